@@ -1,0 +1,1 @@
+"""Low-level queries: code generation, group table, runtime, and the interpreter."""

@@ -1,0 +1,1 @@
+"""The stream log on disk and its Arrow Flight server."""

@@ -1,0 +1,1 @@
+"""Blocks of packets and the bounded ring they travel in."""

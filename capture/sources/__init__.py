@@ -1,0 +1,1 @@
+"""Packet sources: where packets come from, one file per kind."""

@@ -1,0 +1,1 @@
+"""Arguments in, text out, supervision; one file per command."""

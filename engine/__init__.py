@@ -1,0 +1,1 @@
+"""From partial aggregates to answers."""

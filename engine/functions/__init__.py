@@ -1,0 +1,1 @@
+"""Functions that Spark does not have built in."""

@@ -1,0 +1,1 @@
+"""HFTA operators: a bookkeeping half and a lowering half each."""

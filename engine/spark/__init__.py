@@ -1,0 +1,1 @@
+"""The only home of PySpark: session, JVM, expression lowering."""

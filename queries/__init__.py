@@ -1,0 +1,1 @@
+"""What is asked: GSQL text to typed plan, and the stream contract."""

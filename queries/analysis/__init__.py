@@ -1,0 +1,1 @@
+"""Names, types, temporal properties and validity of a query."""

@@ -1,0 +1,1 @@
+"""Types, schemas, protocols, functions and aggregates, as tables."""

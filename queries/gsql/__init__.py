@@ -1,0 +1,1 @@
+"""The GSQL language: grammar, nodes, parser, printer."""

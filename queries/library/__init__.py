@@ -1,0 +1,1 @@
+"""Queries that ship with gscope."""

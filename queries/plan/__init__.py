@@ -1,0 +1,1 @@
+"""Logical plan, rewrite rules, the split into LFTAs and HFTAs, explain."""

@@ -1,0 +1,1 @@
+"""Rewrite rules: one file, one function, plan to plan."""

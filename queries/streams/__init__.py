@@ -1,0 +1,1 @@
+"""The stream contract: messages, punctuation, wire format."""

@@ -1,0 +1,133 @@
+"""Every error gscope raises on purpose.
+
+GscopeError
+ ├─ UsageError            a flag, a value or a configuration file is wrong      exit 2
+ ├─ GsqlError             a query is wrong; carries line, column and the remedy exit 2
+ │   ├─ GsqlSyntaxError   the text does not parse
+ │   ├─ ResolveError      a name is unknown or ambiguous
+ │   ├─ TypeMismatchError an operator or function gets the wrong type
+ │   ├─ TemporalError     the query could never close a group or bound a state
+ │   └─ UnsupportedError  understood, but this version does not run it
+ ├─ CaptureError          a packet source cannot be opened or read              exit 1
+ ├─ StreamError           the stream log or its wire is unusable                exit 1
+ └─ EngineError           the HFTA job or its Java failed                       exit 1
+
+Odd traffic never raises: it is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GscopeError(Exception):
+    """Base of all deliberate errors; ``exit_code`` is what the command line exits with."""
+
+    exit_code = 1
+
+
+class UsageError(GscopeError):
+    """A flag, a value or a configuration file is wrong."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a query text: 1-based ``line`` and ``column``, and how many characters to mark."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class GsqlError(GscopeError):
+    """A query is wrong.
+
+    Args:
+        message: what is wrong and what was expected, one sentence.
+        text: the whole query text, for the marked source line.
+        position: where in ``text``; None when there is no single place.
+        remedy: what to write instead, one sentence, or "".
+        source: what the text is called in the report (a file name).
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str = "",
+        position: Position | None = None,
+        remedy: str = "",
+        source: str = "query",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.position = position
+        self.remedy = remedy
+        self.source = source
+
+    def located(self, text: str, source: str) -> GsqlError:
+        """The same error with text and source filled in where they were missing."""
+        if not self.text:
+            self.text = text
+            self.source = source
+        return self
+
+    def report(self) -> str:
+        """The message with line, column, the marked source line and the remedy."""
+        lines = [self._headline()]
+        source_lines = self.text.splitlines()
+        if self.position is not None and self.position.line <= len(source_lines):
+            line = source_lines[self.position.line - 1]
+            room = max(1, len(line) - self.position.column + 1)
+            marks = "^" * max(1, min(self.position.length, room))
+            lead = "".join("\t" if c == "\t" else " " for c in line[: self.position.column - 1])
+            number = str(self.position.line)
+            lines += [f"  {number} | {line}", f"  {' ' * len(number)} | {lead}{marks}"]
+        if self.remedy:
+            lines.append(f"  {self.remedy}")
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        if self.position is None:
+            return f"{self.source}: {self.message}"
+        return f"{self.source}:{self.position.line}:{self.position.column}: {self.message}"
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+class GsqlSyntaxError(GsqlError):
+    """The text does not parse."""
+
+
+class ResolveError(GsqlError):
+    """A name is unknown or ambiguous."""
+
+
+class TypeMismatchError(GsqlError):
+    """An operator or function gets the wrong type."""
+
+
+class TemporalError(GsqlError):
+    """The query could never close a group or bound a state."""
+
+
+class UnsupportedError(GsqlError):
+    """Understood, but this version does not run it."""
+
+
+class CaptureError(GscopeError):
+    """A packet source cannot be opened or read."""
+
+
+class StreamError(GscopeError):
+    """The stream log or its wire is unusable."""
+
+
+class EngineError(GscopeError):
+    """The HFTA job or its Java failed."""
