@@ -1,0 +1,56 @@
+"""What every packet source promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gscope.capture.ring.block import Block
+
+
+@dataclass(slots=True)
+class SourceStats:
+    """Counters of one packet source since it was opened.
+
+    received_packets = dropped_packets + filtered_packets + packets handed out, at any block border.
+    """
+
+    received_packets: int = 0
+    received_bytes: int = 0
+    dropped_packets: int = 0
+    filtered_packets: int = 0
+    frozen_total: int = 0
+
+
+class PacketSource(Protocol):
+    """Where packets come from: a file, an interface, a generator.
+
+    Attributes:
+        name: what the user calls it (a path, a device), for messages.
+        stats: live counters.
+        size_bytes: bytes of input in all, None when unknown (a pipe).
+        damage: sentences on what of the input was not usable, empty when it was whole. A truncated or
+            damaged file is not an error: what is whole is handed out, the rest is told here.
+    """
+
+    name: str
+    stats: SourceStats
+    size_bytes: int | None
+    damage: list[str]
+
+    def open(self) -> None:
+        """Open the input and read its header.
+
+        Raises:
+            CaptureError: missing, unreadable, empty or not a capture; one sentence.
+        """
+
+    def next_block(self) -> Block | None:
+        """The next block, or None at the end of input. Blocks until one is there.
+
+        The block is valid until the following call of ``next_block`` or ``close``.
+        """
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
