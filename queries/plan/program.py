@@ -1,0 +1,223 @@
+"""What a compiled query set is: LFTAs for the capture daemon, HFTA nodes for the HFTA job.
+
+A program is plain frozen data; the daemon and the job both get the whole of it.
+
+Streams: the LFTA called ``flow`` on the interface ``main1`` writes the stream ``flow@main1``; it has
+the LFTA's schema plus, when ``has_interface_column`` is set, the constant STRING column ``interface``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.plan.expressions import Expression, NamedExpression
+
+
+class PartialOp(Enum):
+    """How an LFTA folds tuples into a group; ``merge`` of two partials is the same fold.
+
+    COUNT takes no argument (tuples) or counts non-NULL arguments; it merges by SUM. All others skip
+    NULL arguments and are NULL when there was no other. Integers wrap.
+    """
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    OR = "or"
+    AND = "and"
+    XOR = "xor"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """One partial aggregate of an LFTA: a column ``name`` of its stream."""
+
+    name: str
+    op: PartialOp
+    argument: Expression | None
+    type: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lfta:
+    """A low-level query; runs beside the packets of each of its interfaces.
+
+    Expressions contain ``PacketField`` and ``Literal`` leaves and LFTA-safe functions only.
+
+    Attributes:
+        name: unique in the program, a valid file name.
+        query: the query it serves.
+        protocol: the protocol read, for display.
+        interfaces: names of the interfaces it is attached to.
+        predicate: protocol membership and everything of WHERE that is LFTA-safe; None passes all.
+            A NULL predicate rejects the packet.
+        keys: the group-by terms in order; () for a selection.
+        epoch: the name of the key that closes groups; None for a selection.
+        partials: the partial aggregates; () for a selection.
+        columns: the output expressions of a selection; () for an aggregation.
+        schema: of its output: keys then partials, or columns.
+        has_interface_column: whether the constant column ``interface`` is added.
+    """
+
+    name: str
+    query: str
+    protocol: str
+    interfaces: tuple[str, ...]
+    predicate: Expression | None
+    keys: tuple[NamedExpression, ...]
+    epoch: str | None
+    partials: tuple[Partial, ...]
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+    has_interface_column: bool = False
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it groups; otherwise it selects."""
+        return self.epoch is not None
+
+    def stream(self, interface: str) -> str:
+        """The name of the stream it writes for ``interface``."""
+        return f"{self.name}@{interface}"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams of all its interfaces."""
+        return tuple(self.stream(interface) for interface in self.interfaces)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInput:
+    """An HFTA node reads the streams of an LFTA, all interfaces together."""
+
+    lfta: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInput:
+    """An HFTA node reads the result of another query."""
+
+    query: str
+
+
+Input = StreamInput | QueryInput
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of an aggregation, under the column name that HAVING and outputs use.
+
+    Attributes:
+        name: the column it makes.
+        function: its entry in ``catalog/aggregates.py``.
+        arguments: over the node's input columns. From an LFTA these are empty, except for aggregates
+            whose argument joined the low-level key (count_distinct, count_dups): a ``Column``.
+        partials: the LFTA's partial columns it is made of, in the order its entry lists; () when the
+            node aggregates plain rows.
+        type: of the result.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...]
+    partials: tuple[str, ...]
+    type: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionNode:
+    """WHERE and SELECT over one input; expressions over the input's columns."""
+
+    query: str
+    input: Input
+    predicate: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationNode:
+    """GROUP BY over one input, released by whole epochs.
+
+    Attributes:
+        predicate: over input columns, before grouping (None from an LFTA unless part of WHERE was
+            not LFTA-safe).
+        keys: over input columns.
+        epoch: the name of the temporal key; a group with epoch e closes when the watermark of that
+            key passes e.
+        aggregates: see ``Aggregate``.
+        from_partials: whether the input holds partial aggregates.
+        having: over the columns of keys and aggregates.
+        columns: the output, over the columns of keys and aggregates.
+    """
+
+    query: str
+    input: Input
+    predicate: Expression | None
+    keys: tuple[NamedExpression, ...]
+    epoch: str
+    aggregates: tuple[Aggregate, ...]
+    from_partials: bool
+    having: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class MergeNode:
+    """MERGE: the union of inputs ordered on a temporal column (same position in each).
+
+    Attributes:
+        on: for each input the column it is ordered on.
+        slack: by how much a tuple may be behind and still count as in time, unit of the column.
+    """
+
+    query: str
+    inputs: tuple[Input, ...]
+    on: tuple[str, ...]
+    slack: int
+    schema: Schema
+
+
+HftaNode = SelectionNode | AggregationNode | MergeNode
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled query set.
+
+    Attributes:
+        interfaces: every interface by name, in order.
+        lftas: all low-level queries.
+        nodes: all HFTA nodes, inputs before those who read them; at most one a query.
+        results: the queries whose rows are delivered, each with where they come from: a
+            ``QueryInput`` (an HFTA node) or a ``StreamInput`` (an LFTA whose output is the answer).
+        schemas: the output schema of every query, by name.
+    """
+
+    interfaces: tuple[str, ...]
+    lftas: tuple[Lfta, ...]
+    nodes: tuple[HftaNode, ...]
+    results: tuple[tuple[str, Input], ...]
+    schemas: tuple[tuple[str, Schema], ...]
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether an HFTA job has work to do."""
+        return bool(self.nodes)
+
+    def lfta(self, name: str) -> Lfta:
+        """The LFTA called ``name``."""
+        return next(lfta for lfta in self.lftas if lfta.name == name)
+
+    def schema(self, query: str) -> Schema:
+        """The output schema of ``query``."""
+        return dict(self.schemas)[query]
