@@ -1,0 +1,118 @@
+"""The logical plan: a tree of operators for each query, typed and resolved.
+
+Leaves of expressions above a ``Scan`` are ``PacketField``; above every other node they are ``Column``
+of the input directly below (``Column.input`` numbers the inputs of a node that has several).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.plan.expressions import Expression, NamedExpression
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The packets of a protocol on some interfaces.
+
+    Attributes:
+        membership: what a packet must satisfy to belong to the protocol; None for all packets.
+    """
+
+    protocol: str
+    interfaces: tuple[str, ...]
+    membership: Expression | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScan:
+    """The result of another query."""
+
+    query: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Tuples for which ``predicate`` is true; NULL rejects."""
+
+    input: Node
+    predicate: Expression
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """New columns computed from the input's."""
+
+    input: Node
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One aggregate of a ``GroupBy``: ``function`` names its entry in ``catalog/aggregates.py``."""
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...]
+    type: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """Groups by epoch and keys; its columns are the keys, then the aggregates.
+
+    Attributes:
+        epoch: the name of the temporal key that closes groups.
+    """
+
+    input: Node
+    keys: tuple[NamedExpression, ...]
+    epoch: str
+    aggregates: tuple[AggregateCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The union of inputs of like schema, ordered on one temporal column each."""
+
+    inputs: tuple[Node, ...]
+    on: tuple[str, ...]
+    slack: int
+    schema: Schema
+
+
+Node = Scan | QueryScan | Filter | Project | GroupBy | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalQuery:
+    """A query and its plan.
+
+    Attributes:
+        is_external: marked ``visibility 'external'``: delivered even when other queries read it.
+        text: the query as printed, for explain.
+    """
+
+    name: str
+    root: Node
+    schema: Schema
+    is_external: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPlan:
+    """A query set, queries before those who read them."""
+
+    interfaces: tuple[str, ...]
+    queries: tuple[LogicalQuery, ...]
