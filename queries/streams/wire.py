@@ -1,0 +1,229 @@
+"""Messages as bytes: one framed, checked record each, for the log's index and between processes.
+
+A record is a header of 12 bytes and a payload of compact JSON (ASCII)::
+
+    u16 version (0x6701) | u16 check of the next 8 bytes | u32 length | u32 CRC-32 of payload | payload
+
+all little-endian. The header has a check of its own, so that a damaged length is told from a tail that a
+crash cut off: the first is an error, the second is where what is whole ends.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import (
+    Batch,
+    EndOfStream,
+    Extent,
+    Heartbeat,
+    Hop,
+    Message,
+    Punctuation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+VERSION = 0x6701
+"""First two bytes of every record; changes when the layout does."""
+
+MAX_PAYLOAD_BYTES = 16 << 20
+"""A longer payload is taken for damage, so that it is never waited for or allocated."""
+
+_HEADER = struct.Struct("<HHII")
+_CHECKED = struct.Struct("<II")
+
+
+def encode(message: Message) -> bytes:
+    """The record of ``message``.
+
+    Raises:
+        StreamError: the message is larger than a record may be.
+    """
+    payload = _to_json(_fields(message)).encode("ascii")
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        problem = f"a message of stream {message.stream!r} has {len(payload)} bytes, limit {MAX_PAYLOAD_BYTES}"
+        raise StreamError(problem)
+    checked = _CHECKED.pack(len(payload), crc32(payload))
+    return VERSION.to_bytes(2, "little") + _header_check(checked) + checked + payload
+
+
+def decode(record: bytes) -> Message:
+    """The message of exactly one whole record.
+
+    Raises:
+        StreamError: the record is damaged, cut or followed by something.
+    """
+    messages, end = decode_records(record)
+    if len(messages) != 1 or end != len(record):
+        problem = f"{len(record)} bytes are not one whole message"
+        raise StreamError(problem)
+    return messages[0]
+
+
+def decode_records(data: bytes) -> tuple[list[Message], int]:
+    """All whole records from the beginning of ``data``, and the offset where the last one ends.
+
+    What follows that offset is the beginning of a record whose rest is missing (or nothing).
+
+    Raises:
+        StreamError: a record is damaged; the message names its offset.
+    """
+    messages: list[Message] = []
+    offset = 0
+    size = len(data)
+    while size - offset >= _HEADER.size:
+        version, _, length, checksum = _HEADER.unpack_from(data, offset)
+        if version != VERSION:
+            raise _damaged(offset, f"begins with {version:#06x} instead of {VERSION:#06x}")
+        if data[offset + 2 : offset + 4] != _header_check(data[offset + 4 : offset + 12]):
+            raise _damaged(offset, "has a wrong header check")
+        if length > MAX_PAYLOAD_BYTES:
+            raise _damaged(offset, f"claims {length} bytes, limit {MAX_PAYLOAD_BYTES}")
+        begin = offset + _HEADER.size
+        if begin + length > size:
+            break
+        payload = data[begin : begin + length]
+        if crc32(payload) != checksum:
+            raise _damaged(offset, "has a wrong checksum")
+        try:
+            messages.append(_message(json.loads(payload)))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _damaged(offset, f"does not hold a message ({error})") from error
+        offset = begin + length
+    return messages, offset
+
+
+def _damaged(offset: int, what: str) -> StreamError:
+    return StreamError(f"the record at offset {offset} {what}")
+
+
+def _header_check(checked: bytes) -> bytes:
+    return (crc32(checked) & 0xFFFF).to_bytes(2, "little")
+
+
+_to_json: Callable[[object], str] = json.JSONEncoder(
+    separators=(",", ":"), check_circular=False, allow_nan=False
+).encode
+
+_BATCH, _HEARTBEAT, _END = 0, 1, 2
+
+
+def _fields(message: Message) -> list[object]:
+    match message:
+        case Batch():
+            extents = [(extent.column, extent.least, extent.greatest) for extent in message.extents]
+            size = message.size_bytes
+            return [
+                _BATCH,
+                message.stream,
+                message.sequence,
+                message.path,
+                message.rows,
+                size,
+                extents,
+            ]
+        case Heartbeat():
+            return [
+                _HEARTBEAT,
+                message.stream,
+                message.sequence,
+                message.identity,
+                message.clock_ns,
+                [(promise.column, promise.bound) for promise in message.punctuations],
+                [
+                    (hop.node, hop.arrived_ns, hop.queued_ns, hop.worked_ns, hop.counters)
+                    for hop in message.trace
+                ],
+            ]
+        case EndOfStream():
+            return [_END, message.stream, message.sequence]
+
+
+# Unpacking raises ValueError or TypeError where the shape is wrong; ``_ensure`` does where a type is.
+
+
+def _message(fields: list[object]) -> Message:
+    kind, *rest = fields
+    if type(kind) is not int or kind not in _MAKERS:
+        problem = f"unknown kind of message {kind!r}"
+        raise ValueError(problem)
+    return _MAKERS[kind](*rest)
+
+
+def _batch(
+    stream: str, sequence: int, path: str, rows: int, size_bytes: int, extents: list[list[object]]
+) -> Batch:
+    _ensure(str, (stream, path))
+    _ensure(int, (sequence, rows, size_bytes))
+    return Batch(stream, sequence, path, rows, size_bytes, tuple(_extent(*e) for e in extents))
+
+
+def _extent(column: object, least: object, greatest: object) -> Extent:
+    if type(column) is not str or type(least) is not int or type(greatest) is not int:
+        problem = "wrong type in an extent"
+        raise TypeError(problem)
+    return Extent(column, least, greatest)
+
+
+def _heartbeat(
+    stream: str,
+    sequence: int,
+    identity: int,
+    clock_ns: int,
+    punctuations: list[list[object]],
+    trace: list[list[object]],
+) -> Heartbeat:
+    _ensure(str, (stream,))
+    _ensure(int, (sequence, identity, clock_ns))
+    return Heartbeat(
+        stream,
+        sequence,
+        identity,
+        clock_ns,
+        tuple(_punctuation(*p) for p in punctuations),
+        tuple(_hop(*h) for h in trace),
+    )
+
+
+def _punctuation(column: object, bound: object) -> Punctuation:
+    if type(column) is not str or type(bound) is not int:
+        problem = "wrong type in a punctuation"
+        raise TypeError(problem)
+    return Punctuation(column, bound)
+
+
+def _hop(*fields: object) -> Hop:
+    node, arrived_ns, queued_ns, worked_ns, counters = fields
+    if type(node) is not str or type(counters) is not list:
+        problem = "wrong type in a hop"
+        raise TypeError(problem)
+    if type(arrived_ns) is not int or type(queued_ns) is not int or type(worked_ns) is not int:
+        problem = "wrong type in a hop"
+        raise TypeError(problem)
+    pairs = tuple((name, count) for name, count in counters)
+    _ensure(str, (name for name, _ in pairs))
+    _ensure(int, (count for _, count in pairs))
+    return Hop(node, arrived_ns, queued_ns, worked_ns, pairs)
+
+
+def _end(stream: str, sequence: int) -> EndOfStream:
+    _ensure(str, (stream,))
+    _ensure(int, (sequence,))
+    return EndOfStream(stream, sequence)
+
+
+_MAKERS: dict[int, Callable[..., Message]] = {_BATCH: _batch, _HEARTBEAT: _heartbeat, _END: _end}
+
+
+def _ensure(expected: type, values: Iterable[object]) -> None:
+    """Exact types: ``bool`` is no ``int`` here, as JSON's ``true`` is no number."""
+    for value in values:
+        if type(value) is not expected:
+            problem = f"{value!r} is not of type {expected.__name__}"
+            raise TypeError(problem)

@@ -1,0 +1,161 @@
+"""Messages survive the wire; damage never surprises."""
+
+from __future__ import annotations
+
+import json
+import time
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import (
+    Batch,
+    EndOfStream,
+    Extent,
+    Heartbeat,
+    Hop,
+    Message,
+    Punctuation,
+)
+from gscope.queries.streams.wire import MAX_PAYLOAD_BYTES, decode, decode_records, encode
+
+NUMBERS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+NAMES = st.text(max_size=12)
+EXTENTS = st.builds(Extent, NAMES, NUMBERS, NUMBERS)
+HOPS = st.builds(
+    Hop,
+    NAMES,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.lists(st.tuples(NAMES, NUMBERS), max_size=3).map(tuple),
+)
+PUNCTUATIONS = st.builds(Punctuation, NAMES, NUMBERS)
+MESSAGES: st.SearchStrategy[Message] = st.one_of(
+    st.builds(
+        Batch, NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS, st.lists(EXTENTS, max_size=3).map(tuple)
+    ),
+    st.builds(
+        Heartbeat,
+        NAMES,
+        NUMBERS,
+        NUMBERS,
+        NUMBERS,
+        st.lists(PUNCTUATIONS, max_size=3).map(tuple),
+        st.lists(HOPS, max_size=3).map(tuple),
+    ),
+    st.builds(EndOfStream, NAMES, NUMBERS),
+)
+BEAT = Heartbeat(
+    "flow@main1",
+    7,
+    3,
+    1_700_000_000_000_000_000,
+    (Punctuation("tb", 170_000_000),),
+    (Hop("flow@main1", 1, 0, 20, (("packets_total", 5), ("late_tuples_total", 0))),),
+)
+
+
+@given(MESSAGES)
+def test_decode_is_the_inverse_of_encode(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@given(st.lists(MESSAGES, max_size=4), st.data())
+def test_a_cut_tail_ends_what_is_whole(messages: list[Message], data: st.DataObject) -> None:
+    records = [encode(message) for message in messages]
+    stored = b"".join(records)
+    cut = data.draw(st.integers(0, len(stored)))
+    whole, end = decode_records(stored[:cut])
+    assert whole == messages[: len(whole)]
+    assert end == sum(len(record) for record in records[: len(whole)])
+    assert len(whole) == len(messages) or cut < end + len(records[len(whole)])
+
+
+@given(MESSAGES, st.data())
+def test_a_changed_byte_is_never_taken_for_a_message(message: Message, data: st.DataObject) -> None:
+    record = bytearray(encode(message))
+    place = data.draw(st.integers(0, len(record) - 1))
+    record[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(StreamError):
+        decode(bytes(record))
+
+
+@given(st.binary(max_size=200))
+def test_garbage_raises_nothing_but_stream_error(garbage: bytes) -> None:
+    try:
+        messages, _ = decode_records(garbage)
+    except StreamError:
+        return
+    assert messages == []
+
+
+@given(st.recursive(st.none() | st.booleans() | NUMBERS | NAMES, st.lists, max_leaves=20))
+def test_a_whole_record_with_another_content_is_refused(content: object) -> None:
+    with pytest.raises(StreamError, match="offset 0 "):
+        decode_records(_framed(_json(content)))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"[" * 100_000,
+        b"[2,1,1]",
+        b"[2,null,1]",
+        b'[1,"s",1,1,1,{"a":1},[]]',
+        b'[true,"s",1]',
+        b'[2,"s",1e400]',
+        b'[2,"s",' + b"9" * 5000 + b"]",
+        b"\xff\xfe",
+        b"",
+    ],
+)
+def test_hostile_payloads_are_refused(payload: bytes) -> None:
+    with pytest.raises(StreamError):
+        decode_records(_framed(payload))
+
+
+def test_damage_names_the_offset() -> None:
+    record = encode(BEAT)
+    damaged = bytearray(record * 2)
+    damaged[-3] ^= 1
+    with pytest.raises(StreamError, match=f"offset {len(record)} has a wrong checksum"):
+        decode_records(bytes(damaged))
+
+
+def test_a_damaged_length_is_not_taken_for_a_cut_tail() -> None:
+    record = bytearray(encode(BEAT))
+    record[5] ^= 1
+    with pytest.raises(StreamError, match="header check"):
+        decode_records(bytes(record))
+
+
+def test_a_message_too_large_is_refused() -> None:
+    with pytest.raises(StreamError, match="limit"):
+        encode(EndOfStream("x" * MAX_PAYLOAD_BYTES, 0))
+
+
+@pytest.mark.bench
+def test_fifty_thousand_messages_a_second_each_way() -> None:
+    count = 50_000
+    begin = time.perf_counter()
+    stored = b"".join(encode(BEAT) for _ in range(count))
+    middle = time.perf_counter()
+    messages, _ = decode_records(stored)
+    end = time.perf_counter()
+    assert len(messages) == count
+    print(f"encode {count / (middle - begin):,.0f}/s decode {count / (end - middle):,.0f}/s")  # noqa: T201
+    assert middle - begin < 1
+    assert end - middle < 1
+
+
+def _json(content: object) -> bytes:
+    return json.dumps(content).encode()
+
+
+def _framed(payload: bytes) -> bytes:
+    checked = len(payload).to_bytes(4, "little") + crc32(payload).to_bytes(4, "little")
+    return b"\x01\x67" + (crc32(checked) & 0xFFFF).to_bytes(2, "little") + checked + payload
