@@ -1,0 +1,282 @@
+"""Every protocol field as source text: how generated kernels compute it from a packet's record.
+
+A snippet is an expression over these variables, all int64:
+
+- given by whoever uses it: ``record`` (address of the packet's record, see ``record.py``), ``base``
+  (address of the packet), ``caplen``, ``wirelen``, ``time_ns``, ``linktype``;
+- derived, see ``VARIABLES``; ``bindings`` gives the assignments that a set of snippets needs, in order.
+
+``inner.*`` fields have the same snippets over the record that ``locate_inner`` fills: their derived variables
+carry the prefix ``inner_`` and are derived from ``inner_record``.
+
+All snippets may be evaluated for any packet without touching foreign memory; what they give means
+something only where the field is not NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+IMPORTS = """\
+from gscope.capture.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
+from gscope.capture.packet.payload import (
+    data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+)
+"""
+"""What a module holding snippets must import."""
+
+INNER = "inner_"
+"""Prefix of the variables of ``inner.*`` fields."""
+
+VARIABLES: dict[str, str] = {
+    "l3": "ld64(record)",
+    "payload": "ld64(record + 8)",
+    "pend": "ld64(record + 16)",
+    "info": "ld64(record + 24)",
+    "link": "ld64(record + 32)",
+    "protocol": "info & 255",
+    "version": "(info >> 8) & 15",
+    "has_ports": "(info >> 12) & 1",
+    "is_arp": "(info >> 13) & 1",
+    "more_fragments": "(info >> 14) & 1",
+    "ethertype": "(info >> 16) & 0xFFFF",
+    "fragment_offset": "(info >> 32) & 0x1FFF",
+    "reason": "(info >> 48) & 255",
+    "l4": "select(fragment_offset == 0, payload, pend)",
+    "destination_mac": "link & 0xFFFF",
+    "source_mac": "(link >> 16) & 0xFFFF",
+    "vlan": "(link >> 32) & 0xFFFF",
+    "inner_tag": "(link >> 48) & 0xFFFF",
+    "header_length": "transport_length(version, protocol, l4, pend)",
+    "data_address": "data_begin(version, protocol, fragment_offset, payload, header_length, pend)",
+}
+"""Derived variables in an order in which each uses earlier ones only. ``l4`` is ``pend`` without a transport header."""
+
+
+class FieldKind(Enum):
+    """How many int64 values a field has, and what they are."""
+
+    INTEGER = "integer"
+    """One: the value; MAC addresses are 48-bit integers, times nanoseconds or seconds."""
+    IP = "ip"
+    """Two: high and low half of the 128 bits; IPv4 is v4-mapped (``::ffff:a.b.c.d``)."""
+    BYTES = "bytes"
+    """Two: address and length of bytes within the packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """How to compute a field.
+
+    Attributes:
+        value: one expression, or two for kinds IP and BYTES.
+        null: condition under which a member packet has no value; None for never.
+    """
+
+    value: tuple[str, ...]
+    null: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketFieldCode:
+    """One field.
+
+    Attributes:
+        name: canonical, with ``inner.`` in front for the first encapsulated IP packet.
+        protocols: the protocols of GSQL that declare it.
+        kind: what its values are.
+        member: condition for a packet to have the field at all; None for every packet. Otherwise NULL.
+        v4: its code where ``version`` is 4; None for always NULL there.
+        v6: its code where ``version`` is 6. The same object as ``v4`` where the version does not matter;
+            then the code holds for packets without IP too, if ``member`` lets them in.
+    """
+
+    name: str
+    protocols: tuple[str, ...]
+    kind: FieldKind
+    member: str | None
+    v4: Code | None
+    v6: Code | None
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether it needs ``locate_inner``."""
+        return self.name.startswith("inner.")
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether IPv4 and IPv6 need different code."""
+        return self.v4 is not self.v6
+
+
+MEMBERS: dict[str, str | None] = {
+    "PKT": None,
+    "IP": "version != 0",
+    "IPV4": "version == 4",
+    "IPV6": "version == 6",
+    "TCP": "protocol == 6",
+    "UDP": "protocol == 17",
+    "ICMP": "is_icmp(version, protocol)",
+    "ARP": "is_arp != 0",
+}
+"""Which packets belong to a protocol of GSQL (``protocol`` is 0 in records without IP)."""
+
+_MAPPED = "281470681743360"  # ::ffff:0.0.0.0, low half
+
+
+def _field(protocol: str, name: str, value: str, null: str | None = None) -> PacketFieldCode:
+    code = Code((value,), null)
+    return PacketFieldCode(name, (protocol,), FieldKind.INTEGER, MEMBERS[protocol], code, code)
+
+
+def _versioned(name: str, v4: str | None, v6: str | None) -> PacketFieldCode:
+    codes = [None if value is None else Code((value,)) for value in (v4, v6)]
+    return PacketFieldCode(name, ("IP",), FieldKind.INTEGER, MEMBERS["IP"], *codes)
+
+
+def _address(name: str, v4: str, v6: str) -> PacketFieldCode:
+    return PacketFieldCode(
+        name,
+        ("IP",),
+        FieldKind.IP,
+        MEMBERS["IP"],
+        Code(("0", f"{_MAPPED} | be32({v4})")),
+        Code((f"be64({v6})", f"be64({v6} + 8)")),
+    )
+
+
+def _arp_address(name: str, at: str) -> PacketFieldCode:
+    code = Code(("0", f"{_MAPPED} | be32({at})"), _NOT_ETHERNET_ARP)
+    return PacketFieldCode(name, ("ARP",), FieldKind.IP, MEMBERS["ARP"], code, code)
+
+
+def _bytes(protocol: str, name: str, begin: str, length: str, null: str) -> PacketFieldCode:
+    code = Code((begin, length), null)
+    return PacketFieldCode(name, (protocol,), FieldKind.BYTES, MEMBERS[protocol], code, code)
+
+
+def _flag(name: str, bit: int) -> PacketFieldCode:
+    return _field("TCP", name, f"(ld8(l4 + 13) >> {bit}) & 1", "l4 + 14 > pend")
+
+
+_NOT_ETHERNET_ARP = "l3 + 28 > pend or be16(l3 + 4) != 0x0604"
+_NO_ECHO = "l4 + 8 > pend or not has_echo_header(version, ld8(l4))"
+_DATA_LENGTH = Code(
+    ("max(0, ip_end(version, l3, base + wirelen) - l4 - header_length)",),
+    "header_length == 0",
+)
+
+_OUTER_FIELDS = (
+    _field("PKT", "time", "time_ns // 1000000000"),
+    _field("PKT", "timestamp", "time_ns"),
+    _field("PKT", "time_ns", "time_ns"),
+    _field("PKT", "len", "wirelen"),
+    _field("PKT", "caplen", "caplen"),
+    _field("PKT", "linktype", "linktype"),
+    _field("PKT", "srcMAC", "lshr(be64(base + source_mac), 16)", "source_mac == 0xFFFF"),
+    _field("PKT", "destMAC", "lshr(be64(base + destination_mac), 16)", "destination_mac == 0xFFFF"),
+    _field("PKT", "ethertype", "ethertype", "ethertype == 0"),
+    _field("PKT", "vlan", "vlan", "vlan == 0xFFFF"),
+    _field("PKT", "inner_vlan", "inner_tag", "inner_tag == 0xFFFF"),
+    _field("ARP", "op", "be16(l3 + 6)"),
+    _field("ARP", "senderMAC", "lshr(be64(l3 + 8), 16)", _NOT_ETHERNET_ARP),
+    _arp_address("senderIP", "l3 + 14"),
+    _field("ARP", "targetMAC", "lshr(be64(l3 + 18), 16)", _NOT_ETHERNET_ARP),
+    _arp_address("targetIP", "l3 + 24"),
+)
+
+_IP_FIELDS = (
+    _field("IP", "ipversion", "version"),
+    _address("srcIP", "l3 + 12", "l3 + 8"),
+    _address("destIP", "l3 + 16", "l3 + 24"),
+    _field("IP", "protocol", "protocol"),
+    _versioned("ttl", "ld8(l3 + 8)", "ld8(l3 + 7)"),
+    _versioned("tos", "ld8(l3 + 1)", "(be16(l3) >> 4) & 255"),
+    _versioned("dscp", "ld8(l3 + 1) >> 2", "(be16(l3) >> 6) & 63"),
+    _versioned("ecn", "ld8(l3 + 1) & 3", "(be16(l3) >> 4) & 3"),
+    _versioned("total_length", "be16(l3 + 2)", "be16(l3 + 4) + 40"),
+    _versioned("header_length", "(ld8(l3) & 15) << 2", "40"),
+    _versioned("id", "be16(l3 + 4)", None),
+    _field("IP", "offset", "fragment_offset << 3"),
+    _field("IP", "more_fragments", "more_fragments"),
+    _versioned("dont_fragment", "(ld8(l3 + 6) >> 6) & 1", None),
+    _versioned("flow_label", None, "be32(l3) & 0xFFFFF"),
+    _field("IP", "srcPort", "be16(l4) & -has_ports"),
+    _field("IP", "destPort", "be16(l4 + 2) & -has_ports"),
+    _bytes("IP", "data", "data_address", "pend - data_address", "data_address < 0"),
+    _field("TCP", "sequence_number", "be32(l4 + 4)", "l4 + 8 > pend"),
+    _field("TCP", "ack_number", "be32(l4 + 8)", "l4 + 12 > pend"),
+    _field("TCP", "flags", "ld8(l4 + 13)", "l4 + 14 > pend"),
+    *(
+        _flag(name, bit)
+        for bit, name in enumerate(("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"))
+    ),
+    _field("TCP", "window", "be16(l4 + 14)", "l4 + 16 > pend"),
+    PacketFieldCode(
+        "data_length",
+        ("TCP", "UDP"),
+        FieldKind.INTEGER,
+        "(protocol == 6 or protocol == 17)",
+        _DATA_LENGTH,
+        _DATA_LENGTH,
+    ),
+    _bytes("TCP", "TCP_data", "data_address", "pend - data_address", "header_length == 0"),
+    _field("UDP", "udp_length", "be16(l4 + 4)", "l4 + 6 > pend"),
+    _bytes("UDP", "UDP_data", "l4 + 8", "udp_data_length(l4, pend)", "header_length == 0"),
+    _field("ICMP", "type", "ld8(l4)", "l4 + 1 > pend"),
+    _field("ICMP", "code", "ld8(l4 + 1)", "l4 + 2 > pend"),
+    _field("ICMP", "icmp_id", "be16(l4 + 4)", _NO_ECHO),
+    _field("ICMP", "icmp_seq", "be16(l4 + 6)", _NO_ECHO),
+)
+
+_VARIABLE = re.compile(rf"\b({'|'.join((*VARIABLES, 'record'))})\b(?!\()")
+
+
+def _for_inner(text: str) -> str:
+    return _VARIABLE.sub(lambda match: INNER + match[0], text)
+
+
+def _inner_code(code: Code | None) -> Code | None:
+    if code is None:
+        return None
+    null = None if code.null is None else _for_inner(code.null)
+    return Code(tuple(_for_inner(value) for value in code.value), null)
+
+
+def _inner_field(field: PacketFieldCode) -> PacketFieldCode:
+    v4 = _inner_code(field.v4)
+    v6 = _inner_code(field.v6) if field.is_versioned else v4
+    member = _for_inner(field.member or "version != 0")
+    return replace(field, name=f"inner.{field.name}", member=member, v4=v4, v6=v6)
+
+
+FIELDS: dict[str, PacketFieldCode] = {
+    field.name: field
+    for field in (*_OUTER_FIELDS, *_IP_FIELDS, *(_inner_field(field) for field in _IP_FIELDS))
+}
+"""All fields by canonical name; ``interface`` is a constant of the stream and not among them."""
+
+_ALL_VARIABLES = VARIABLES | {
+    INNER + name: _for_inner(expression) for name, expression in VARIABLES.items()
+}
+
+
+def bindings(snippets: Iterable[str]) -> list[tuple[str, str]]:
+    """The derived variables that ``snippets`` need: (variable, expression) in an order for assignment.
+
+    Names that are no derived variables are left to the caller.
+    """
+    needed: set[str] = set()
+    waiting = list(snippets)
+    while waiting:
+        names = set(re.findall(r"\b[a-z]\w*\b(?!\()", waiting.pop()))
+        found = (names & _ALL_VARIABLES.keys()) - needed
+        needed |= found
+        waiting += [_ALL_VARIABLES[name] for name in found]
+    return [item for item in _ALL_VARIABLES.items() if item[0] in needed]
