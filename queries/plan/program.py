@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.catalog.types import GsqlType
+
 if TYPE_CHECKING:
-    from gscope.queries.catalog.schema import Schema
-    from gscope.queries.catalog.types import GsqlType
     from gscope.queries.plan.expressions import Expression, NamedExpression
 
 
@@ -82,6 +83,13 @@ class Lfta:
     def is_aggregation(self) -> bool:
         """Whether it groups; otherwise it selects."""
         return self.epoch is not None
+
+    @property
+    def stream_schema(self) -> Schema:
+        """The schema of its streams: ``schema``, and the column ``interface`` where it has one."""
+        if not self.has_interface_column:
+            return self.schema
+        return Schema((*self.schema.columns, ColumnSchema("interface", GsqlType.STRING)))
 
     def stream(self, interface: str) -> str:
         """The name of the stream it writes for ``interface``."""

@@ -1,0 +1,156 @@
+"""Commits: after a crash the last one decides, so nothing is lost and nothing comes twice.
+
+A step writes its outputs and carries below names that nobody reads, then one commit record, then
+renames the outputs into place (``publish``). A restart repeats the renames of the last record, which is
+harmless when they had been done, and sweeps away what no record names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gscope.errors import EngineError
+from gscope.queries.streams.messages import Batch, Extent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_STAGED = ".staged-"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Rows of one query that a step answered: a Parquet or Arrow file, or a folder of them.
+
+    Attributes:
+        path: relative to the outputs folder.
+        rows: how many, for the summary.
+    """
+
+    query: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit record.
+
+    Attributes:
+        step: its number, rising by one or more from commit to commit.
+        operators: see ``Steps.snapshot``.
+        outputs: what the step answered.
+        trace: hops of the heartbeat that released the step, as plain JSON values.
+    """
+
+    step: int
+    operators: dict[str, Any]
+    outputs: tuple[Output, ...]
+    trace: tuple[dict[str, Any], ...] = ()
+
+
+class CommitLog:
+    """The commit records and the published outputs below one folder.
+
+    ``folder/commits/<step>.json``, ``folder/outputs/<query>/<step>…``, ``folder/carry/…``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.outputs = folder / "outputs"
+        self.carry = folder / "carry"
+        self._records = folder / "commits"
+        try:
+            for each in (self.outputs, self.carry, self._records):
+                each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            message = f"cannot write to {folder}: {error.strerror}"
+            raise EngineError(message) from error
+
+    def staged(self, output: str) -> Path:
+        """Where the output of that relative path is written before its commit."""
+        path = self.outputs / output
+        return path.with_name(_STAGED + path.name)
+
+    def write(self, commit: Commit) -> None:
+        """Make ``commit`` the last one, durably; from here on its outputs are answers."""
+        path = self._records / f"{commit.step:012d}.json"
+        staged = path.with_suffix(".new")
+        with staged.open("w", encoding="utf-8") as file:
+            json.dump(asdict(commit), file)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.rename(path)
+        _sync_folder(self._records)
+
+    def publish(self, outputs: Sequence[Output]) -> None:
+        """Rename committed outputs into place; harmless when repeated."""
+        for output in outputs:
+            staged = self.staged(output.path)
+            if staged.exists():
+                staged.rename(self.outputs / output.path)
+
+    def recover(self) -> list[Commit]:
+        """All commits, oldest first, with the last one published and all leftovers removed."""
+        commits = [_read(path) for path in sorted(self._records.glob("*.json"))]
+        if commits:
+            self.publish(commits[-1].outputs)
+        for leftover in self.outputs.glob(f"*/{_STAGED}*"):
+            _remove(leftover)
+        named = {
+            batch["path"]
+            for commit in commits[-1:]
+            for operator in commit.operators.values()
+            for port in operator["ports"].values()
+            for batch in port["carry"]
+        }
+        for path in self.carry.iterdir():
+            if path.name not in named:
+                _remove(path)
+        return commits
+
+    def drop_carry(self, keep: set[str]) -> None:
+        """Remove carried rows that no operator waits for any more."""
+        for path in self.carry.iterdir():
+            if path.name not in keep:
+                _remove(path)
+
+
+def batch_to_json(batch: Batch) -> dict[str, Any]:
+    """A carried batch as plain JSON values."""
+    return asdict(batch)
+
+
+def batch_from_json(value: dict[str, Any]) -> Batch:
+    """The inverse of ``batch_to_json``."""
+    extents = tuple(Extent(**extent) for extent in value["extents"])
+    return Batch(**{**value, "extents": extents})
+
+
+def _read(path: Path) -> Commit:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        outputs = tuple(Output(**output) for output in value["outputs"])
+        return Commit(value["step"], value["operators"], outputs, tuple(value["trace"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"the commit record {path.name} is unreadable: {error}"
+        raise EngineError(message) from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

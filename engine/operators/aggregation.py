@@ -1,0 +1,41 @@
+"""Aggregation: groups of whole epochs, each answered once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.spark.aggregates import aggregate_sql
+from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.program import AggregationNode
+
+
+def bookkeeping(node: AggregationNode) -> EpochOperator:
+    """The running state of an aggregation."""
+    epoch = next(key.expression for key in node.keys if key.name == node.epoch)
+    return EpochOperator(node=node, epoch=epoch, outputs=node.columns, keys=node.keys)
+
+
+def lower(node: AggregationNode, source: str) -> str:
+    """The Spark SQL text of an aggregation over the rows of ``source``.
+
+    SELECT columns FROM (SELECT keys, aggregates FROM source WHERE predicate GROUP BY keys)
+    WHERE having
+    """
+    keys = [f"{to_sql(key.expression, column_leaf)} AS {quote(key.name)}" for key in node.keys]
+    aggregates = [
+        aggregate_sql(aggregate, [to_sql(a, column_leaf) for a in aggregate.arguments], quote)
+        + f" AS {quote(aggregate.name)}"
+        for aggregate in node.aggregates
+    ]
+    grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
+    where = "" if node.predicate is None else f" WHERE {to_sql(node.predicate, column_leaf)}"
+    groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where} GROUP BY {grouping}"
+    columns = ", ".join(
+        f"{to_sql(column.expression, column_leaf)} AS {quote(column.name)}"
+        for column in node.columns
+    )
+    having = "" if node.having is None else f" WHERE {to_sql(node.having, column_leaf)}"
+    return f"SELECT {columns} FROM ({groups}){having}"
