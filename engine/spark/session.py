@@ -1,0 +1,163 @@
+"""Connects PySpark to the gateway JVM and opens the one session of an HFTA job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.spark.jvm import JvmProcess
+
+_FIXED_CONFIGURATION = {
+    "spark.app.name": "gscope",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+    "spark.submit.deployMode": "client",
+    # A step is planned once, by us; re-planning it at run time costs more than it gains.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    # The default of 100 recompiles the stages of some 50 standing queries at every step.
+    "spark.sql.codegen.cache.maxEntries": "5000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    # Segments are scanned in the order and grouping that the job decides.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What differs from session to session.
+
+    Attributes:
+        cores: threads that run tasks; None for all cores of the machine.
+        shuffle_partitions: partitions behind an exchange.
+        extra: further Spark configuration, which wins over everything else.
+    """
+
+    cores: int | None = None
+    shuffle_partitions: int = 2
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def configuration(self, jvm: JvmProcess) -> dict[str, str]:
+        """The whole Spark configuration of a session in ``jvm``."""
+        return {
+            **_FIXED_CONFIGURATION,
+            "spark.master": f"local[{'*' if self.cores is None else self.cores}]",
+            "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
+            "spark.local.dir": str(jvm.directory / "local"),
+            "spark.sql.warehouse.dir": (jvm.directory / "warehouse").as_uri(),
+            **self.extra,
+        }
+
+
+def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> SparkSession:
+    """Opens the session of this process in ``jvm``, waiting for the JVM if need be.
+
+    Python workers use the interpreter this runs under. The handler of SIGINT stays what it was.
+
+    Raises:
+        EngineError: the JVM is not to be had, or a session is open already.
+    """
+    address = jvm.gateway()
+    import pyspark
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if pyspark.SparkContext._active_spark_context is not None:
+        message = "a Spark session is open already; stop it first"
+        raise EngineError(message)
+    chosen = settings or SessionSettings()
+    with _variables(PYSPARK_GATEWAY_PORT=str(address.port), PYSPARK_GATEWAY_SECRET=address.secret):
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    try:
+        conf = pyspark.SparkConf(loadDefaults=False)
+        conf.setAll(list(chosen.configuration(jvm).items()))
+        with _interrupts_untouched(), _variables(PYSPARK_PYTHON=sys.executable):
+            context = pyspark.SparkContext(conf=conf, gateway=gateway)
+        return SparkSession(context)
+    except (Py4JError, PySparkException) as error:
+        _forget_gateway(gateway)
+        first = str(error).strip().splitlines()[0]
+        message = f"the Spark session could not be opened: {first} (log: {jvm.log})"
+        raise EngineError(message) from error
+
+
+def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
+    """Closes the session and ends its JVM at once; the process may open another afterwards."""
+    context = session.sparkContext
+    gateway: Any = context._gateway
+    accumulators = context._accumulatorServer
+    # Taken away so that Spark's own stop neither asks the JVM, which goes away with everything
+    # it holds, nor waits half a second for the accumulator thread to look at its flag.
+    context._jsc = None
+    context._accumulatorServer = None  # type: ignore[assignment]
+    if accumulators is not None:
+        threading.Thread(target=_shut, args=(accumulators,), daemon=True).start()
+    with suppress(Exception):
+        session.stop()
+    jvm.stop()
+    _forget_gateway(gateway)
+
+
+def _shut(server: Any) -> None:
+    server.shutdown()
+    server.server_close()
+
+
+def _forget_gateway(gateway: Any) -> None:
+    """Closes PySpark's connections and clears the process-wide gateway it keeps."""
+    import pyspark
+
+    with suppress(Exception):
+        gateway.close()
+        gateway.shutdown_callback_server()
+    pyspark.SparkContext._gateway = None
+    pyspark.SparkContext._jvm = None
+    pyspark.SparkContext._active_spark_context = None
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Sets environment variables for as long as PySpark reads them."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
+@contextmanager
+def _interrupts_untouched() -> Iterator[None]:
+    """Undoes the SIGINT handler that a SparkContext installs in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
