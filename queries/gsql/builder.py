@@ -1,0 +1,284 @@
+# ruff: noqa: D102 - the methods are the rules of grammar.lark
+"""What the parser does at the end of each rule: make the node of it.
+
+The methods are called by lark, by the names of rules and aliases in ``grammar.lark``, with what the parts of the rule became;
+None stands for an optional part that is not there. Errors leave here without the text, which the parser adds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lark import Token, v_args
+
+from gscope.errors import GsqlSyntaxError, Position
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_builder import ExpressionBuilder
+from gscope.queries.gsql.input_builder import InputBuilder, Inputs
+from gscope.queries.gsql.nodes import JoinKind, LiteralKind
+from gscope.queries.gsql.scanner import token_position
+
+if TYPE_CHECKING:
+    from gscope.queries.gsql.nodes import Body, Expression, Extent, GroupTerm, Input
+
+_START = Position(1, 1)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause of SELECT by the field of `nodes.Select` that it fills."""
+
+    field: str
+    value: Expression | tuple[GroupTerm, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryName:
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Params:
+    entries: tuple[nodes.ParamEntry, ...]
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Define:
+    entries: tuple[nodes.DefineEntry, ...]
+    position: Position
+
+
+@v_args(inline=True)
+class Builder(ExpressionBuilder, InputBuilder):
+    """What becomes of all rules: those for files and queries here."""
+
+    def file(self, *items: nodes.Query | nodes.ProtocolDefinition) -> nodes.File:
+        return nodes.File(items, position=_START)
+
+    def query(self, *parts: Any) -> nodes.Query:
+        *blocks, body = parts
+        names = [block for block in blocks if isinstance(block, _QueryName)]
+        defines = _at_most_one("DEFINE", [block for block in blocks if isinstance(block, _Define)])
+        params = _at_most_one("PARAM", [block for block in blocks if isinstance(block, _Params)])
+        entries = defines.entries if defines else ()
+        names += [_query_name(entry) for entry in entries if entry.name == "query_name"]
+        for other in names[1:]:
+            if other.name != names[0].name:
+                message = f"this query is already called {names[0].name!r}"
+                raise GsqlSyntaxError(message, position=other.position, remedy="give it one name")
+        return nodes.Query(
+            names[0].name if names else None,
+            body,
+            tuple(entry for entry in entries if entry.name != "query_name"),
+            params.entries if params else (),
+            position=names[0].position if names else body.position,
+        )
+
+    def query_prefix(self, name: Token) -> _QueryName:
+        return _QueryName(str(name), token_position(name))
+
+    def define(self, word: Token, *entries: nodes.DefineEntry) -> _Define:
+        _refuse_repeats("DEFINE", entries)
+        return _Define(entries, token_position(word))
+
+    def define_entry(self, name: Token, value: nodes.Literal) -> nodes.DefineEntry:
+        return nodes.DefineEntry(str(name), value, position=token_position(name))
+
+    def negative_literal(self, minus: Token, literal: nodes.Literal) -> nodes.Literal:
+        if literal.kind not in {LiteralKind.INTEGER, LiteralKind.FLOAT} or not isinstance(
+            literal.value, int | float
+        ):
+            message = "only a number can follow -"
+            raise GsqlSyntaxError(message, position=token_position(minus))
+        return replace(literal, value=-literal.value)
+
+    def bare_word(self, word: Token) -> nodes.Literal:
+        return nodes.Literal(str(word), LiteralKind.STRING, position=token_position(word))
+
+    def params(self, word: Token, *entries: nodes.ParamEntry) -> _Params:
+        _refuse_repeats("PARAM", entries)
+        return _Params(entries, token_position(word))
+
+    def param_entry(self, name: Token, type_name: Token) -> nodes.ParamEntry:
+        return nodes.ParamEntry(str(name), str(type_name), position=token_position(name))
+
+    def protocol(
+        self, name: Token, parent: Token, where: _Clause | None, *fields: nodes.ProtocolField
+    ) -> nodes.ProtocolDefinition:
+        condition: Any = where.value if where else None
+        return nodes.ProtocolDefinition(
+            str(name), str(parent), condition, fields, position=token_position(name)
+        )
+
+    def protocol_field(self, name: Token, *rest: Any) -> nodes.ProtocolField:
+        return nodes.ProtocolField(str(name), rest[-1], position=token_position(name))
+
+    def with_query(self, word: Token, *parts: Any) -> nodes.With:
+        *bindings, body = parts
+        return nodes.With(tuple(bindings), body, position=token_position(word))
+
+    def binding(self, name: Token, body: Body) -> nodes.WithBinding:
+        return nodes.WithBinding(str(name), body, position=token_position(name))
+
+    def watchlist(self, word: Token, *fields: nodes.WatchField) -> nodes.Watchlist:
+        return nodes.Watchlist(fields, position=token_position(word))
+
+    def watch_field(self, type_name: Token, name: Token) -> nodes.WatchField:
+        return nodes.WatchField(str(name), str(type_name), position=token_position(name))
+
+    def merge(
+        self,
+        word: Token,
+        columns: tuple[nodes.Name, ...],
+        slack: Extent | None,
+        inputs: tuple[Input, ...],
+    ) -> nodes.Merge:
+        if len(columns) != len(inputs):
+            message = f"MERGE names {len(columns)} columns, but FROM has {len(inputs)} inputs"
+            remedy = "give one column of each input: MERGE a.time : b.time FROM a, b"
+            raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
+        return nodes.Merge(columns, inputs, slack, position=token_position(word))
+
+    def merge_columns(self, *columns: nodes.Name) -> tuple[nodes.Name, ...]:
+        return columns
+
+    def merge_inputs(self, *inputs: Input) -> tuple[Input, ...]:
+        return inputs
+
+    def select(
+        self,
+        word: Token,
+        distinct: Token | None,
+        outputs: tuple[nodes.OutputItem | nodes.Star, ...],
+        kind: nodes.Join | None,
+        source: Inputs,
+        *clauses: _Clause,
+    ) -> nodes.Select:
+        found: dict[str, Any] = {}
+        for clause in clauses:
+            if clause.field in found:
+                name = (
+                    clause.field.upper().replace("_BY", " BY")
+                    if clause.field == "group_by"
+                    else clause.field.upper()
+                )
+                message = f"a second {name} in one SELECT"
+                raise GsqlSyntaxError(
+                    message, position=clause.position, remedy="keep one; join conditions with AND"
+                )
+            found[clause.field] = clause.value
+        return nodes.Select(
+            outputs,
+            source.inputs,
+            _joins(kind, source),
+            distinct is not None,
+            position=token_position(word),
+            **found,
+        )
+
+    def outputs(
+        self, *items: nodes.OutputItem | nodes.Star
+    ) -> tuple[nodes.OutputItem | nodes.Star, ...]:
+        return items
+
+    def output_item(self, expression: Expression, name: Token | None) -> nodes.OutputItem:
+        return nodes.OutputItem(expression, _text(name), position=expression.position)
+
+    def star(self, star: Token) -> nodes.Star:
+        return nodes.Star(position=token_position(star))
+
+    def qualified_star(self, qualifier: nodes.Name, _star: Token) -> nodes.Star:
+        if len(qualifier.parts) > 1:
+            message = "only the name of an input can stand before .*"
+            raise GsqlSyntaxError(message, position=qualifier.position)
+        return nodes.Star(qualifier.parts[0], position=qualifier.position)
+
+    def where(self, word: Token, condition: Expression) -> _Clause:
+        return _Clause("where", condition, token_position(word))
+
+    def having(self, word: Token, condition: Expression) -> _Clause:
+        return _Clause("having", condition, token_position(word))
+
+    def cleaning_when(self, *parts: Any) -> _Clause:
+        return _Clause("cleaning_when", parts[-1], token_position(parts[0]))
+
+    def cleaning_by(self, *parts: Any) -> _Clause:
+        return _Clause("cleaning_by", parts[-1], token_position(parts[0]))
+
+    def closing_when(self, *parts: Any) -> _Clause:
+        return _Clause("closing_when", parts[-1], token_position(parts[0]))
+
+    def group_by(self, word: Token, terms: tuple[GroupTerm, ...]) -> _Clause:
+        return _Clause("group_by", terms, token_position(word))
+
+    def supergroup(self, word: Token, terms: tuple[GroupTerm, ...]) -> _Clause:
+        return _Clause("supergroup", terms, token_position(word))
+
+    def group_terms(self, *terms: GroupTerm) -> tuple[GroupTerm, ...]:
+        return terms
+
+    def group_term(self, expression: Expression, name: Token | None) -> nodes.GroupTerm:
+        return nodes.GroupTerm(expression, _text(name), position=expression.position)
+
+
+def _at_most_one(name: str, blocks: list[Any]) -> Any:
+    if len(blocks) > 1:
+        message = f"a second {name} block"
+        raise GsqlSyntaxError(
+            message, position=blocks[1].position, remedy="put all entries into one block"
+        )
+    return blocks[0] if blocks else None
+
+
+def _refuse_repeats(block: str, entries: tuple[nodes.DefineEntry | nodes.ParamEntry, ...]) -> None:
+    seen = set()
+    for entry in entries:
+        if entry.name in seen:
+            message = f"{block} has two entries called {entry.name!r}"
+            raise GsqlSyntaxError(message, position=entry.position, remedy="keep one")
+        seen.add(entry.name)
+
+
+def _query_name(entry: nodes.DefineEntry) -> _QueryName:
+    name = entry.value.value
+    if (
+        entry.value.kind is not LiteralKind.STRING
+        or not isinstance(name, str)
+        or not _IDENTIFIER.fullmatch(name)
+    ):
+        message = "a query's name has only letters, digits and _, and starts with no digit"
+        raise GsqlSyntaxError(
+            message, position=entry.value.position, remedy="for example query_name 'flows';"
+        )
+    return _QueryName(name, entry.value.position)
+
+
+def _joins(kind: nodes.Join | None, source: Inputs) -> tuple[nodes.Join, ...]:
+    """The joins between the inputs; ``kind`` is the one written before FROM."""
+    if kind is not None and len(source.inputs) == 1:
+        message = "a join needs a second input"
+        raise GsqlSyntaxError(
+            message, position=source.inputs[0].position, remedy="for example FROM a, b"
+        )
+    joins = []
+    for join, joined in zip(source.joins, source.inputs[1:], strict=True):
+        if kind is None:
+            joins.append(join or nodes.Join(JoinKind.INNER, position=joined.position))
+        elif join is None or join.kind is JoinKind.INNER:
+            joins.append(replace(kind, on=join.on if join else None))
+        else:
+            message = "a kind of join is already given before FROM"
+            raise GsqlSyntaxError(
+                message, position=join.position, remedy="write it in one of the two places"
+            )
+    return tuple(joins)
+
+
+def _text(name: Token | None) -> str | None:
+    return None if name is None else str(name)

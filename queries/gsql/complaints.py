@@ -1,0 +1,285 @@
+"""What is said about a token that does not fit: what was expected in plain words, and a remedy where one can be guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from gscope.queries.gsql.scanner import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lark import Token
+
+END = "$END"
+
+_LITERALS = frozenset(
+    [
+        "INTEGER",
+        "FLOAT",
+        "STRING",
+        "HEX",
+        "IP_VAL",
+        "IPV6_VAL",
+        "TIMEVAL",
+        "INTERVAL",
+        "TRUE",
+        "FALSE",
+        "NULL",
+    ]
+)
+_STARTS = _LITERALS | frozenset(
+    [
+        "NAME",
+        "CASE",
+        "NOT",
+        "MINUS",
+        "PLUS",
+        "BANG",
+        "TILDE",
+        "LPAR",
+        "PARAMETER",
+        "DEFINITION",
+        "PROPERTY",
+        "SUPERAGGREGATE",
+    ]
+)
+_COMPARISONS = frozenset(["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
+_OPERATORS = _COMPARISONS | frozenset(
+    [
+        "IN",
+        "BETWEEN",
+        "LIKE",
+        "IS",
+        "NOT",
+        "OR",
+        "AND",
+        "VBAR",
+        "AMPERSAND",
+        "SHIFT_LEFT",
+        "SHIFT_RIGHT",
+        "PLUS",
+        "MINUS",
+        "STAR",
+        "SLASH",
+        "PERCENT",
+        "DIV",
+    ]
+)
+_JOINS = frozenset(
+    [
+        "JOIN",
+        "INNER",
+        "INNER_JOIN",
+        "OUTER",
+        "OUTER_JOIN",
+        "FULL",
+        "FULL_OUTER_JOIN",
+        "LEFT",
+        "LEFT_OUTER_JOIN",
+        "RIGHT",
+        "RIGHT_OUTER_JOIN",
+        "FILTER_JOIN",
+        "WATCHLIST_JOIN",
+    ]
+)
+_CLAUSES = frozenset(
+    [
+        "WHERE",
+        "GROUP",
+        "SUPERGROUP",
+        "HAVING",
+        "CLEANING",
+        "CLEANING_WHEN",
+        "CLEANING_BY",
+        "CLOSING",
+        "CLOSING_WHEN",
+    ]
+)
+_CALLS = frozenset({"DOT", "LPAR", "LSQB"})
+
+_GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
+    # if all of the first are expected, the second are called by the third
+    (frozenset({"INTEGER", "NAME", "LPAR", "CASE"}), _STARTS, "an expression"),
+    (frozenset({"INTEGER", "STRING"}), _LITERALS, "a literal"),
+    (frozenset({"PLUS", "STAR"}), _OPERATORS | _CALLS, "an operator"),
+    (frozenset({"AND"}), _OPERATORS, "AND or OR"),
+    (frozenset({"NAME", "STRING"}), frozenset({"NAME", "STRING"}), "a name"),
+    (frozenset({"JOIN"}), _JOINS, "a join"),
+    (frozenset({"WHERE", "HAVING"}), _CLAUSES, "a clause such as WHERE or GROUP BY"),
+)
+_PLAIN = {"NAME": "a name", END: "the end of the text", "SUPERAGGREGATE": "a superaggregate"}
+_MOST = 6
+
+FOREIGN_WORDS = {
+    "ORDER": "answers come in the order of their time; sort them where they are read",
+    "LIMIT": "a stream has no end to count to; use HAVING, or cut where the answer is read",
+    "UNION": "streams are put together with MERGE a.time : b.time FROM a, b",
+    "OVER": "give the input a window: FROM q [RANGE '10 sec' SLIDE '5 sec']",
+    "USING": "write the condition: ON a.id = b.id",
+    "CROSS": "write FROM a, b",
+    "NATURAL": "write the condition: ON a.id = b.id",
+    "INSERT": "a query is SELECT, MERGE or WATCHLIST",
+    "CREATE": "name a query with DEFINE { query_name 'x'; }",
+    "ILIKE": "write lower(x) LIKE 'pattern'",
+    "MOD": "write %",
+    "XOR": "write <> between two conditions",
+}
+"""Words of SQL that GSQL does not have, in capitals, and what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Where the parse ended.
+
+    Attributes:
+        token: the one that does not fit; of type `END` at the end of the text.
+        expected: the terminals that would have fitted.
+        before: the tokens before it, the last one last.
+        instead: the terminals that would have fitted in place of the last of those.
+    """
+
+    token: Token
+    expected: frozenset[str]
+    before: tuple[Token, ...]
+    instead: frozenset[str]
+
+
+def complaint(misfit: Misfit, spellings: Mapping[str, str]) -> tuple[str, str]:
+    """Message and remedy, which may be ""; ``spellings`` is terminal → how it is written."""
+    found = "the end of the text" if misfit.token.type == END else _shown(misfit.token)
+    message = f"expected {_described(misfit.expected, spellings)}, found {found}"
+    remedies = (rule(misfit, spellings) for rule in _REMEDIES)
+    return message, next((remedy for remedy in remedies if remedy), "")
+
+
+def _shown(token: Token) -> str:
+    text = str(token)
+    if token.type == "STRING":
+        return f"the text {text[:40]!r}"
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
+    left = set(expected)
+    words = []
+    for signs, members, name in _GROUPS:
+        if signs <= left:
+            words.append(name)
+            left -= members
+    single = [_PLAIN.get(terminal) or spellings.get(terminal, terminal) for terminal in left]
+    # What must come first is most telling: names and words before punctuation, the end last.
+    single.sort(key=lambda word: (word == _PLAIN[END], not word[0].isalpha(), word))
+    words = [*(word for word in single if word in {"FROM", "SELECT"}), *words]
+    words += [word for word in single if word not in words]
+    if len(words) > _MOST:
+        words = [*words[: _MOST - 1], "something else that can follow here"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _misspelt(misfit: Misfit, spellings: Mapping[str, str]) -> str:
+    """A word close to a keyword that could stand there, here or one word earlier (where it was taken for a name)."""
+    places = [(misfit.token, misfit.expected)]
+    if misfit.before:
+        places.append((misfit.before[-1], misfit.instead))
+    for token, allowed in places:
+        if token.type != "NAME" or not 3 <= len(token) <= 20:
+            continue
+        keywords = [
+            spellings[t] for t in allowed if spellings.get(t, "").replace("_", "").isalpha()
+        ]
+        close = get_close_matches(token.upper(), sorted(keywords), n=1, cutoff=0.7)
+        if close and close[0] != token.upper():
+            return f"did you mean {close[0]} instead of {token}?"
+    return ""
+
+
+def _foreign(misfit: Misfit, _: Mapping[str, str]) -> str:
+    for token in (misfit.token, *misfit.before[-1:]):
+        if token.type == "NAME" and token.upper() in FOREIGN_WORDS:
+            return f"{token.upper()} is not in GSQL: {FOREIGN_WORDS[token.upper()]}"
+    return ""
+
+
+def _runaway_text(misfit: Misfit, _: Mapping[str, str]) -> str:
+    for token in (misfit.token, *misfit.before[-1:]):
+        if token.type == "STRING" and "\n" in token:
+            return f"the text in quotes that starts in line {token.line} goes over several lines: is its end quote missing?"
+    return ""
+
+
+def _missing_from(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if "FROM" in misfit.expected and misfit.token.type in {*_CLAUSES, END, "SEMICOLON", "RPAR"}:
+        return "say where the tuples come from, for example FROM TCP"
+    return ""
+
+
+def _missing_as(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.token.type == "NAME" and "AS" in misfit.expected:
+        return (
+            f"to name a column write AS {misfit.token}"
+            if len(misfit.token) <= 40
+            else "to name a column write AS"
+        )
+    return ""
+
+
+def _chained_comparison(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.token.type in _COMPARISONS and "AND" in misfit.expected:
+        return "comparisons do not chain: write a < b AND b < c"
+    return ""
+
+
+def _brackets(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.token.type in {"RPAR", "RSQB", "RBRACE"} and misfit.token.type not in misfit.expected:
+        opened = sum(
+            (t.type in {"LPAR", "LSQB", "LBRACE"}) - (t.type in {"RPAR", "RSQB", "RBRACE"})
+            for t in misfit.before
+        )
+        return "" if opened > 0 else f"nothing is open that {misfit.token} could close"
+    if misfit.token.type == END and "RPAR" in misfit.expected:
+        return "a ( is not closed"
+    return ""
+
+
+def _missing_semicolon(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.token.type in {"SELECT", "MERGE"} and "SEMICOLON" in misfit.expected:
+        return "queries are separated by ;"
+    if misfit.token.type == "NAME" and misfit.token.upper() in {
+        "DEFINE",
+        "PROTOCOL",
+        "PARAM",
+        "QUERY",
+    }:
+        return "queries are separated by ;"
+    return ""
+
+
+def _reserved(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.token.upper() in RESERVED and misfit.expected & {"NAME", "AS"} and misfit.before:
+        after = misfit.before[-1].type
+        if after in {"AS", "DOT"} or misfit.expected == {"NAME"}:
+            return f"{misfit.token.upper()} is a word of GSQL and cannot be a name"
+    return ""
+
+
+def _trailing_comma(misfit: Misfit, _: Mapping[str, str]) -> str:
+    if misfit.before and misfit.before[-1].type == "COMMA":
+        return "is there a comma too many?"
+    return ""
+
+
+_REMEDIES: tuple[Callable[[Misfit, Mapping[str, str]], str], ...] = (
+    _runaway_text,
+    _foreign,
+    _reserved,
+    _misspelt,
+    _missing_from,
+    _missing_as,
+    _chained_comparison,
+    _missing_semicolon,
+    _trailing_comma,
+    _brackets,
+)

@@ -1,0 +1,141 @@
+# ruff: noqa: D102 - the methods are the rules of grammar.lark
+"""Rules of the grammar for what stands behind FROM."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lark import Token, Transformer, v_args
+
+from gscope.errors import GsqlSyntaxError
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.literals import read_interval_ns
+from gscope.queries.gsql.nodes import JoinKind, LiteralKind
+from gscope.queries.gsql.scanner import span, token_position
+
+if TYPE_CHECKING:
+    from gscope.queries.gsql.nodes import Body, Extent, Input, Window
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What FROM says: the inputs, and what is written between them."""
+
+    inputs: tuple[Input, ...]
+    joins: tuple[nodes.Join | None, ...]  # None where a comma stands
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    name: str
+
+
+@v_args(inline=True)
+class InputBuilder(Transformer[Token, Any]):
+    """What becomes of the rules for inputs, joins and windows."""
+
+    def inputs(self, first: Input, *joined: tuple[nodes.Join | None, Input]) -> Inputs:
+        return Inputs((first, *(one for _, one in joined)), tuple(join for join, _ in joined))
+
+    def joined(self, *parts: Any) -> tuple[nodes.Join | None, Input]:
+        *kind, one, condition = parts
+        join: nodes.Join | None = kind[0] if kind else None
+        if condition is not None:
+            join = replace(join or nodes.Join(JoinKind.INNER, position=one.position), on=condition)
+        return join, one
+
+    def inner_join(self, word: Token, *_: Token) -> nodes.Join:
+        return nodes.Join(JoinKind.INNER, position=token_position(word))
+
+    def outer_join(self, word: Token, *_: Token) -> nodes.Join:
+        return nodes.Join(JoinKind.OUTER, position=token_position(word))
+
+    def left_outer_join(self, word: Token, *_: Token) -> nodes.Join:
+        return nodes.Join(JoinKind.LEFT_OUTER, position=token_position(word))
+
+    def right_outer_join(self, word: Token, *_: Token) -> nodes.Join:
+        return nodes.Join(JoinKind.RIGHT_OUTER, position=token_position(word))
+
+    def filter_join(self, word: Token, *parts: Any) -> nodes.Join:
+        column, span = parts[-2:]
+        bound = nodes.FilterBound(column, span, position=column.position)
+        return nodes.Join(JoinKind.FILTER, bound=bound, position=token_position(word))
+
+    def watchlist_join(self, word: Token) -> nodes.Join:
+        return nodes.Join(JoinKind.WATCHLIST, position=token_position(word))
+
+    def input(self, source: Input, alias: _Alias | None, window: Window | None) -> Input:
+        return replace(source, alias=alias.name if alias else None, window=window)
+
+    def windowed_input(self, source: Input, window: Window, alias: _Alias) -> Input:
+        return self.input(source, alias, window)
+
+    def subquery(self, bracket: Token, body: Body) -> nodes.SubqueryInput:
+        return nodes.SubqueryInput(body, position=token_position(bracket))
+
+    def plain_stream(self, name: Token) -> nodes.StreamInput:
+        return nodes.StreamInput(str(name), position=token_position(name))
+
+    def interface_stream(self, interface: Token, name: Token) -> nodes.StreamInput:
+        return nodes.StreamInput(
+            str(name), interface=str(interface), position=span(token_position(interface), name)
+        )
+
+    def host_stream(self, host: Token, interface: Token, name: Token) -> nodes.StreamInput:
+        return nodes.StreamInput(
+            str(name),
+            host=str(host),
+            interface=str(interface),
+            position=span(token_position(host), name),
+        )
+
+    def set_stream(self, bracket: Token, interface_set: Token, name: Token) -> nodes.StreamInput:
+        return nodes.StreamInput(
+            str(name),
+            interface_set=str(interface_set),
+            position=span(token_position(bracket), name),
+        )
+
+    def library_stream(self, *parts: Token) -> nodes.StreamInput:
+        *folders, name = (part for part in parts if part.type != "SLASH")
+        return nodes.StreamInput(
+            str(name), library="/".join(folders), position=span(token_position(parts[0]), name)
+        )
+
+    def part(self, name: Token) -> Token:
+        if not name.strip() or "/" in name:
+            message = f"this is no name: {str(name)[:40]!r}"
+            raise GsqlSyntaxError(message, position=token_position(name))
+        return name
+
+    def alias(self, name: Token) -> _Alias:
+        return _Alias(str(name))
+
+    def range_window(
+        self, bracket: Token, length: Extent, slide: Extent | None
+    ) -> nodes.RangeWindow:
+        return nodes.RangeWindow(length, slide, position=token_position(bracket))
+
+    def slices_window(self, bracket: Token, *slices: Extent) -> nodes.SlicesWindow:
+        return nodes.SlicesWindow(slices, position=token_position(bracket))
+
+    def extent(self, value: Extent) -> Extent:
+        if not isinstance(value, nodes.Literal) or value.kind in {
+            LiteralKind.INTEGER,
+            LiteralKind.INTERVAL,
+        }:
+            return value
+        if value.kind is LiteralKind.STRING and isinstance(value.value, str):
+            length_ns = read_interval_ns(value.value)
+            if length_ns is not None:
+                return nodes.Literal(length_ns, LiteralKind.INTERVAL, position=value.position)
+            if _IDENTIFIER.fullmatch(value.value):
+                return nodes.Parameter(value.value, position=value.position)
+        message = "this is no length: it needs a whole number, or a number and a unit in quotes"
+        raise GsqlSyntaxError(
+            message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
+        )

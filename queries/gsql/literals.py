@@ -1,0 +1,162 @@
+"""What the text of a literal means, and how it is written again."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlSyntaxError
+from gscope.queries.gsql.nodes import Literal, LiteralKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.errors import Position
+    from gscope.queries.gsql.nodes import LiteralValue
+
+MAX_INTEGER = 2**64 - 1
+MAX_INTERVAL_NS = 2**63 - 1
+
+UNITS_NS = {
+    "day": 86_400_000_000_000,
+    "hour": 3_600_000_000_000,
+    "min": 60_000_000_000,
+    "sec": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+"""Units of an interval in nanoseconds, by canonical name, longest first."""
+
+_UNIT_SPELLINGS = {
+    "day": ("d", "day", "days"),
+    "hour": ("h", "hr", "hour", "hours"),
+    "min": ("m", "min", "mins", "minute", "minutes"),
+    "sec": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "millisecond", "milliseconds"),
+    "us": ("us", "usec", "microsecond", "microseconds"),
+    "ns": ("ns", "nsec", "nanosecond", "nanoseconds"),
+}
+_UNIT_OF = {spelling: unit for unit, spellings in _UNIT_SPELLINGS.items() for spelling in spellings}
+
+
+def read_literal(terminal: str, text: str, position: Position) -> Literal:
+    """The literal that a token of the grammar stands for.
+
+    Raises:
+        GsqlSyntaxError: the text is no such literal, or too large.
+    """
+    kind, value = _READERS[terminal](text, position)
+    return Literal(value, kind, position=position)
+
+
+def write_literal(literal: Literal) -> str:
+    """The canonical spelling."""
+    return _WRITERS[literal.kind](literal.value)
+
+
+def quote(text: str) -> str:
+    """A text in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_interval_ns(text: str) -> int | None:
+    """Nanoseconds of ``5 sec`` or ``1.5 min``; None if the text is no such length or not a whole, sensible number of them."""
+    text = text.strip()
+    size = len(text) - len(text.lstrip("0123456789."))
+    whole, _, decimals = text[:size].partition(".")
+    unit = _UNIT_OF.get(text[size:].strip().lower())
+    if unit is None or not (whole + decimals).isdigit() or size > 40:
+        return None
+    length_ns, rest = divmod(int(whole + decimals) * UNITS_NS[unit], 10 ** len(decimals))
+    return length_ns if rest == 0 and length_ns <= MAX_INTERVAL_NS else None
+
+
+def write_interval(length_ns: int) -> str:
+    """The length in the longest unit that divides it: ``90 sec``."""
+    unit = next(unit for unit, unit_ns in UNITS_NS.items() if length_ns % unit_ns == 0)
+    if length_ns == 0:
+        unit = "sec"
+    return f"{length_ns // UNITS_NS[unit]} {unit}"
+
+
+def _integer(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
+    is_hex = text[:2] in {"0x", "0X"}
+    digits = text[2:].lstrip("0") if is_hex else text.lstrip("0")
+    value = int(digits or "0", 16 if is_hex else 10) if len(digits) <= 20 else MAX_INTEGER + 1
+    return LiteralKind.INTEGER, _small_enough(value, position)
+
+
+def _hex(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
+    if not text or text.strip("0123456789abcdefABCDEF"):
+        message = f"HEX needs hexadecimal digits, not {text[:40]!r}"
+        raise GsqlSyntaxError(message, position=position, remedy="for example HEX'ff'")
+    return _integer("0x" + text, position)
+
+
+def _small_enough(value: int, position: Position) -> int:
+    if value > MAX_INTEGER:
+        message = f"integers have at most 64 bits: up to {MAX_INTEGER}"
+        raise GsqlSyntaxError(message, position=position)
+    return value
+
+
+def _float(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
+    value = float(text)
+    if not math.isfinite(value):
+        message = "this number is too large for a FLOAT"
+        raise GsqlSyntaxError(message, position=position)
+    return LiteralKind.FLOAT, value
+
+
+def _address(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
+    from ipaddress import ip_address
+
+    try:
+        version = ip_address(text).version if "%" not in text else 0
+    except ValueError:
+        version = 0
+    if version == 0:
+        message = f"not an IP address: {text[:60]!r}"
+        raise GsqlSyntaxError(
+            message,
+            position=position,
+            remedy="for example IP_VAL'10.0.0.1' or IPV6_VAL'2001:db8::1'",
+        )
+    return (LiteralKind.IP if version == 4 else LiteralKind.IPV6), text
+
+
+def _interval(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
+    length_ns = read_interval_ns(text)
+    if length_ns is None:
+        message = f"not a length of time: {text[:40]!r}"
+        remedy = f"a number and one of {', '.join(UNITS_NS)}, for example INTERVAL '5 sec'"
+        raise GsqlSyntaxError(message, position=position, remedy=remedy)
+    return LiteralKind.INTERVAL, length_ns
+
+
+_READERS: dict[str, Callable[[str, Position], tuple[LiteralKind, LiteralValue]]] = {
+    "INTEGER": _integer,
+    "HEX": _hex,
+    "FLOAT": _float,
+    "STRING": lambda text, _: (LiteralKind.STRING, text),
+    "TRUE": lambda _text, _: (LiteralKind.BOOL, True),
+    "FALSE": lambda _text, _: (LiteralKind.BOOL, False),
+    "NULL": lambda _text, _: (LiteralKind.NULL, None),
+    "IP_VAL": _address,
+    "IPV6_VAL": _address,
+    "TIMEVAL": lambda text, _: (LiteralKind.TIMEVAL, text),
+    "INTERVAL": _interval,
+}
+
+_WRITERS: dict[LiteralKind, Callable[[LiteralValue], str]] = {
+    LiteralKind.INTEGER: str,
+    LiteralKind.FLOAT: repr,
+    LiteralKind.STRING: lambda value: quote(str(value)),
+    LiteralKind.BOOL: lambda value: "TRUE" if value else "FALSE",
+    LiteralKind.NULL: lambda _: "NULL",
+    LiteralKind.IP: lambda value: f"IP_VAL{quote(str(value))}",
+    LiteralKind.IPV6: lambda value: f"IPV6_VAL{quote(str(value))}",
+    LiteralKind.TIMEVAL: lambda value: f"TIMEVAL{quote(str(value))}",
+    LiteralKind.INTERVAL: lambda value: f"INTERVAL {quote(write_interval(int(value or 0)))}",
+}

@@ -1,0 +1,214 @@
+"""GSQL text → syntax nodes.
+
+The parser is LALR(1), so it takes time in proportion to the text and never recurses. Its tables are built from
+``grammar.lark`` on first use and kept in the user's cache directory.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lark
+from lark import Lark, Token
+
+from gscope.errors import GsqlSyntaxError
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.builder import Builder
+from gscope.queries.gsql.scanner import MAX_DEPTH, MAX_TEXT, Scanner, token_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+    from gscope.queries.gsql.nodes import Expression, File
+
+_GRAMMAR = Path(__file__).with_name("grammar.lark")
+_STARTS = ["file", "expression", "define_value"]
+
+
+def parse(text: str, source: str = "query") -> File:
+    """The queries and protocol definitions of a text; none if it has only comments.
+
+    Args:
+        text: the whole text.
+        source: what it is called in reports, usually the file's name.
+
+    Raises:
+        GsqlSyntaxError: the text is no GSQL, longer than `MAX_TEXT` or nested deeper than `MAX_DEPTH`.
+    """
+    file = _parse(text, source, "file")
+    assert isinstance(file, nodes.File)
+    return nodes.File(file.items, source, text, position=file.position)
+
+
+def parse_expression(text: str, source: str = "expression") -> Expression:
+    """A single expression.
+
+    Raises:
+        GsqlSyntaxError: as for `parse`.
+    """
+    expression: Expression = _parse(text, source, "expression")
+    return expression
+
+
+def definition_literal(entry: nodes.DefineEntry) -> nodes.Literal:
+    """What ``#NAME#`` stands for: the literal that the text of a DEFINE entry spells, else the text itself.
+
+    ``PATTERN 41;`` and ``PATTERN '41';`` are both the integer, ``HOST 'a.b';`` is a STRING.
+    """
+    if entry.value.kind is not nodes.LiteralKind.STRING:
+        return entry.value
+    try:
+        literal = _parse(str(entry.value.value), "DEFINE", "define_value")
+    except GsqlSyntaxError:
+        return entry.value
+    return nodes.Literal(literal.value, literal.kind, position=entry.value.position)
+
+
+def _parse(text: str, source: str, start: str) -> Any:
+    if len(text) > MAX_TEXT:
+        message = f"{len(text)} characters are too many for one text: at most {MAX_TEXT}"
+        raise GsqlSyntaxError(
+            message, text=text, source=source, remedy="split it into several files"
+        )
+    tables = _tables()
+    try:
+        result = _run(tables, text, source, start)
+        _check_depth(result)
+    except GsqlSyntaxError as error:
+        raise error.located(text, source) from None
+    return result
+
+
+def _run(tables: _Tables, text: str, source: str, start: str) -> Any:
+    parser = tables.lark.parse_interactive(start=start)
+    tokens: list[Token] = []
+    for token in Scanner(text, source, tables.terminals).tokens(parser.choices):
+        try:
+            parser.feed_token(token)
+        except lark.UnexpectedToken:
+            raise _misfit(tables, start, tokens, token) from None
+        tokens.append(token)
+    try:
+        return parser.feed_token(Token("$END", ""))
+    except lark.UnexpectedToken:
+        raise _misfit(tables, start, tokens, _end_token(tokens)) from None
+
+
+def _misfit(tables: _Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
+    """The error for a token that does not fit behind those before it."""
+    from gscope.queries.gsql.complaints import Misfit, complaint
+
+    parser = tables.lark.parse_interactive(start=start)
+    for earlier in tokens[:-1]:
+        parser.feed_token(earlier)
+    instead = _accepted(parser)
+    for earlier in tokens[-1:]:
+        parser.feed_token(earlier)
+    misfit = Misfit(token, _accepted(parser), tuple(tokens), instead)
+    message, remedy = complaint(misfit, tables.spellings)
+    return GsqlSyntaxError(message, position=token_position(token), remedy=remedy)
+
+
+def _accepted(parser: InteractiveParser) -> frozenset[str]:
+    return frozenset(parser.accepts())  # type: ignore[no-untyped-call]  # lark leaves it untyped
+
+
+def _end_token(tokens: list[Token]) -> Token:
+    """The end of the text, placed at the last token, because a caret must stand under something."""
+    if not tokens:
+        return Token("$END", "", 0, 1, 1, end_pos=0)
+    last = tokens[-1]
+    length = token_position(last).length
+    if "\n" in last:
+        return Token("$END", "", last.start_pos, last.line, last.column, end_pos=last.end_pos)
+    return Token(
+        "$END", "", last.end_pos, last.line, (last.column or 1) + length, end_pos=last.end_pos
+    )
+
+
+def _check_depth(root: Any) -> None:
+    """Refuse what would make a recursive visitor run out of stack; this one does not recurse."""
+    pending: list[tuple[Any, int]] = [(root, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            message = f"operators and queries are nested more than {MAX_DEPTH} deep"
+            remedy = "write long lists of alternatives as x IN (a, b, …), or split the query into several"
+            raise GsqlSyntaxError(message, position=node.position, remedy=remedy)
+        pending.extend((child, depth + 1) for child in _children(node))
+
+
+def _children(node: Any) -> Iterator[Any]:
+    for name in type(node).__match_args__:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from (one for one in value if isinstance(one, nodes.Node))
+        elif isinstance(value, nodes.Node):
+            yield value
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The compiled grammar: spelling → terminal for all that is spelt one way, and the reverse."""
+
+    lark: Lark
+    terminals: Mapping[str, str]
+    spellings: Mapping[str, str]
+
+
+@cache
+def _tables() -> _Tables:
+    grammar = _GRAMMAR.read_text(encoding="utf-8")
+    parser = _cached(grammar, lambda path: _compile(grammar, path))
+    spellings = {t.name: t.pattern.value for t in parser.terminals}
+    return _Tables(parser, {spelling: name for name, spelling in spellings.items()}, spellings)
+
+
+def _compile(grammar: str, cache_path: str | None) -> Lark:
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start=_STARTS,
+        transformer=Builder(),
+        cache=cache_path or False,
+    )
+
+
+def _cached(grammar: str, compile_grammar: Callable[[str | None], Lark]) -> Lark:
+    """Let lark keep its tables (a pickle) in a directory that only this user can write to; without one, do without."""
+    directory = _cache_directory()
+    if directory is None:
+        return compile_grammar(None)
+    key = sha256(f"{grammar}{lark.__version__}{sys.version}".encode()).hexdigest()[:16]
+    path = directory / f"gsql-{key}.pickle"
+    if path.exists():
+        return compile_grammar(str(path))
+    building = directory / f"gsql-{key}.{os.getpid()}"
+    try:
+        parser = compile_grammar(str(building))
+        building.replace(path)  # whole or not at all, for readers beside us
+    except OSError:
+        return compile_grammar(None)
+    return parser
+
+
+def _cache_directory() -> Path | None:
+    try:
+        root = os.environ.get("XDG_CACHE_HOME")
+        directory = (Path(root) if root else Path.home() / ".cache") / "gscope"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = directory.stat()
+    except (OSError, RuntimeError):
+        return None
+    is_ours = status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return directory if is_ours and os.access(directory, os.W_OK) else None

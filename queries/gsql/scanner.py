@@ -1,0 +1,299 @@
+"""Text of a query → tokens, with keywords told from names by what the grammar allows at that place.
+
+Few words are reserved. Any other keyword is a name wherever the rules allow a name and not the keyword, so that fields can be
+called ``window``, ``protocol`` or ``left``.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from gscope.errors import GsqlSyntaxError, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping
+
+MAX_TEXT = 1_000_000
+"""Characters in one text; far more than anybody writes, little enough to parse in seconds."""
+
+MAX_DEPTH = 150
+"""Brackets, operators and subqueries inside each other: small enough that a recursive visitor never runs out of stack."""
+
+RESERVED = frozenset(
+    [
+        "SELECT",
+        "MERGE",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "SUPERGROUP",
+        "AS",
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "IS",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "BETWEEN",
+        "LIKE",
+        "DIV",
+        "DISTINCT",
+        "JOIN",
+        "BY",
+    ]
+)
+"""Words that are never names, except behind a dot."""
+
+QUOTED_LITERALS = frozenset({"HEX", "IP_VAL", "IPV6_VAL", "TIMEVAL", "INTERVAL"})
+"""Words that make a literal of the text in quotes behind them."""
+
+_BLANK = re.compile(r"(?:\s+|--[^\r\n]*|//[^\r\n]*)+")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DOTTED_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
+_NUMBER_TAIL = re.compile(r"[\w.]*")
+_SUPERAGGREGATE = re.compile(r"\$(?=\s*\()")
+_MARKED = {"$": "PARAMETER", "#": "DEFINITION", "@": "PROPERTY"}
+
+_WRONG_SYMBOLS = {
+    "==": "equality is written with one =",
+    "=<": "write <=",
+    "=>": "write >=",
+    "&&": "write AND",
+    "||": "write OR",
+    '"': "text goes in single quotes: 'text'; names need no quotes",
+    "`": "names need no quotes; text goes in single quotes: 'text'",
+    "\u2018": "write a plain quote: '",
+    "\u2019": "write a plain quote: '",
+    "\u201c": "write a plain quote: '",
+    "\u201d": "write a plain quote: '",
+    "\u2013": "write a plain minus: -",
+    "\u2212": "write a plain minus: -",
+    "\u2264": "write <=",
+    "\u2265": "write >=",
+    "\u2260": "write <>",
+}
+
+
+class Scanner:
+    """Finds the tokens of one text.
+
+    A token's value is what it means: the word as written, the decoded text between quotes, the name behind ``$``. Its start
+    and end are offsets in the text; line and column count from 1, lines as `str.splitlines` sees them.
+
+    Args:
+        text: the whole text.
+        source: what it is called in reports.
+        terminals: spelling → terminal, for every keyword (in capitals) and symbol of the grammar.
+    """
+
+    def __init__(self, text: str, source: str, terminals: Mapping[str, str]) -> None:
+        self._text = text
+        self._source = source
+        self._terminals = terminals
+        symbols = [spelling for spelling in terminals if not _WORD.match(spelling)] + [
+            "!=",
+            *_WRONG_SYMBOLS,
+        ]
+        self._symbol = re.compile(
+            "|".join(re.escape(s) for s in sorted(symbols, key=len, reverse=True))
+        )
+        self._line_starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
+        self._line = 1
+        self._depth = 0
+
+    def tokens(self, allowed: Callable[[], Container[str]]) -> Iterator[Token]:
+        """All tokens in order, without the end mark.
+
+        Args:
+            allowed: the terminals that the grammar allows next; asked before each word, after all tokens before it.
+
+        Raises:
+            GsqlSyntaxError: a character, number, quote or comment is wrong, or brackets go too deep.
+        """
+        at = self._past_blanks(1 if self._text.startswith("\ufeff") else 0)
+        before = ""
+        while at < len(self._text):
+            token = self._token(at, before, allowed)
+            yield token
+            before = token.type
+            at = self._past_blanks(_end(token))
+
+    def _past_blanks(self, at: int) -> int:
+        while True:
+            blank = _BLANK.match(self._text, at)
+            if blank:
+                at = blank.end()
+            if not self._text.startswith("/*", at):
+                return at
+            end = self._text.find("*/", at + 2)
+            if end < 0:
+                message = "this comment is not closed"
+                raise self._error(message, at, 2, "end it with */")
+            at = end + 2
+
+    def _token(self, at: int, before: str, allowed: Callable[[], Container[str]]) -> Token:
+        text = self._text
+        word = _WORD.match(text, at)
+        if word:
+            return self._word(word[0], at, before, allowed())
+        character = text[at]
+        if character == "'":
+            value, end = self._quoted(at)
+            return self._make("STRING", value, at, end)
+        if character.isascii() and character.isdigit():
+            return self._number(at, before)
+        if (
+            character == "."
+            and text[at + 1 : at + 2].isdigit()
+            and before not in {"NAME", "RSQB", "STRING"}
+        ):
+            return self._number(at, before)
+        if character in _MARKED:
+            return self._marked(at)
+        return self._symbol_token(at)
+
+    def _word(self, word: str, at: int, before: str, allowed: Container[str]) -> Token:
+        end = at + len(word)
+        keyword = word.upper()
+        if before == "DOT":
+            return self._make("NAME", word, at, end)
+        if keyword in QUOTED_LITERALS and keyword in allowed:
+            blank = _BLANK.match(self._text, end)
+            quote = blank.end() if blank else end
+            if self._text.startswith("'", quote):
+                value, end = self._quoted(quote)
+                return self._make(keyword, value, at, end)
+        mark = _SUPERAGGREGATE.match(self._text, end)
+        if mark:
+            return self._make("SUPERAGGREGATE", word, at, end + 1)
+        terminal = self._terminals.get(keyword)
+        if terminal is not None and (keyword in RESERVED or terminal in allowed):
+            return self._make(terminal, word, at, end)
+        return self._make("NAME", word, at, end)
+
+    def _quoted(self, at: int) -> tuple[str, int]:
+        """The text in the quotes that open at ``at``, and where they end; a doubled quote stands for one."""
+        pieces = []
+        start = at + 1
+        while True:
+            quote = self._text.find("'", start)
+            if quote < 0:
+                line_end = (
+                    self._line_starts[self._line_of(at)]
+                    if self._line_of(at) < len(self._line_starts)
+                    else at + 1
+                )
+                remedy = "end the text with '; a quote inside it is doubled: ''"
+                message = "this quote is not closed"
+                raise self._error(message, at, max(1, line_end - at), remedy)
+            pieces.append(self._text[start:quote])
+            if not self._text.startswith("''", quote):
+                return "'".join(pieces), quote + 1
+            start = quote + 2
+
+    def _number(self, at: int, before: str) -> Token:
+        number = _NUMBER.match(self._text, at)
+        assert number is not None  # the caller has seen a digit
+        digits, end = number[0], number.end()
+        dotted = _DOTTED_NUMBER.match(self._text, at)
+        if before == "DOT":
+            message = "a name cannot start with a digit"
+            raise self._error(
+                message,
+                at,
+                len(digits),
+                "put such a name in quotes: 'eth0.100'.TCP",
+            )
+        if dotted:
+            remedy = (
+                f"an address is written IP_VAL'{dotted[0]}'" if dotted[0].count(".") == 3 else ""
+            )
+            message = "this is not a number"
+            raise self._error(message, at, len(dotted[0]), remedy)
+        following = self._text[end : end + 1]
+        if following and (following.isalnum() or following in "_."):
+            tail = _NUMBER_TAIL.match(self._text, end)
+            length = len(digits) + (len(tail[0]) if tail else 0)
+            message = "this is not a number"
+            raise self._error(message, at, length, "a name starts with a letter or _")
+        is_integer = digits.isdigit() or digits[:2] in {"0x", "0X"}
+        return self._make("INTEGER" if is_integer else "FLOAT", digits, at, end)
+
+    def _marked(self, at: int) -> Token:
+        mark = self._text[at]
+        name = _WORD.match(self._text, at + 1)
+        if not name:
+            message = f"a name must follow {mark}"
+            raise self._error(message, at, 1)
+        closed = mark == "#" and self._text.startswith("#", name.end())
+        return self._make(_MARKED[mark], name[0], at, name.end() + closed)
+
+    def _symbol_token(self, at: int) -> Token:
+        match = self._symbol.match(self._text, at)
+        if not match or match[0] in _WRONG_SYMBOLS:
+            wrong = match[0] if match else self._text[at]
+            shown = wrong if wrong.isprintable() else repr(wrong)
+            message = f"unexpected {shown}"
+            raise self._error(message, at, len(wrong), _WRONG_SYMBOLS.get(wrong, ""))
+        symbol = match[0]
+        self._depth += (symbol in "([{") - (symbol in ")]}")
+        if self._depth > MAX_DEPTH:
+            message = f"brackets are nested more than {MAX_DEPTH} deep"
+            raise self._error(
+                message,
+                at,
+                1,
+                "split the query into several",
+            )
+        return self._make(
+            "NOT_EQUAL" if symbol == "!=" else self._terminals[symbol], symbol, at, match.end()
+        )
+
+    def _make(self, terminal: str, value: str, at: int, end: int) -> Token:
+        line = self._line_of(at)
+        return Token(terminal, value, at, line, at - self._line_starts[line - 1] + 1, end_pos=end)
+
+    def _line_of(self, at: int) -> int:
+        """The line of an offset that is not before the last one asked for."""
+        while self._line < len(self._line_starts) - 1 and self._line_starts[self._line] <= at:
+            self._line += 1
+        return self._line
+
+    def _error(self, message: str, at: int, length: int, remedy: str = "") -> GsqlSyntaxError:
+        line = self._line_of(at)
+        position = Position(line, at - self._line_starts[line - 1] + 1, length)
+        return GsqlSyntaxError(
+            message, text=self._text, position=position, remedy=remedy, source=self._source
+        )
+
+
+def token_position(token: Token) -> Position:
+    """Where a token of `Scanner` stands, as long as it is written."""
+    return Position(
+        token.line or 1, token.column or 1, max(1, _end(token) - (token.start_pos or 0))
+    )
+
+
+def span(start: Position, last: Token) -> Position:
+    """From a position to the end of a token; the position itself if the token is on another line."""
+    end = token_position(last)
+    if end.line != start.line:
+        return start
+    return Position(start.line, start.column, end.column + end.length - start.column)
+
+
+def _end(token: Token) -> int:
+    return token.end_pos or 0
