@@ -1,0 +1,27 @@
+"""Every scalar function and operator by its canonical name.
+
+An entry's ``evaluate`` is the meaning that LFTA kernels, the interpreter and Spark all have to give.
+"""
+
+from __future__ import annotations
+
+from gscope.queries.catalog.scalar.addresses import ADDRESSES
+from gscope.queries.catalog.scalar.conversions import CONVERSIONS
+from gscope.queries.catalog.scalar.entry import FunctionEntry
+from gscope.queries.catalog.scalar.floats import FLOATS
+from gscope.queries.catalog.scalar.integers import INTEGERS
+from gscope.queries.catalog.scalar.logic import LOGIC
+from gscope.queries.catalog.scalar.strings import STRINGS
+from gscope.queries.catalog.scalar.times import TIMES
+
+__all__ = ["FUNCTIONS", "FunctionEntry"]
+
+FUNCTIONS: dict[str, FunctionEntry] = {
+    **INTEGERS,
+    **FLOATS,
+    **LOGIC,
+    **CONVERSIONS,
+    **ADDRESSES,
+    **TIMES,
+    **STRINGS,
+}

@@ -1,0 +1,143 @@
+"""Functions on IP and MAC addresses; an IP value is 128 bits, IPv4 as ``::ffff:a.b.c.d``."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Value
+
+_IP = GsqlType.IP
+_INT = GsqlType.INT
+_BOOL = GsqlType.BOOL
+_STRING = GsqlType.STRING
+
+_V4_PREFIX = 0xFFFF << 32
+_LOW_32 = (1 << 32) - 1
+_LOW_64 = (1 << 64) - 1
+_ALL_128 = (1 << 128) - 1
+
+PRIVATE_NETWORKS: tuple[tuple[int, int], ...] = (
+    (_V4_PREFIX | 10 << 24, 96 + 8),
+    (_V4_PREFIX | 172 << 24 | 16 << 16, 96 + 12),
+    (_V4_PREFIX | 192 << 24 | 168 << 16, 96 + 16),
+    (0xFC << 120, 7),
+)
+"""Addresses for private use (RFC 1918, RFC 4193): network and how many of its 128 bits count."""
+
+
+def is_ipv4(address: int) -> bool:
+    """Whether the 128-bit ``address`` stands for an IPv4 address."""
+    return address >> 32 == 0xFFFF
+
+
+def parse_ip(text: str) -> int | None:
+    """The 128-bit value of an IPv4 or IPv6 address as people write it, None if it is none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv4Address):
+        return _V4_PREFIX | int(address)
+    return None if address.scope_id else int(address)
+
+
+def format_ip(address: int) -> str:
+    """Dotted for IPv4, RFC 5952 for IPv6."""
+    if is_ipv4(address):
+        return str(ipaddress.IPv4Address(address & _LOW_32))
+    return str(ipaddress.IPv6Address(address))
+
+
+def format_mac(address: int) -> str:
+    """``aa:bb:cc:dd:ee:ff``."""
+    return (address & ((1 << 48) - 1)).to_bytes(6, "big").hex(":")
+
+
+def in_network(address: int, network: int, bits: int) -> bool:
+    """Whether the first ``bits`` of 128 agree."""
+    return (address ^ network) >> (128 - bits) == 0
+
+
+def _mask(address: int, mask: int) -> int:
+    if is_ipv4(address):
+        return _V4_PREFIX | (address & mask & _LOW_32)
+    if 0 <= mask <= _LOW_32:
+        return address & (_ALL_128 ^ _LOW_32 | mask)
+    return address & (_ALL_128 ^ _LOW_64 | (mask & _LOW_64))
+
+
+def _prefix(address: int, bits4: int, bits6: int) -> int:
+    bits = 96 + bits4 if is_ipv4(address) else bits6
+    return address >> (128 - bits) << (128 - bits)
+
+
+def _is_private(address: int) -> bool:
+    return any(in_network(address, network, bits) for network, bits in PRIVATE_NETWORKS)
+
+
+def _from_string(text: bytes) -> int | None:
+    try:
+        return parse_ip(text.decode("ascii"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _bits(largest: int) -> Parameter:
+    def objection(value: Value) -> str:
+        if isinstance(value, int) and 0 <= value <= largest:
+            return ""
+        return f"a prefix length from 0 to {largest} is needed, not {value!r}"
+
+    return Parameter(_INT, is_literal=True, objection=objection)
+
+
+_FUNCTIONS = (
+    FunctionEntry(
+        "ip_to_int",
+        (Parameter(_IP),),
+        _INT,
+        lambda a: a & _LOW_32 if is_ipv4(a) else None,
+        makes_null=always,
+    ),
+    FunctionEntry("ip_mask", (Parameter(_IP), Parameter(_INT)), _IP, _mask, cost=2),
+    FunctionEntry("prefix", (Parameter(_IP), _bits(32), _bits(128)), _IP, _prefix, cost=2),
+    FunctionEntry(
+        "in_net",
+        (Parameter(_IP), Parameter(_IP, is_literal=True), _bits(128)),
+        _BOOL,
+        in_network,
+        cost=2,
+    ),
+    FunctionEntry("is_private", (Parameter(_IP),), _BOOL, _is_private, cost=5),
+    FunctionEntry(
+        "string_to_ip",
+        (Parameter(_STRING),),
+        _IP,
+        _from_string,
+        makes_null=always,
+        cost=100,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "ip_to_string",
+        (Parameter(_IP),),
+        _STRING,
+        lambda a: format_ip(a).encode(),
+        cost=100,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "mac_to_string",
+        (Parameter(GsqlType.MAC),),
+        _STRING,
+        lambda a: format_mac(a).encode(),
+        cost=100,
+        is_lfta_safe=False,
+    ),
+)
+ADDRESSES = {entry.name: entry for entry in _FUNCTIONS}

@@ -1,0 +1,98 @@
+"""Conversions between BOOL, INT, FLOAT and STRING; those of addresses and times are with them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from gscope.queries.catalog.scalar.entry import (
+    KEEPS,
+    FunctionEntry,
+    Parameter,
+    always,
+)
+from gscope.queries.catalog.scalar.integers import wrap
+from gscope.queries.catalog.types import GsqlType
+
+_BOOL = Parameter(GsqlType.BOOL)
+_INT = Parameter(GsqlType.INT)
+_FLOAT = Parameter(GsqlType.FLOAT)
+_STRING = Parameter(GsqlType.STRING)
+
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+_NUMBER = re.compile(rb"[+-]?[0-9]{1,40}")
+
+
+def _float_to_int(a: float) -> int:
+    if math.isnan(a):
+        return 0
+    if math.isinf(a):
+        return _LARGEST if a > 0 else _SMALLEST
+    return max(_SMALLEST, min(_LARGEST, math.trunc(a)))
+
+
+def format_float(value: float) -> str:
+    """The shortest digits that give the same double back, laid out as Java's ``Double.toString``.
+
+    ``12.5``, ``1.0E7``, ``1.25E-4``, ``NaN``, ``Infinity``.
+    """
+    if math.isnan(value):
+        return "NaN"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if math.isinf(value):
+        return f"{sign}Infinity"
+    if value == 0:
+        return f"{sign}0.0"
+    mantissa, _, exponent = f"{abs(value)!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    # The value is 0.digits times ten to the power of `point`.
+    point = int(exponent or 0) + len(whole) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if -3 < point <= 7:
+        padded = "0" * max(0, 1 - point) + digits
+        head = max(point, 1)
+        padded = padded.ljust(head, "0")
+        return f"{sign}{padded[:head]}.{padded[head:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _string_to_int(text: bytes) -> int | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if value == wrap(value) else None
+
+
+_FUNCTIONS = (
+    FunctionEntry("int_to_float", (_INT,), GsqlType.FLOAT, float, gains=(KEEPS,)),
+    FunctionEntry("float_to_int", (_FLOAT,), GsqlType.INT, _float_to_int, cost=3, gains=(KEEPS,)),
+    FunctionEntry("bool_to_int", (_BOOL,), GsqlType.INT, int, cost=0, gains=(KEEPS,)),
+    FunctionEntry("int_to_bool", (_INT,), GsqlType.BOOL, bool),
+    FunctionEntry(
+        "int_to_string",
+        (_INT,),
+        GsqlType.STRING,
+        lambda a: b"%d" % a,
+        cost=50,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "float_to_string",
+        (_FLOAT,),
+        GsqlType.STRING,
+        lambda a: format_float(a).encode(),
+        cost=100,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "string_to_int",
+        (_STRING,),
+        GsqlType.INT,
+        _string_to_int,
+        makes_null=always,
+        cost=50,
+        is_lfta_safe=False,
+    ),
+)
+CONVERSIONS = {entry.name: entry for entry in _FUNCTIONS}

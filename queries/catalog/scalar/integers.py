@@ -1,0 +1,107 @@
+"""Functions on INT: signed 64 bits that wrap."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.entry import (
+    FLIPS,
+    KEEPS,
+    FunctionEntry,
+    Gain,
+    Parameter,
+    loses,
+    number,
+    unless_nonzero_literal,
+)
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INT = GsqlType.INT
+_ONE = (Parameter(_INT),)
+_TWO = (Parameter(_INT), Parameter(_INT))
+
+# A clock in seconds stays below 2**31 for now, so factors up to 2**32 cannot wrap it. A larger one would
+# make an "increasing" column jump back, so no order is inferred for it.
+_LARGEST_FACTOR = 1 << 32
+_LARGEST_SHIFT = 32
+
+
+def wrap(value: int) -> int:
+    """``value`` modulo 2**64 as a signed number."""
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+
+def divide(a: int, b: int) -> int | None:
+    """``a / b`` truncated toward zero; None by zero."""
+    if b == 0:
+        return None
+    quotient = abs(a) // abs(b)
+    return wrap(-quotient if (a < 0) != (b < 0) else quotient)
+
+
+def remainder(a: int, b: int) -> int | None:
+    """The remainder of ``divide``, with the sign of ``a``; None by zero."""
+    if b == 0:
+        return None
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def factor(position: int) -> Gain:
+    """The gain of a product: the constant at ``position``."""
+
+    def gain(arguments: Sequence[Expression]) -> Fraction | None:
+        value = number(arguments[position])
+        return None if value is None or abs(value) > _LARGEST_FACTOR else value
+
+    return gain
+
+
+def divisor(arguments: Sequence[Expression]) -> Fraction | None:
+    """The gain of a division: one over its constant second argument."""
+    value = number(arguments[1])
+    return 1 / value if value else None
+
+
+def _shift(sign: int) -> Gain:
+    def gain(arguments: Sequence[Expression]) -> Fraction | None:
+        count = arguments[1]
+        if not isinstance(count, Literal) or not isinstance(count.value, int):
+            return None
+        bits = count.value & 63
+        if sign > 0 and bits > _LARGEST_SHIFT:
+            return None
+        return Fraction(2) ** (sign * bits)
+
+    return gain
+
+
+_FUNCTIONS = (
+    FunctionEntry("add_int", _TWO, _INT, lambda a, b: wrap(a + b), gains=(KEEPS, KEEPS)),
+    FunctionEntry("sub_int", _TWO, _INT, lambda a, b: wrap(a - b), gains=(KEEPS, FLIPS)),
+    FunctionEntry("mul_int", _TWO, _INT, lambda a, b: wrap(a * b), gains=(factor(1), factor(0))),
+    FunctionEntry("neg_int", _ONE, _INT, lambda a: wrap(-a), gains=(FLIPS,)),
+    FunctionEntry("abs_int", _ONE, _INT, lambda a: wrap(abs(a))),
+    FunctionEntry(
+        "idiv_int",
+        _TWO,
+        _INT,
+        divide,
+        makes_null=unless_nonzero_literal(1),
+        cost=5,
+        gains=(divisor, loses),
+    ),
+    FunctionEntry("mod_int", _TWO, _INT, remainder, makes_null=unless_nonzero_literal(1), cost=5),
+    FunctionEntry("bit_and", _TWO, _INT, lambda a, b: a & b),
+    FunctionEntry("bit_or", _TWO, _INT, lambda a, b: a | b),
+    FunctionEntry("bit_xor", _TWO, _INT, lambda a, b: a ^ b),
+    FunctionEntry("bit_not", _ONE, _INT, lambda a: ~a, gains=(FLIPS,)),
+    FunctionEntry("shl", _TWO, _INT, lambda a, b: wrap(a << (b & 63)), gains=(_shift(1), loses)),
+    FunctionEntry("shr", _TWO, _INT, lambda a, b: a >> (b & 63), gains=(_shift(-1), loses)),
+)
+INTEGERS = {entry.name: entry for entry in _FUNCTIONS}

@@ -1,0 +1,163 @@
+"""Functions on STRING: plain bytes, offsets count from 0, letters are those of ASCII."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
+from gscope.queries.catalog.scalar.integers import wrap
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Value
+
+_STRING = Parameter(GsqlType.STRING)
+_INT = Parameter(GsqlType.INT)
+_FIXED = Parameter(GsqlType.STRING, is_literal=True)
+
+_FNV_OFFSET = 0xCBF29CE484222325
+_FNV_PRIME = 0x100000001B3
+
+
+@lru_cache(maxsize=256)
+def compile_regex(pattern: bytes) -> re.Pattern[bytes]:
+    r"""The regular expression as all of gscope reads it: over bytes, ``.`` matches a line end too.
+
+    Raises:
+        re.error: it is not a regular expression.
+    """
+    return re.compile(pattern, re.DOTALL)
+
+
+def _regex_objection(value: Value) -> str:
+    if not isinstance(value, bytes):
+        return "a regular expression is needed"
+    try:
+        compile_regex(value)
+    except re.error as error:
+        return f"not a regular expression: {error}"
+    return ""
+
+
+_REGEX = Parameter(GsqlType.STRING, is_literal=True, objection=_regex_objection)
+
+
+def _match_offset(offset: int, needle: bytes, text: bytes) -> bool:
+    return 0 <= offset <= len(text) and text.startswith(needle, offset)
+
+
+def _byte_at(offset: int, byte: int, text: bytes) -> bool:
+    return 0 <= offset < len(text) and text[offset] == byte
+
+
+def _extract(text: bytes, pattern: bytes) -> bytes | None:
+    """The first part that matches, whole."""
+    match = compile_regex(pattern).search(text)
+    return match.group() if match else None
+
+
+def _suffix(text: bytes, count: int) -> bytes:
+    return text[max(0, len(text) - max(count, 0)) :]
+
+
+def _find(text: bytes, needle: bytes) -> int | None:
+    offset = text.find(needle)
+    return None if offset < 0 else offset
+
+
+def _hash(text: bytes) -> int:
+    """FNV-1a with 64 bits."""
+    state = _FNV_OFFSET
+    for byte in text:
+        state = (state ^ byte) * _FNV_PRIME & ((1 << 64) - 1)
+    return wrap(state)
+
+
+def _number(text: bytes) -> int | None:
+    """The bytes as one number in network order; NULL for none and for more than eight."""
+    return wrap(int.from_bytes(text, "big")) if 1 <= len(text) <= 8 else None
+
+
+_FUNCTIONS = (
+    FunctionEntry(
+        "str_match_start",
+        (_STRING, _FIXED),
+        GsqlType.BOOL,
+        lambda text, needle: text.startswith(needle),
+        cost=10,
+    ),
+    FunctionEntry("byte_match_offset", (_INT, _INT, _STRING), GsqlType.BOOL, _byte_at, cost=3),
+    FunctionEntry(
+        "str_match_offset",
+        (_INT, _FIXED, _STRING),
+        GsqlType.BOOL,
+        _match_offset,
+        cost=10,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "str_exists_substr",
+        (_STRING, _FIXED),
+        GsqlType.BOOL,
+        lambda text, needle: needle in text,
+        cost=200,
+    ),
+    FunctionEntry(
+        "str_regex_match",
+        (_STRING, _REGEX),
+        GsqlType.BOOL,
+        lambda text, pattern: compile_regex(pattern).search(text) is not None,
+        cost=1000,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "str_extract_regex",
+        (_STRING, _REGEX),
+        GsqlType.STRING,
+        _extract,
+        makes_null=always,
+        cost=1000,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "str_truncate",
+        (_STRING, _INT),
+        GsqlType.STRING,
+        lambda text, count: text[: max(count, 0)],
+        cost=10,
+    ),
+    FunctionEntry(
+        "str_suffix", (_STRING, _INT), GsqlType.STRING, _suffix, cost=10, is_lfta_safe=False
+    ),
+    FunctionEntry(
+        "str_find",
+        (_STRING, _STRING),
+        GsqlType.INT,
+        _find,
+        makes_null=always,
+        cost=200,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry("length", (_STRING,), GsqlType.INT, len),
+    *(
+        FunctionEntry(name, (_STRING,), GsqlType.STRING, rule, cost=100, is_lfta_safe=False)
+        for name, rule in (
+            ("lower", bytes.lower),
+            ("upper", bytes.upper),
+            ("to_hex", lambda text: text.hex().encode()),
+        )
+    ),
+    FunctionEntry("string_hash", (_STRING,), GsqlType.INT, _hash, cost=100, is_lfta_safe=False),
+    FunctionEntry(
+        "to_int",
+        (_STRING,),
+        GsqlType.INT,
+        _number,
+        makes_null=always,
+        cost=20,
+        is_lfta_safe=False,
+    ),
+)
+STRINGS = {entry.name: entry for entry in _FUNCTIONS}
