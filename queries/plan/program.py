@@ -162,7 +162,6 @@ class AggregationNode:
         epoch: the name of the temporal key; a group with epoch e closes when the watermark of that
             key passes e.
         aggregates: see ``Aggregate``.
-        from_partials: whether the input holds partial aggregates.
         having: over the columns of keys and aggregates.
         columns: the output, over the columns of keys and aggregates.
     """
@@ -173,7 +172,6 @@ class AggregationNode:
     keys: tuple[NamedExpression, ...]
     epoch: str
     aggregates: tuple[Aggregate, ...]
-    from_partials: bool
     having: Expression | None
     columns: tuple[NamedExpression, ...]
     schema: Schema

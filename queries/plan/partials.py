@@ -1,0 +1,64 @@
+"""Partial aggregates: what an LFTA folds so that the HFTA can finish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.aggregates import AGGREGATES
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.low import INTERFACE, is_low, is_low_key
+from gscope.queries.plan.program import Aggregate, Partial, PartialOp
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.logical import AggregateCall
+    from gscope.queries.plan.low import Border
+
+
+def can_run_low(call: AggregateCall) -> bool:
+    """Whether an LFTA can compute the partial half of ``call``."""
+    entry = AGGREGATES[call.function]
+    if not entry.is_lfta_safe(call.arguments):
+        return False
+    fits = is_low_key if entry.joins_key else is_low
+    return all(fits(argument) for argument in call.arguments)
+
+
+@dataclass(slots=True)
+class Partials:
+    """The partials of one LFTA, each computed once however many aggregates use it.
+
+    Attributes:
+        border: where arguments that join the group key are shipped.
+        made: the partials so far, in order.
+    """
+
+    border: Border
+    made: list[Partial] = field(default_factory=list)
+
+    def add(self, call: AggregateCall) -> Aggregate:
+        """The high half of ``call``, reading partials of this LFTA."""
+        entry = AGGREGATES[call.function]
+        names = tuple(
+            self._partial(op, argument) for op, argument in entry.partials(call.arguments)
+        )
+        joined: tuple[Expression, ...] = ()
+        if entry.joins_key:
+            joined = tuple(self.border.ship(argument) for argument in call.arguments)
+        return Aggregate(call.name, call.function, joined, names, call.type, call.is_nullable)
+
+    def _partial(self, op: PartialOp, argument: Expression | None) -> str:
+        if op is PartialOp.COUNT and argument is not None and not argument.is_nullable:
+            argument = None
+        for made in self.made:
+            if made.op is op and made.argument == argument:
+                return made.name
+        name = f"{op.value}{len(self.made)}"
+        while name in self.border.shipped.values() or name == INTERFACE:
+            name += "_"
+        kind = argument.type if op in (PartialOp.MIN, PartialOp.MAX) and argument else GsqlType.INT
+        is_nullable = op is not PartialOp.COUNT and argument is not None and argument.is_nullable
+        self.made.append(Partial(name, op, argument, kind, is_nullable))
+        return name

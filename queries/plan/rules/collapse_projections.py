@@ -1,0 +1,40 @@
+"""Compute columns where they are used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gscope.queries.plan.logical import GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute_all
+
+
+def collapse_projections(plan: LogicalPlan) -> LogicalPlan:
+    """A projection or grouping over a projection reads the projection's input.
+
+    Before::
+
+        GroupBy[tb; sum(bytes)](Project[tb := time / 60, bytes := len](Scan))
+
+    After::
+
+        GroupBy[tb := time / 60; sum(len)](Scan)
+    """
+    queries = tuple(replace(q, root=map_nodes(q.root, _collapse)) for q in plan.queries)
+    return replace(plan, queries=queries)
+
+
+def _collapse(node: Node) -> Node:
+    match node:
+        case Project(input=Project() as below):
+            columns = substitute_all(node.columns, by_name(below.columns))
+            return replace(node, input=below.input, columns=columns)
+        case GroupBy(input=Project() as below):
+            inner = by_name(below.columns)
+            aggregates = tuple(
+                replace(a, arguments=tuple(substitute(e, inner) for e in a.arguments))
+                for a in node.aggregates
+            )
+            keys = substitute_all(node.keys, inner)
+            return replace(node, input=below.input, keys=keys, aggregates=aggregates)
+        case _:
+            return node

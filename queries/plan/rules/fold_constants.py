@@ -1,0 +1,57 @@
+"""Compute what does not depend on a tuple."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.plan.expressions import Call, Expression, Literal, NamedExpression
+from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.trees import map_expression, map_nodes
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Column, PacketField, Value
+
+
+def fold_constants(plan: LogicalPlan) -> LogicalPlan:
+    """Pure calls on literals become literals: ``time / (6 * 10)`` reads ``time / 60``."""
+    queries = tuple(replace(q, root=map_nodes(q.root, _fold_node)) for q in plan.queries)
+    return replace(plan, queries=queries)
+
+
+def _fold_node(node: Node) -> Node:
+    match node:
+        case Filter():
+            return replace(node, predicate=_fold(node.predicate))
+        case Project():
+            return replace(node, columns=_fold_all(node.columns))
+        case GroupBy():
+            aggregates = tuple(
+                replace(a, arguments=tuple(_fold(e) for e in a.arguments)) for a in node.aggregates
+            )
+            return replace(node, keys=_fold_all(node.keys), aggregates=aggregates)
+        case _:
+            return node
+
+
+def _fold_all(named: tuple[NamedExpression, ...]) -> tuple[NamedExpression, ...]:
+    return tuple(NamedExpression(n.name, _fold(n.expression)) for n in named)
+
+
+def _fold(expression: Expression) -> Expression:
+    return map_expression(expression, _fold_call)
+
+
+def _fold_call(part: Expression) -> Expression:
+    if not isinstance(part, Call) or not part.arguments or not FUNCTIONS[part.function].is_pure:
+        return part
+    if not all(isinstance(argument, Literal) for argument in part.arguments):
+        return part
+    return Literal(evaluate(part, _no_leaf), part.type)
+
+
+def _no_leaf(leaf: Column | PacketField) -> Value:
+    message = f"{leaf.name!r} is not a constant"
+    raise ValueError(message)

@@ -1,0 +1,65 @@
+"""Filter as early as possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gscope.queries.plan.expressions import Column, Expression, walk
+from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.trees import by_name, conjunction, conjuncts, map_nodes, substitute
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+
+def push_filters(plan: LogicalPlan) -> LogicalPlan:
+    """Filters go below projections and, as far as they read keys only, below groupings.
+
+    Before::
+
+        Filter[b > 1](Project[b := len + 1](Scan))
+        Filter[srcIP = x AND cnt > 5](GroupBy[tb, srcIP; cnt](Scan))
+
+    After::
+
+        Project[b := len + 1](Filter[len + 1 > 1](Scan))
+        Filter[cnt > 5](GroupBy[tb, srcIP; cnt](Filter[srcIP = x](Scan)))
+    """
+    queries = tuple(replace(q, root=map_nodes(q.root, _push)) for q in plan.queries)
+    return replace(plan, queries=queries)
+
+
+def _push(node: Node) -> Node:
+    if not isinstance(node, Filter):
+        return node
+    below = node.input
+    match below:
+        case Filter():
+            both = conjunction([*conjuncts(below.predicate), *conjuncts(node.predicate)])
+            assert both is not None
+            return _push(Filter(below.input, both, below.schema))
+        case Project():
+            predicate = substitute(node.predicate, by_name(below.columns))
+            return replace(below, input=_push(Filter(below.input, predicate, below.input.schema)))
+        case GroupBy():
+            return _below_grouping(node, below)
+        case _:
+            return node
+
+
+def _below_grouping(node: Filter, group: GroupBy) -> Node:
+    keys = by_name(group.keys)
+    parts = conjuncts(node.predicate)
+    early = [substitute(part, keys) for part in parts if _reads_only(part, keys.keys())]
+    late = conjunction([part for part in parts if not _reads_only(part, keys.keys())])
+    early_predicate = conjunction(early)
+    if early_predicate is not None:
+        pushed = _push(Filter(group.input, early_predicate, group.input.schema))
+        group = replace(group, input=pushed)
+    return group if late is None else replace(node, input=group, predicate=late)
+
+
+def _reads_only(expression: Expression, names: AbstractSet[str]) -> bool:
+    columns = {part.name for part in walk(expression) if isinstance(part, Column)}
+    return bool(columns) and columns <= names

@@ -1,0 +1,160 @@
+"""Expressions and plans as text that a person reads."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import TYPE_CHECKING, assert_never
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.plan.logical import Filter, GroupBy, Merge, Node, Project, QueryScan, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.plan.expressions import NamedExpression
+
+_INFIX = {
+    "add_int": "+",
+    "sub_int": "-",
+    "mul_int": "*",
+    "idiv_int": "DIV",
+    "mod_int": "%",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "add_float": "+",
+    "sub_float": "-",
+    "mul_float": "*",
+    "div_float": "/",
+    "mod_float": "%",
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "AND",
+    "or": "OR",
+    "like": "LIKE",
+    "ip_mask": "&",
+    "ts_add": "+",
+    "ts_sub": "-",
+    "ts_diff": "-",
+    "ts_idiv": "DIV",
+}
+
+
+def show(expression: Expression) -> str:
+    """``expression`` as text; conversions that change nothing to see are left out."""
+    text = _show(expression)
+    return text[1:-1] if text.startswith("(") and _is_wrapped(text) else text
+
+
+def show_named(columns: Iterable[NamedExpression]) -> str:
+    """Columns as ``name`` or ``name := expression``."""
+    return ", ".join(
+        column.name
+        if show(column.expression) == column.name
+        else f"{column.name} := {show(column.expression)}"
+        for column in columns
+    )
+
+
+def show_schema(schema: Schema) -> str:
+    """Columns with type and ordering: ``tb INT increasing, srcIP IP``."""
+    parts = []
+    for column in schema.columns:
+        ordering = f" {column.ordering.direction.value}" if column.ordering.is_temporal else ""
+        parts.append(
+            f"{column.name} {column.type.value}{ordering}{' NULL' if column.is_nullable else ''}"
+        )
+    return ", ".join(parts)
+
+
+def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
+    """A logical plan, a line each node, inputs indented below."""
+    lead = "  " * depth
+    match node:
+        case Scan():
+            on = ", ".join(node.interfaces) or "no interface"
+            where = "" if node.membership is None else f" where {show(node.membership)}"
+            yield f"{lead}Scan {node.protocol} on {on}{where}"
+        case QueryScan():
+            yield f"{lead}QueryScan {node.query}"
+        case Filter():
+            yield f"{lead}Filter {show(node.predicate)}"
+            yield from show_tree(node.input, depth + 1)
+        case Project():
+            yield f"{lead}Project {show_named(node.columns)}"
+            yield from show_tree(node.input, depth + 1)
+        case GroupBy():
+            aggregates = ", ".join(
+                f"{a.name} := {a.function}({', '.join(map(show, a.arguments)) or '*'})"
+                for a in node.aggregates
+            )
+            yield f"{lead}GroupBy {show_named(node.keys)}; {aggregates}; closes by {node.epoch}"
+            yield from show_tree(node.input, depth + 1)
+        case Merge():
+            yield f"{lead}Merge on {', '.join(node.on)} slack {node.slack}"
+            for each in node.inputs:
+                yield from show_tree(each, depth + 1)
+        case _:
+            assert_never(node)
+
+
+def _show(expression: Expression) -> str:
+    match expression:
+        case Literal():
+            return _show_literal(expression)
+        case PacketField() | Column():
+            return expression.name
+        case Call():
+            return _show_call(expression)
+        case _:
+            assert_never(expression)
+
+
+def _show_call(call: Call) -> str:
+    arguments = [_show(argument) for argument in call.arguments]
+    infix = _INFIX.get(call.function)
+    if infix is not None and len(arguments) == 2:
+        return f"({arguments[0]} {infix} {arguments[1]})"
+    if call.function == "not":
+        return f"(NOT {arguments[0]})"
+    if call.function == "is_null":
+        return f"({arguments[0]} IS NULL)"
+    if call.function == "in":
+        return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    return f"{call.function}({', '.join(show(argument) for argument in call.arguments)})"
+
+
+def _show_literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    match literal.type:
+        case GsqlType.BOOL:
+            return str(value).upper()
+        case GsqlType.STRING:
+            assert isinstance(value, bytes)
+            return "'" + json.dumps(value.decode("iso-8859-1"))[1:-1].replace("'", "''") + "'"
+        case GsqlType.IP:
+            address = ipaddress.IPv6Address(int(value))
+            return f"'{address.ipv4_mapped or address}'"
+        case _:
+            return str(value)
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether the first parenthesis closes at the very end."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return position == len(text) - 1
+    return False

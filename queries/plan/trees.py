@@ -1,0 +1,103 @@
+"""Rebuilding trees: what rewrite rules share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpression
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Merge,
+    Node,
+    Project,
+    QueryScan,
+    Scan,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def map_expression(
+    expression: Expression, change: Callable[[Expression], Expression]
+) -> Expression:
+    """``change`` applied to every part, innermost first."""
+    if isinstance(expression, Call):
+        arguments = tuple(map_expression(a, change) for a in expression.arguments)
+        if arguments != expression.arguments:
+            expression = replace(expression, arguments=arguments)
+    return change(expression)
+
+
+def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
+    """``expression`` with each input column replaced by what ``columns`` has for its name."""
+
+    def change(part: Expression) -> Expression:
+        return columns[part.name] if isinstance(part, Column) else part
+
+    return map_expression(expression, change)
+
+
+def substitute_all(
+    named: Sequence[NamedExpression], columns: Mapping[str, Expression]
+) -> tuple[NamedExpression, ...]:
+    """``substitute`` over named expressions."""
+    return tuple(NamedExpression(n.name, substitute(n.expression, columns)) for n in named)
+
+
+def by_name(named: Sequence[NamedExpression]) -> dict[str, Expression]:
+    """Expressions by the name of the column they make."""
+    return {n.name: n.expression for n in named}
+
+
+def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
+    """The predicates whose conjunction ``predicate`` is; () for none."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(part for a in predicate.arguments for part in conjuncts(a))
+    return (predicate,)
+
+
+def conjunction(predicates: Sequence[Expression]) -> Expression | None:
+    """The inverse of ``conjuncts``; None for no predicate."""
+    result: Expression | None = None
+    for predicate in dict.fromkeys(predicates):
+        if result is None:
+            result = predicate
+        else:
+            nullable = result.is_nullable or predicate.is_nullable
+            result = Call("and", (result, predicate), GsqlType.BOOL, nullable)
+    return result
+
+
+def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
+    """``change`` applied to every node of a tree, leaves first."""
+    match node:
+        case Scan() | QueryScan():
+            return change(node)
+        case Filter() | Project() | GroupBy():
+            return change(replace(node, input=map_nodes(node.input, change)))
+        case Merge():
+            inputs = tuple(map_nodes(each, change) for each in node.inputs)
+            return change(replace(node, inputs=inputs))
+        case _:
+            assert_never(node)
+
+
+def scans(node: Node) -> tuple[str, ...]:
+    """The names of the queries that a tree reads."""
+    match node:
+        case Scan():
+            return ()
+        case QueryScan():
+            return (node.query,)
+        case Filter() | Project() | GroupBy():
+            return scans(node.input)
+        case Merge():
+            return tuple(name for each in node.inputs for name in scans(each))
+        case _:
+            assert_never(node)
