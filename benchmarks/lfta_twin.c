@@ -67,8 +67,9 @@ typedef struct {
     Output *output;
 } Lfta;
 
+/* Complain, with the system's reason if there is one, and exit. */
 static void fail(const char *what) {
-    fprintf(stderr, "lfta_twin: %s: %s\n", what, errno ? strerror(errno) : "not usable");
+    fprintf(stderr, "lfta_twin: %s%s%s\n", what, errno ? ": " : "", errno ? strerror(errno) : "");
     exit(1);
 }
 

@@ -1,0 +1,79 @@
+"""A small capture: how long until the first row of the answer, cold and warm, and where the time goes.
+
+    python -m benchmarks.first_row [--packets 1000] [--runs 5]
+
+Cold is a first use: an empty cache folder, so kernels are compiled and Java's class-data archive is
+built. Warm is every later use. The clock runs from the start of the process to the first row on its standard
+output; the last warm run is repeated with ``--timings`` for the phases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measure import RUNS
+from benchmarks.replay import FLOW_QUERY
+from benchmarks.trace import OUT, trace
+
+PACKETS = 1_000
+
+
+def first_row_s(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds from the start to the first row behind the heading, and to the end.
+
+    Raises:
+        SystemExit: the command failed or gave no row.
+    """
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        row = process.stdout.readline()
+        first = time.perf_counter() - begin
+        process.stdout.read()
+    if process.returncode != 0 or not row:
+        message = f"{command[0]} exited with {process.returncode}, first row {row!r}"
+        raise SystemExit(message)
+    return first, time.perf_counter() - begin
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--packets", type=int, default=PACKETS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    arguments = parser.parse_args()
+    gscope = str(Path(sys.executable).parent / "gscope")
+    command = [gscope, "replay", str(trace(arguments.packets)), "-e", FLOW_QUERY, "-o", "csv"]
+    figures: list[tuple[str, int, float, float]] = []
+    for number in range(1, arguments.runs + 1):
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {**os.environ, "XDG_CACHE_HOME": cache}
+            figures.append(("cold", number, *first_row_s(command, environment)))
+            figures.append(("warm", number, *first_row_s(command, environment)))
+            if number == arguments.runs:
+                subprocess.run(
+                    [*command, "--timings"], env=environment, stdout=subprocess.DEVNULL, check=True
+                )
+    print("| start | first row s | end s |\n| --- | ---: | ---: |")
+    for start in ("cold", "warm"):
+        first = statistics.median(row[2] for row in figures if row[0] == start)
+        end = statistics.median(row[3] for row in figures if row[0] == start)
+        print(f"| {start} | {first:.2f} | {end:.2f} |")
+    with (OUT / "first_row.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["start", "run", "first_row_s", "end_s"])
+        writer.writerows(figures)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,67 @@
+"""The LFTA stage alone: a capture in the page cache → partial aggregates on disk, one thread.
+
+    python -m benchmarks.lfta_stage [--packets N] [--runs 5] [--bits 14 16 18]
+
+The C twin shows what a compiler makes of the same work, and ``tcpdump -w /dev/null`` what it costs to
+merely read the packets with libpcap. Outputs stay in the page cache; nobody calls fsync.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+from benchmarks.measure import RUNS, Contestant, chosen, race, run_once, table, write_csv
+from benchmarks.trace import OUT, PACKETS, trace, warm
+
+TWIN_SOURCE = Path(__file__).parent / "lfta_twin.c"
+SLOT_BITS = (14, 16, 18)
+
+
+def compile_twin(folder: Path = OUT) -> Path:
+    """Compile the C twin for this machine; returns the program."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "lfta_twin"
+    flags = ["-O3", "-march=native", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *flags, str(TWIN_SOURCE), "-o", str(program)], check=True)
+    return program
+
+
+def contestants(capture: Path, slot_bits: tuple[int, ...]) -> list[Contestant]:
+    """Those whose program is installed here."""
+    found = []
+    if shutil.which("gcc"):
+        program = str(compile_twin())
+        output = str(OUT / "lfta_twin.rows")
+        found += [
+            Contestant(f"C twin, 2^{bits} slots", ((program, str(capture), output, str(bits)),))
+            for bits in slot_bits
+        ]
+    if shutil.which("tcpdump"):
+        command = ("tcpdump", "-r", str(capture), "-w", "/dev/null")
+        found.append(Contestant("tcpdump -w /dev/null", (command,)))
+    return found
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--packets", type=int, default=PACKETS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--bits", type=int, nargs="+", default=SLOT_BITS, help="log2 of the slots")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
+    arguments = parser.parse_args()
+    capture = trace(arguments.packets)
+    warm(capture)
+    field = chosen(contestants(capture, tuple(arguments.bits)), arguments.only)
+    for contestant in field:
+        # Whatever is compiled or cached on first use is not part of the race.
+        run_once(contestant)
+    costs = race(field, arguments.runs)
+    print(table(costs, arguments.packets))
+    write_csv(costs, OUT / "lfta_stage.csv")
+
+
+if __name__ == "__main__":
+    _main()
