@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+    from typing_extensions import Buffer
 
 PADDING_BYTES = 64
 """Readable bytes every block has behind its last packet, so that a kernel may load a word too far."""
@@ -40,3 +42,34 @@ class Block:
     linktype: NDArray[np.int32]
     count: int = 0
     position: int = 0
+
+    @classmethod
+    def allocate(cls, data_bytes: int, packets: int) -> Block:
+        """An empty block with room for ``data_bytes`` bytes of input and ``packets`` packets.
+
+        The memory is not touched: what is never filled costs address space only.
+        """
+        return cls(
+            data=np.empty(data_bytes + PADDING_BYTES, np.uint8),
+            offset=np.empty(packets, np.int64),
+            caplen=np.empty(packets, np.int32),
+            wirelen=np.empty(packets, np.int32),
+            time_ns=np.empty(packets, np.int64),
+            linktype=np.empty(packets, np.int32),
+        )
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of input that ``data`` has room for."""
+        return self.data.size - PADDING_BYTES
+
+    def view(self) -> memoryview:
+        """``data`` as a buffer that can be read into."""
+        return memoryview(cast("Buffer", self.data))
+
+    def ensure_capacity(self, data_bytes: int, keep: int) -> None:
+        """Make room for ``data_bytes`` bytes of input; the first ``keep`` bytes of ``data`` survive."""
+        if data_bytes > self.capacity_bytes:
+            data = np.empty(data_bytes + PADDING_BYTES, np.uint8)
+            data[:keep] = self.data[:keep]
+            self.data = data

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SourceStats:
-    """Counters of one packet source since it was opened.
+    """Counters of one packet source since it was opened; ``received_bytes`` are bytes on the wire.
 
     received_packets = dropped_packets + filtered_packets + packets handed out, at any block border.
     """
@@ -54,3 +54,26 @@ class PacketSource(Protocol):
 
     def close(self) -> None:
         """Release everything; harmless when called twice."""
+
+
+class BlockSource(PacketSource, Protocol):
+    """A packet source that fills blocks of somebody else, so that a ring can run it ahead of its reader.
+
+    Attributes:
+        block_bytes: bytes of input that a block of this source should have room for; known once open.
+    """
+
+    block_bytes: int
+
+    def new_block(self) -> Block:
+        """An empty block of the size that suits this source, for ``fill``."""
+
+    def fill(self, block: Block) -> bool:
+        """Fill ``block`` with the next packets, one at least; False at the end of input.
+
+        Blocks until there is a packet. The block's arrays may be replaced by larger ones. ``fill`` keeps
+        nothing of the block: it may be read, changed and filled again in any order with other blocks.
+        """
+
+    def interrupt(self) -> None:
+        """Make a ``fill`` that waits for input in another thread return False soon; so will later ones."""

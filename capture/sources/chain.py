@@ -1,0 +1,105 @@
+"""Several captures that are one interface, read one after the other (rotated captures)."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.base import SourceStats
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.file import FileSource
+
+
+class ChainSource:
+    """The packets of ``members`` in that order; see ``BlockSource``.
+
+    Args:
+        members: at least one, not yet open. Only one is open at a time.
+        name: what messages call the whole; damage is told under the members' own names.
+    """
+
+    def __init__(self, members: Sequence[FileSource], *, name: str) -> None:
+        self.name = name
+        self.stats = SourceStats()
+        self.size_bytes: int | None = None
+        self.damage: list[str] = []
+        self.block_bytes = 0
+        self._members = list(members)
+        self._current = 0
+        self._base_bytes = 0
+        self._interrupted = threading.Event()
+        self._block: Block | None = None
+        for member in self._members:
+            member.stats = self.stats
+            member.damage = self.damage
+
+    def open(self) -> None:
+        """See ``PacketSource``. Every member is looked at now, so that a bad one is found before the work.
+
+        A pipe can be opened only once, so that it is looked at when its turn comes.
+        """
+        for member in reversed(self._members):
+            if member is self._members[0] or Path(member.path).is_file() or not _exists(member):
+                member.open()
+                if member is not self._members[0]:
+                    member.close()
+        sizes = [member.size_bytes for member in self._members]
+        known = [size for size in sizes if size is not None]
+        self.size_bytes = sum(known) if len(known) == len(sizes) else None
+        self.block_bytes = max(member.block_bytes for member in self._members)
+
+    def new_block(self) -> Block:
+        """See ``BlockSource``; suits the largest member."""
+        return max(self._members, key=lambda member: member.block_bytes).new_block()
+
+    def next_block(self) -> Block | None:
+        """See ``PacketSource``."""
+        if self._block is None:
+            self._block = self.new_block()
+        return self._block if self.fill(self._block) else None
+
+    def fill(self, block: Block) -> bool:
+        """See ``BlockSource``."""
+        while self._current < len(self._members) and not self._interrupted.is_set():
+            member = self._members[self._current]
+            if member.fill(block):
+                block.position += self._base_bytes
+                return True
+            if self._interrupted.is_set():
+                break
+            self._base_bytes += member.size_bytes or 0
+            self._current += 1
+            self._open_current()
+        block.count = 0
+        return False
+
+    def interrupt(self) -> None:
+        """See ``BlockSource``."""
+        self._interrupted.set()
+        for member in self._members:
+            member.interrupt()
+
+    def close(self) -> None:
+        """See ``PacketSource``."""
+        for member in self._members:
+            member.close()
+        self._current = len(self._members)
+        self._block = None
+
+    def _open_current(self) -> None:
+        if self._current < len(self._members):
+            try:
+                self._members[self._current].open()
+            except CaptureError as error:
+                # It was there when the work began, or is a pipe: what is read so far stays good.
+                self.damage.append(f"{error}; it is left out")
+
+
+def _exists(member: FileSource) -> bool:
+    return member.path == "-" or Path(member.path).exists()

@@ -1,0 +1,173 @@
+"""A capture file, pipe or standard input as a packet source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gscope.capture.ring.block import Block
+from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.compressed import MAGIC_BYTES, DecompressedBytes, is_compressed
+from gscope.capture.sources.detect import HEAD_BYTES, detect_format
+from gscope.capture.sources.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from gscope.capture.sources.format import CaptureFormat
+    from gscope.capture.sources.stored import ByteStream
+
+DEFAULT_BLOCK_BYTES = 512 * 1024
+"""Measured best of 64 KiB to 4 MiB: what is read is still in the second-level cache when it is indexed."""
+
+_LEAST_BLOCK_BYTES = 4096
+_LEAST_RECORD_BYTES = 16
+"""No packet takes less room in a file, so index arrays for that many never fill before the data does."""
+
+
+class FileSource:
+    """The packets of one capture, whatever its format and compression; see ``BlockSource``.
+
+    Args:
+        path: the file, ``-`` for standard input.
+        name: what messages call it; by default the path.
+        block_bytes: bytes of input a block has room for; small files get smaller blocks. A record that is
+            larger still makes the block grow.
+    """
+
+    def __init__(
+        self, path: str, *, name: str | None = None, block_bytes: int = DEFAULT_BLOCK_BYTES
+    ) -> None:
+        self.path = path
+        self.name = name or ("standard input" if path == STANDARD_INPUT else path)
+        self.stats = SourceStats()
+        self.size_bytes: int | None = None
+        self.damage: list[str] = []
+        self.block_bytes = max(block_bytes, HEAD_BYTES)
+        self._where = self.name
+        self._stored: StoredBytes | None = None
+        self._stream: ByteStream | None = None
+        self._format: CaptureFormat | None = None
+        self._block: Block | None = None
+        # What was read but not used yet: the beginning of the next record, at ``_base`` of the input.
+        self._carry = b""
+        self._base = 0
+
+    def open(self) -> None:
+        """See ``PacketSource``."""
+        stored = StoredBytes(self.path)
+        stream: ByteStream = stored
+        self._stored = self._stream = stored
+        self.size_bytes = stored.size_bytes
+        try:
+            head = _read_head(stored, b"", MAGIC_BYTES)
+            if is_compressed(head):
+                stream = DecompressedBytes(stored, head)
+                self._stream = stream
+                self._where = f"{self.name} (unpacked)"
+                head = b""
+            elif self.size_bytes is not None:
+                self.block_bytes = min(self.block_bytes, max(self.size_bytes, _LEAST_BLOCK_BYTES))
+            head = _read_head(stream, head, HEAD_BYTES)
+            if stored.damage and len(head) < HEAD_BYTES:
+                message = f"{self.name} cannot be read: {stored.damage[0]}"
+                raise CaptureError(message)
+            self._format, self._base = detect_format(head, self.name)
+        except BaseException:
+            self.close()
+            raise
+        self._carry = head[self._base :]
+
+    def new_block(self) -> Block:
+        """See ``BlockSource``."""
+        return Block.allocate(self.block_bytes, self.block_bytes // _LEAST_RECORD_BYTES + 1)
+
+    def next_block(self) -> Block | None:
+        """See ``PacketSource``."""
+        if self._stream is None:
+            return None
+        if self._block is None:
+            self._block = self.new_block()
+        return self._block if self.fill(self._block) else None
+
+    def fill(self, block: Block) -> bool:
+        """See ``BlockSource``."""
+        stream, capture_format = self._stream, self._format
+        block.count = 0
+        if stream is None or capture_format is None:
+            return False
+        try:
+            self._fill(block, stream, capture_format)
+        except ReadingInterrupted:
+            block.count = 0
+            return False
+        block.position = stream.position
+        if not block.count:
+            self._tell_rest(capture_format)
+            self.close()
+            return False
+        self.stats.received_packets += block.count
+        self.stats.received_bytes += int(block.wirelen[: block.count].sum(dtype=np.int64))
+        return True
+
+    def interrupt(self) -> None:
+        """See ``BlockSource``."""
+        if self._stored is not None:
+            self._stored.interrupt()
+
+    def close(self) -> None:
+        """See ``PacketSource``."""
+        if self._stream is not None:
+            self._stream.close()
+        if self._stream is not None and self._format is not None:
+            self.damage += [f"{self.name}: {sentence}" for sentence in self._stream.damage]
+            self.damage += [f"{self.name}: {sentence}" for sentence in self._format.findings()]
+        self._stream = self._format = self._block = None
+        self._carry = b""
+
+    def _fill(self, block: Block, stream: ByteStream, capture_format: CaptureFormat) -> None:
+        """Read and index until there is a packet, or no more input, or no way on."""
+        filled = len(self._carry)
+        limit = max(self.block_bytes, filled)
+        block.ensure_capacity(limit, 0)
+        view = block.view()
+        view[:filled] = self._carry
+        while True:
+            got = stream.readinto(view[filled:limit])
+            filled += got
+            used = capture_format.index(block, filled, self._base)
+            if block.count or capture_format.broken or (not got and filled < limit):
+                break
+            # No whole record yet: make room behind what there is of it. Doubling, so that the memory follows
+            # what was read and not what a damaged header claims; and not beyond the record, so that little
+            # is left over that would have to be carried.
+            block.data[: filled - used] = block.data[used:filled]
+            self._base += used
+            filled -= used
+            if filled == limit:
+                limit = min(2 * limit, max(capture_format.needed_bytes, limit + 1))
+                block.ensure_capacity(limit, filled)
+                view = block.view()
+        self._carry = bytes(view[used:filled])
+        self._base += used
+
+    def _tell_rest(self, capture_format: CaptureFormat) -> None:
+        """Say what is left of the input behind the last packet."""
+        if capture_format.broken:
+            self.damage.append(f"{self._where}: {capture_format.broken}")
+        elif self._carry:
+            self.damage.append(
+                f"{self._where}: the last record is cut after {len(self._carry)} of "
+                f"{capture_format.needed_bytes} bytes, at byte {self._base}"
+            )
+
+
+def _read_head(stream: ByteStream, head: bytes, size: int) -> bytes:
+    """``head`` and what follows it in ``stream``, up to ``size`` bytes together."""
+    buffer = bytearray(size)
+    while len(head) < size:
+        got = stream.readinto(memoryview(buffer)[: size - len(head)])
+        if not got:
+            break
+        head += bytes(buffer[:got])
+    return head

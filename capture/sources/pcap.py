@@ -1,0 +1,144 @@
+"""Classic pcap files: microsecond, nanosecond and modified (Kuznetzov) records, in both byte orders.
+
+Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from gscope.capture.jit import kernel
+from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, u32
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gscope.capture.ring.block import Block
+
+HEADER_BYTES = 24
+
+_LEAST_SNAPLEN = 262144
+"""Writers often claim a smaller snap length than they used; libpcap accepts records up to this (its MAXIMUM_SNAPLEN)."""
+
+# Magic in little-endian order: nanoseconds a fraction counts, bytes of a record's header.
+_VARIANTS = {
+    0xA1B2C3D4: (1000, 16),
+    0xA1B23C4D: (1, 16),
+    0xA1B2CD34: (1000, 24),
+}
+MAGICS = {
+    struct.pack(order + "I", magic): (order, *variant)
+    for magic, variant in _VARIANTS.items()
+    for order in "<>"
+}
+
+# How the two lengths of a record stand: captured first since version 2.4, and before that the other way round.
+IN_ORDER, PERHAPS_SWAPPED, SWAPPED = range(3)
+
+
+class PcapFormat:
+    """Records of a pcap file; see ``CaptureFormat``.
+
+    Args:
+        header: the file's first ``HEADER_BYTES`` bytes, with one of ``MAGICS``.
+    """
+
+    def __init__(self, header: bytes) -> None:
+        self._order, self._fraction_ns, self.needed_bytes = MAGICS[header[:4]]
+        self._record_header_bytes = self.needed_bytes
+        major, minor, snaplen, linktype = struct.unpack(
+            self._order + "4x2H8x2I", header[:HEADER_BYTES]
+        )
+        self._lengths = _lengths_of(major, minor)
+        # The upper half holds flags and the length of the frame check sequence.
+        self._linktype = linktype & 0xFFFF
+        self._limit = min(max(snaplen, _LEAST_SNAPLEN), MAX_RECORD_BYTES)
+        self.broken = ""
+
+    def index(self, block: Block, end: int, base: int) -> int:
+        """See ``CaptureFormat``."""
+        block.count, stop = index_pcap(
+            block.data,
+            end,
+            self._order == ">",
+            self._record_header_bytes,
+            self._lengths,
+            self._fraction_ns,
+            self._limit,
+            self._linktype,
+            block.offset,
+            block.caplen,
+            block.wirelen,
+            block.time_ns,
+            block.linktype,
+        )
+        self.needed_bytes = self._record_header_bytes
+        if end - stop >= self._record_header_bytes:
+            lengths = block.data[stop + 8 : stop + 16].tobytes()
+            caplen, wirelen = struct.unpack(self._order + "2I", lengths)
+            if self._lengths == SWAPPED or (self._lengths == PERHAPS_SWAPPED and caplen > wirelen):
+                caplen = wirelen
+            self.needed_bytes += caplen
+            if caplen > self._limit:
+                self.broken = (
+                    f"the record at byte {base + stop} claims {caplen} captured bytes, "
+                    f"more than {self._limit}; nothing from there on is used"
+                )
+        return int(stop)
+
+    def findings(self) -> list[str]:
+        """See ``CaptureFormat``; a pcap record is usable as soon as it is whole."""
+        return []
+
+
+def _lengths_of(major: int, minor: int) -> int:
+    """As libpcap takes them (sf-pcap.c): writers of version 2.3 did it in both ways, 543.0 is DG/UX."""
+    if (major == 2 and minor < 3) or (major, minor) == (543, 0):
+        return SWAPPED
+    return PERHAPS_SWAPPED if (major, minor) == (2, 3) else IN_ORDER
+
+
+@kernel
+def index_pcap(
+    data: NDArray[np.uint8],
+    end: int,
+    swapped: bool,
+    header_bytes: int,
+    lengths: int,
+    fraction_ns: int,
+    limit: int,
+    link: int,
+    offset: NDArray[np.int64],
+    caplen: NDArray[np.int32],
+    wirelen: NDArray[np.int32],
+    time_ns: NDArray[np.int64],
+    linktype: NDArray[np.int32],
+) -> tuple[int, int]:
+    """Index the whole records of ``data[:end]``: how many, and where the first one not used begins.
+
+    Stops at the end, at a record that is not whole or claims more than ``limit`` captured bytes, or when the
+    index arrays are full. Fractions of a second and more are carried over; lengths are cut to 31 bits.
+    """
+    position = 0
+    count = 0
+    room = offset.size
+    while count < room and position + header_bytes <= end:
+        captured = u32(data, position + 8, swapped)
+        wire = u32(data, position + 12, swapped)
+        if lengths != IN_ORDER and (lengths == SWAPPED or captured > wire):
+            captured, wire = wire, captured
+        packet = position + header_bytes
+        if captured > limit or packet + captured > end:
+            break
+        seconds = u32(data, position, swapped)
+        fraction = u32(data, position + 4, swapped)
+        time_ns[count] = seconds * 1_000_000_000 + fraction * fraction_ns
+        offset[count] = packet
+        caplen[count] = captured
+        wirelen[count] = min(wire, MAX_INT32)
+        linktype[count] = link
+        count += 1
+        position = packet + captured
+    return count, position
