@@ -1,0 +1,171 @@
+"""The open batch of a stream: tuples collected until they are sealed, cut where a punctuation passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.queries.catalog.types import Direction
+from gscope.queries.streams.messages import Extent, Punctuation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gscope.queries.plan.program import Lfta
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """What the log must know of a stream.
+
+    Attributes:
+        name: of the stream.
+        temporal: its temporal columns and the direction of each.
+        epoch: the temporal column that closes groups, None where there is none (a selection).
+    """
+
+    name: str
+    temporal: tuple[tuple[str, Direction], ...]
+    epoch: str | None = None
+
+    @classmethod
+    def from_lfta(cls, lfta: Lfta, interface: str) -> StreamSpec:
+        """The stream that ``lfta`` writes for ``interface``."""
+        return cls(
+            lfta.stream(interface),
+            tuple((column.name, column.ordering.direction) for column in lfta.schema.temporal),
+            lfta.epoch,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Tuples and the extent of each of their temporal columns."""
+
+    batch: pa.RecordBatch
+    extents: tuple[Extent, ...]
+
+
+class OpenBatch:
+    """The tuples of one stream that are in no segment yet, in order of arrival.
+
+    Attributes:
+        rows: how many.
+        size_bytes: their size in memory, near that of an uncompressed segment.
+    """
+
+    def __init__(self, spec: StreamSpec) -> None:
+        self._directions = dict(spec.temporal)
+        self._epoch = spec.epoch
+        self._parts: list[Rows] = []
+        self.rows = 0
+        self.size_bytes = 0
+
+    def add(self, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
+        """Take tuples in: a copy, so that the memory of ``batch`` is free again."""
+        if batch.num_rows:
+            # Concatenation copies as soon as there are two, even when one of them is empty.
+            copy = pa.concat_batches([batch, batch.slice(0, 0)])
+            self._parts.append(Rows(copy, extents))
+            self.rows += copy.num_rows
+            self.size_bytes += copy.nbytes
+
+    def take_all(self) -> list[Rows]:
+        """Hand out everything."""
+        taken = self._parts
+        self._replace([])
+        return taken
+
+    def take_passed(self, punctuations: Iterable[Punctuation]) -> list[list[Rows]]:
+        """Hand out what the punctuations pass, cut so that each result is on one side of each that cut it.
+
+        For each punctuation in turn, the rows below its bound (above, for a decreasing column) make one
+        result. What stays is on the allowed side of all: no promise is broken by sealing it later.
+        """
+        results = []
+        for punctuation in punctuations:
+            direction = self._directions.get(punctuation.column)
+            if direction is None:
+                continue
+            passed: list[Rows] = []
+            kept: list[Rows] = []
+            for part in self._parts:
+                self._cut(part, punctuation, direction, passed, kept)
+            if passed:
+                self._replace(kept)
+                results.append(passed)
+        return results
+
+    def take_for_size(self) -> list[list[Rows]]:
+        """Hand out enough to be small again, the rows of the newest epoch apart from older ones.
+
+        The newest epoch is the one the next punctuation may cut off; it stays open unless it is most of all.
+        """
+        if self._epoch is None or not self._parts:
+            return [self.take_all()]
+        rows = self.rows
+        older = self.take_passed([Punctuation(self._epoch, self._newest(self._epoch))])
+        return [*older, self.take_all()] if 2 * self.rows > rows else older
+
+    def _newest(self, column: str) -> int:
+        extents = [_extent(part, column) for part in self._parts]
+        if self._directions[column] is Direction.DECREASING:
+            return min(extent.least for extent in extents)
+        return max(extent.greatest for extent in extents)
+
+    def _cut(
+        self,
+        part: Rows,
+        punctuation: Punctuation,
+        direction: Direction,
+        passed: list[Rows],
+        kept: list[Rows],
+    ) -> None:
+        extent = _extent(part, punctuation.column)
+        if direction is Direction.DECREASING:
+            some, every = extent.greatest > punctuation.bound, extent.least > punctuation.bound
+            compare = pc.greater
+        else:
+            some, every = extent.least < punctuation.bound, extent.greatest < punctuation.bound
+            compare = pc.less
+        if not some:
+            kept.append(part)
+        elif every:
+            passed.append(part)
+        else:
+            is_passed = compare(part.batch[punctuation.column], punctuation.bound)
+            passed.append(self._measured(part.batch.filter(is_passed)))
+            kept.append(self._measured(part.batch.filter(pc.invert(is_passed))))
+
+    def _measured(self, batch: pa.RecordBatch) -> Rows:
+        return Rows(batch, tuple(_measure(batch, column) for column in self._directions))
+
+    def _replace(self, parts: list[Rows]) -> None:
+        self._parts = parts
+        self.rows = sum(part.batch.num_rows for part in parts)
+        self.size_bytes = sum(part.batch.nbytes for part in parts)
+
+
+def combined(parts: Sequence[Rows]) -> tuple[Extent, ...]:
+    """The extents of several parts together."""
+    first, *_ = parts
+    return tuple(
+        Extent(
+            extent.column,
+            min(part.extents[i].least for part in parts),
+            max(part.extents[i].greatest for part in parts),
+        )
+        for i, extent in enumerate(first.extents)
+    )
+
+
+def _extent(part: Rows, column: str) -> Extent:
+    return next(extent for extent in part.extents if extent.column == column)
+
+
+def _measure(batch: pa.RecordBatch, column: str) -> Extent:
+    bounds = pc.min_max(batch[column])
+    return Extent(column, bounds["min"].as_py(), bounds["max"].as_py())

@@ -1,0 +1,125 @@
+"""The other side of the log's Arrow Flight server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from gscope.capture.log.socket_path import SocketAddress
+from gscope.errors import StreamError
+from gscope.queries.streams.wire import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from gscope.queries.streams.messages import Message
+
+
+class LogClient:
+    """A connection to the daemon whose socket is ``path``; a context manager.
+
+    Methods may be called from several threads.
+
+    Raises:
+        StreamError: the folder of the socket cannot be opened. That nobody listens shows on first use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._address = SocketAddress(path)
+        self._client = flight.connect(self._address.location)
+
+    def subscribe(self, cursors: Mapping[str, int]) -> Iterator[list[Message]]:
+        """Messages of the streams in ``cursors`` from those sequence numbers on, as they are written.
+
+        Ends when all these streams have ended, or when the daemon was told to stop.
+
+        Raises:
+            StreamError: a wrong cursor, or the daemon is gone.
+        """
+        with _StreamErrors(self._path):
+            ticket = flight.Ticket(json.dumps({"cursors": dict(cursors)}).encode())
+            reader = self._client.do_get(ticket)
+            try:
+                for chunk in reader:
+                    yield [decode(record) for record in chunk.data.column(0).to_pylist()]
+            finally:
+                reader.cancel()
+
+    def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
+        """Tell that ``consumer`` is done with all messages below ``cursors``.
+
+        Raises:
+            StreamError: refused, or the daemon is gone.
+        """
+        self._act("acknowledge", {"consumer": consumer, "cursors": dict(cursors)})
+
+    def streams(self) -> tuple[str, ...]:
+        """The names of all streams.
+
+        Raises:
+            StreamError: the daemon is gone.
+        """
+        return tuple(self._act("streams"))
+
+    def counters(self) -> dict[str, int]:
+        """The counters of the log.
+
+        Raises:
+            StreamError: the daemon is gone.
+        """
+        return dict(self._act("counters"))
+
+    def ping(self) -> None:
+        """Find out whether the daemon answers.
+
+        Raises:
+            StreamError: it does not.
+        """
+        self._act("ping")
+
+    def close(self) -> None:
+        """Give the connection up; harmless when called twice."""
+        self._client.close()
+        self._address.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _act(self, name: str, fields: Mapping[str, object] | None = None) -> Any:
+        with _StreamErrors(self._path):
+            action = flight.Action(name, json.dumps(fields or {}).encode())
+            (result,) = self._client.do_action(action)
+            return json.loads(result.body.to_pybytes())
+
+
+class _StreamErrors:
+    """Turn what Flight raises into ``StreamError``: what the server says, or that it is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, flight.FlightServerError):
+            # Flight appends its own ". Detail: Failed".
+            message = str(error).split(". Detail:")[0]
+            raise StreamError(message) from error
+        if isinstance(error, (pa.ArrowException, OSError)):
+            message = f"the capture daemon at {self._path} does not answer"
+            raise StreamError(message) from error

@@ -1,0 +1,96 @@
+"""Who reads the log, and what each has acknowledged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.failure import plain_errors
+from gscope.errors import StreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+ACKNOWLEDGED_NAME = "acknowledged.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Somebody whose acknowledgement segments wait for.
+
+    Attributes:
+        name: by which it acknowledges.
+        streams: those it reads; () for all.
+    """
+
+    name: str
+    streams: tuple[str, ...] = ()
+
+    def reads(self, stream: str) -> bool:
+        """Whether segments of ``stream`` wait for it."""
+        return not self.streams or stream in self.streams
+
+
+class Acknowledgements:
+    """The cursors that the consumers of one log have acknowledged, kept in a file of the log's folder.
+
+    A cursor is the sequence number of the next message wanted; all below it are done with.
+
+    Args:
+        folder: of the log.
+        consumers: who is to acknowledge; with none, nothing is ever done with.
+
+    Raises:
+        StreamError: what is stored is unreadable or damaged.
+    """
+
+    def __init__(self, folder: Path, consumers: Iterable[Consumer]) -> None:
+        self._path = folder / ACKNOWLEDGED_NAME
+        self._consumers = {consumer.name: consumer for consumer in consumers}
+        self._cursors = self._stored()
+
+    @property
+    def has_consumers(self) -> bool:
+        """Whether anybody is to acknowledge."""
+        return bool(self._consumers)
+
+    def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
+        """Note and store that ``consumer`` is done below ``cursors``; a cursor never steps back.
+
+        Raises:
+            StreamError: an unknown consumer, or not writable.
+        """
+        if consumer not in self._consumers:
+            problem = f"unknown consumer {consumer!r}; there are {sorted(self._consumers)}"
+            raise StreamError(problem)
+        before = self._cursors.get(consumer, {})
+        advanced = {s: max(cursor, before.get(s, 0)) for s, cursor in cursors.items()}
+        self._cursors[consumer] = {**before, **advanced}
+        with plain_errors("write", self._path):
+            temporary = self._path.with_suffix(".new")
+            temporary.write_text(json.dumps(self._cursors))
+            temporary.replace(self._path)
+
+    def floor(self, stream: str, end: int) -> int:
+        """The cursor below which everybody is done with ``stream``; ``end`` when nobody reads it.
+
+        Without consumers it is 0: then the log keeps everything.
+        """
+        if not self._consumers:
+            return 0
+        readers = (c.name for c in self._consumers.values() if c.reads(stream))
+        return min((self._cursors.get(name, {}).get(stream, 0) for name in readers), default=end)
+
+    def _stored(self) -> dict[str, dict[str, int]]:
+        try:
+            with plain_errors("read", self._path):
+                stored = json.loads(self._path.read_bytes()) if self._path.exists() else {}
+            return {
+                str(consumer): {str(stream): int(cursor) for stream, cursor in cursors.items()}
+                for consumer, cursors in stored.items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            message = f"the acknowledgements {self._path} of the stream log are damaged"
+            raise StreamError(message) from error

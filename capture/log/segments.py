@@ -1,0 +1,105 @@
+"""Segments: the Parquet files that hold the tuples of sealed batches."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.capture.log.failure import plain_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SEGMENTS_NAME = "segments"
+
+_CONSTANT_COLUMN = "interface"
+
+
+class SegmentFolder:
+    """The folder of segments of one log.
+
+    Tuples are read once, soon, from the page cache: so there is no compression, no statistics (extents are in the
+    messages), no dictionaries but the one of the constant column, and no Arrow schema in the file.
+
+    Args:
+        folder: of the log; made, private, when it is not there.
+
+    Raises:
+        StreamError: cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder
+        self._folder = folder / SEGMENTS_NAME
+        with plain_errors("make the folder", self._folder):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write(self, label: str, batches: Sequence[pa.RecordBatch]) -> tuple[str, int]:
+        """Write a segment; its path relative to the log, and its bytes.
+
+        Args:
+            label: begins the name, for a person who looks; the rest of the name is random.
+            batches: its tuples, at least one batch, all of one schema.
+
+        Raises:
+            StreamError: not writable or no space; nothing of the segment is left behind.
+        """
+        name = f"{SEGMENTS_NAME}/{label}-{secrets.token_hex(12)}.parquet"
+        path = self._log / name
+        schema = batches[0].schema
+        try:
+            with (
+                plain_errors("write the segment", path),
+                pa.OSFile(str(path), "wb") as file,
+                pq.ParquetWriter(
+                    file,
+                    schema,
+                    use_dictionary=[_CONSTANT_COLUMN]
+                    if _CONSTANT_COLUMN in schema.names
+                    else False,
+                    compression="none",
+                    write_statistics=False,
+                    store_schema=False,
+                ) as writer,
+            ):
+                table = pa.Table.from_batches(batches)
+                writer.write_table(table, row_group_size=table.num_rows)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        with plain_errors("read", path):
+            return name, path.stat().st_size
+
+    def size_bytes(self, name: str) -> int | None:
+        """Bytes of the segment, None when it is not there."""
+        try:
+            return (self._log / name).stat().st_size
+        except OSError:
+            return None
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove segments; one that is gone already is no error.
+
+        Raises:
+            StreamError: cannot be removed.
+        """
+        for name in names:
+            path = self._log / name
+            with plain_errors("remove the segment", path):
+                path.unlink(missing_ok=True)
+
+    def remove_others(self, names: Iterable[str]) -> int:
+        """Remove what a crash left: every file here but the segments ``names``. How many there were.
+
+        Raises:
+            StreamError: cannot be removed.
+        """
+        wanted = {Path(name).name for name in names}
+        with plain_errors("read the folder", self._folder):
+            orphans = [path.name for path in self._folder.iterdir() if path.name not in wanted]
+        self.remove(f"{SEGMENTS_NAME}/{orphan}" for orphan in orphans)
+        return len(orphans)

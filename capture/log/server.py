@@ -1,0 +1,152 @@
+"""The log's Arrow Flight server on a unix socket: subscriptions, acknowledgements, counters.
+
+``do_get`` takes a ticket, JSON ``{"cursors": {stream: next sequence number, …}}``, and streams record batches with
+one binary column ``message`` (records of ``streams/wire.py``) as they are written, until all these streams have ended
+or the log is closed. Actions: ``acknowledge`` with the body ``{"consumer": name, "cursors": {…}}``, ``streams``,
+``counters``, ``ping``. The socket's folder is private, so who may connect is who may read the folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from gscope.capture.log.failure import plain_errors
+from gscope.capture.log.socket_path import SocketAddress
+from gscope.errors import StreamError
+from gscope.queries.streams.wire import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gscope.capture.log.log import StreamLog
+
+MESSAGE_SCHEMA = pa.schema([pa.field("message", pa.binary(), nullable=False)])
+
+_CANCEL_CHECK_S = 0.5
+"""How long a subscription whose client went away may keep its thread."""
+
+
+class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
+    """Serves ``log`` on the unix socket ``path`` from its construction until ``shutdown``.
+
+    What clients send is checked; a wrong ticket or action is an error for them and nothing here.
+
+    Raises:
+        StreamError: the socket cannot be made.
+    """
+
+    def __init__(self, log: StreamLog, path: Path) -> None:
+        self._log = log
+        with plain_errors("replace the socket", path):
+            path.unlink(missing_ok=True)
+        self._address = SocketAddress(path)
+        try:
+            super().__init__(self._address.location)
+        except (OSError, pa.ArrowException) as error:
+            self._address.close()
+            message = f"cannot listen on {path}: {error}"
+            raise StreamError(message) from error
+
+    def stop(self) -> None:
+        """End: the log must have been closed, so that no subscription is waiting."""
+        self.shutdown()
+        self._address.close()
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """Subscribe; see the module."""
+        with _client_errors():
+            cursors = _cursors(_parsed(ticket.ticket).get("cursors"))
+            self._log.read(cursors, timeout_s=0)
+        return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
+
+    def do_action(self, _context: Any, action: Any) -> Any:
+        """Acknowledge, or tell something; see the module."""
+        handler = _ACTIONS.get(action.type)
+        if handler is None:
+            message = f"unknown action {action.type!r}; there are {sorted(_ACTIONS)}"
+            raise flight.FlightServerError(message)
+        with _client_errors():
+            return [json.dumps(handler(self._log, action.body.to_pybytes())).encode()]
+
+    def list_actions(self, _context: Any) -> Any:
+        """The actions there are."""
+        return [(name, handler.__doc__) for name, handler in _ACTIONS.items()]
+
+    def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        log = self._log
+        while not context.is_cancelled():
+            with _client_errors():
+                messages = log.read(cursors, timeout_s=_CANCEL_CHECK_S)
+            if messages:
+                for message in messages:
+                    cursors[message.stream] = message.sequence + 1
+                records = pa.array([encode(message) for message in messages], pa.binary())
+                yield pa.record_batch([records], schema=MESSAGE_SCHEMA)
+            elif log.is_closed or log.is_read(cursors):
+                return
+
+
+def _acknowledge(log: StreamLog, body: bytes) -> object:
+    """Note what a consumer is done with."""
+    fields = _parsed(body)
+    log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
+    return {}
+
+
+def _streams(log: StreamLog, _body: bytes) -> object:
+    """The names of all streams."""
+    return list(log.streams)
+
+
+def _counters(log: StreamLog, _body: bytes) -> object:
+    """The counters of the log."""
+    return dataclasses.asdict(log.stats)
+
+
+def _ping(_log: StreamLog, _body: bytes) -> object:
+    """Whether anybody is there."""
+    return {}
+
+
+_ACTIONS: dict[str, Callable[[StreamLog, bytes], object]] = {
+    "acknowledge": _acknowledge,
+    "streams": _streams,
+    "counters": _counters,
+    "ping": _ping,
+}
+
+
+class _client_errors:
+    """Turn a ``StreamError`` of the body into the one error of Flight that reaches a client as a sentence."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StreamError):
+            raise flight.FlightServerError(str(error)) from error
+
+
+def _parsed(body: bytes) -> dict[str, object]:
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        message = "the request is not JSON"
+        raise StreamError(message) from error
+    if not isinstance(fields, dict):
+        message = "the request is not a JSON object"
+        raise StreamError(message)
+    return fields
+
+
+def _cursors(value: object) -> dict[str, int]:
+    if not isinstance(value, dict) or any(type(cursor) is not int for cursor in value.values()):
+        message = f"cursors must be an object of sequence numbers, not {value!r:.100}"
+        raise StreamError(message)
+    return value

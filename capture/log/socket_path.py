@@ -1,0 +1,39 @@
+"""Addresses of unix sockets, however deep the folder they are in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.failure import plain_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LONGEST = 100
+"""The kernel takes 107 characters; gRPC wants a few for itself."""
+
+
+class SocketAddress:
+    """The Flight address of the socket ``path``; it holds until ``close``.
+
+    A path too long for the kernel is reached through an open descriptor of its folder.
+
+    Raises:
+        StreamError: the folder cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = -1
+        reachable = str(path.absolute())
+        if len(reachable.encode()) > _LONGEST:
+            with plain_errors("open the folder", path.parent):
+                self._descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            reachable = f"/proc/self/fd/{self._descriptor}/{path.name}"
+        self.location = f"grpc+unix://{reachable}"
+
+    def close(self) -> None:
+        """Give the descriptor back; harmless when called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
