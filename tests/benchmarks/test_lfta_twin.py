@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHARED = Path(__file__).parents[2] / ".." / "shared"
 CAPTURES = [
-    "ndpi-vnc.pcap",
+    "ndpi-reddit.pcap",
     "ndpi-ip_fragmented_garbage.pcap",
     "ndpi-netflix.pcap",
     "ndpi-synscan.pcap",
