@@ -1,0 +1,248 @@
+"""What stands between the link layer and IP: one kernel for each kind, giving the next step.
+
+Behaviour follows Wireshark 4.0, against which it is tested; see ``steps`` for what a step is.
+"""
+
+from __future__ import annotations
+
+from gscope.capture.intrinsics import be16, be32, ld8
+from gscope.capture.jit import kernel
+from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.record import NOWHERE
+from gscope.capture.packet.steps import (
+    ARP,
+    ETHERNET,
+    ETHERTYPE,
+    IP,
+    IPV6,
+    LENGTH_OR_TYPE,
+    LLC,
+    MAX_ETHERNET_LENGTH,
+    MIN_ETHERTYPE,
+    MPLS,
+    NOTHING,
+    ODD,
+    PPP,
+    PPPOE,
+    TYPE_ARP,
+    TYPE_BACKBONE,
+    TYPE_ETAG,
+    TYPE_IPV4,
+    TYPE_IPV6,
+    TYPE_JUMBO_LLC,
+    TYPE_MPLS,
+    TYPE_MPLS_MULTICAST,
+    TYPE_OLD_VLAN,
+    TYPE_PPP,
+    TYPE_PPPOE,
+    TYPE_PROVIDER_VLAN,
+    TYPE_TRANSPARENT_BRIDGING,
+    TYPE_VLAN,
+    TYPE_VNTAG,
+)
+
+Step = tuple[int, int, int, int, int]
+
+_TRUNCATED = int(Reason.LINK_TRUNCATED)
+_MALFORMED = int(Reason.LINK_MALFORMED)
+
+
+@kernel
+def is_vlan(ethertype: int) -> bool:
+    """Whether the type announces a VLAN tag."""
+    return ethertype in (TYPE_VLAN, TYPE_PROVIDER_VLAN, TYPE_OLD_VLAN)
+
+
+@kernel
+def is_tag(ethertype: int) -> bool:
+    """Whether the type announces a tag that is no protocol of its own: the type behind it counts."""
+    return is_vlan(ethertype) or ethertype in (TYPE_VNTAG, TYPE_ETAG)
+
+
+@kernel
+def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
+    """What an Ethernet type names."""
+    if ethertype == TYPE_IPV4:
+        return IP, at, end, ethertype, link
+    if ethertype == TYPE_IPV6:
+        return IPV6, at, end, ethertype, link
+    if is_vlan(ethertype):
+        return _after_vlan(at, end, link)
+    if ethertype == TYPE_ARP:
+        return ARP, at, end, ethertype, link
+    if ethertype in (TYPE_MPLS, TYPE_MPLS_MULTICAST):
+        return MPLS, at, end, ethertype, link
+    if ethertype == TYPE_PPPOE:
+        return PPPOE, at, end, ethertype, link
+    if ethertype == TYPE_TRANSPARENT_BRIDGING:
+        return ETHERNET, at, end, ethertype, link
+    if ethertype == TYPE_PPP:
+        return PPP, at, end, ethertype, link
+    if ethertype == TYPE_JUMBO_LLC:
+        return LLC, at, end, ethertype, link
+    skip = 0
+    if ethertype == TYPE_BACKBONE:
+        skip = 16
+    elif ethertype == TYPE_VNTAG:
+        skip = 4
+    elif ethertype == TYPE_ETAG:
+        skip = 6
+    else:
+        return NOTHING, at, end, ethertype, link
+    if at + skip + 2 > end:
+        return ODD, at, end, _TRUNCATED, link
+    return ETHERTYPE, at + skip + 2, end, be16(at + skip), link
+
+
+@kernel
+def _after_vlan(at: int, end: int, link: int) -> Step:
+    if at + 4 > end:
+        return ODD, at, end, _TRUNCATED, link
+    vlan = be16(at) & 0xFFF
+    if (link >> 32) & NOWHERE == NOWHERE:
+        link = link & ~(NOWHERE << 32) | vlan << 32
+    elif (link >> 48) & NOWHERE == NOWHERE:
+        link = link & ((1 << 48) - 1) | vlan << 48
+    return LENGTH_OR_TYPE, at + 4, end, be16(at + 2), link
+
+
+@kernel
+def after_length_or_type(at: int, end: int, length_or_type: int, link: int) -> Step:
+    """IEEE 802.3: up to 1500 a length, from 0x600 on a type."""
+    if length_or_type >= MIN_ETHERTYPE:
+        return ETHERTYPE, at, end, length_or_type, link
+    if length_or_type > MAX_ETHERNET_LENGTH:
+        return ODD, at, end, _MALFORMED, link
+    if length_or_type == 0:
+        return NOTHING, at, end, 0, link
+    end = min(end, at + length_or_type)
+    # Novell's raw 802.3: IPX without LLC begins with a checksum of all ones.
+    if at + 2 <= end and be16(at) == 0xFFFF:
+        return NOTHING, at, end, 0, link
+    return LLC, at, end, 0, link
+
+
+@kernel
+def after_llc(at: int, end: int, link: int) -> Step:
+    """IEEE 802.2 with SNAP (RFC 1042) or the SAP of IP."""
+    if at + 3 > end:
+        return ODD, at, end, _TRUNCATED, link
+    destination, source, control = ld8(at), ld8(at + 1), ld8(at + 2)
+    is_unnumbered = control & 3 == 3
+    here = at + (3 if is_unnumbered else 4)
+    is_information = control & 1 == 0 or control & 0xEF == 3
+    if not is_information:
+        return NOTHING, at, end, 0, link
+    if destination == 0xAA and source == 0xAA:
+        return _after_snap(here, end, link)
+    if destination == 6:
+        return IP, here, end, 0, link
+    return NOTHING, at, end, 0, link
+
+
+@kernel
+def _after_snap(at: int, end: int, link: int) -> Step:
+    if at + 5 > end:
+        return ODD, at, end, _TRUNCATED, link
+    organization = be32(at) >> 8
+    protocol = be16(at + 3)
+    if organization == 0 or organization == 0x0000F8:
+        return ETHERTYPE, at + 5, end, protocol, link
+    # Bridged Ethernet (RFC 2684) with two octets of padding.
+    if organization == 0x0080C2 and (protocol == 1 or protocol == 7):
+        return ETHERNET, at + 7, end, 0, link
+    return NOTHING, at, end, 0, link
+
+
+@kernel
+def after_ppp(at: int, end: int, link: int) -> Step:
+    """RFC 1661; an odd first octet is a compressed protocol number."""
+    if at + 1 > end:
+        return ODD, at, end, _TRUNCATED, link
+    protocol = ld8(at)
+    here = at + 1
+    if protocol & 1 == 0:
+        if at + 2 > end:
+            return ODD, at, end, _TRUNCATED, link
+        protocol = be16(at)
+        here = at + 2
+    if protocol == 0x21 or protocol == TYPE_IPV4:
+        return IP, here, end, 0, link
+    if protocol == 0x57 or protocol == TYPE_IPV6:
+        return IPV6, here, end, 0, link
+    if protocol == 0x281 or protocol == 0x283:
+        return MPLS, here, end, 0, link
+    return NOTHING, at, end, 0, link
+
+
+@kernel
+def after_ppp_hdlc(at: int, end: int, link: int) -> Step:
+    """RFC 1662 with address and control octets or without, or Cisco's framing."""
+    if at + 2 > end:
+        return ODD, at, end, _TRUNCATED, link
+    if be16(at) == 0xFF03:
+        return PPP, at + 2, end, 0, link
+    if ld8(at) == 0x0F or ld8(at) == 0x8F:
+        return after_chdlc(at, end, link)
+    return PPP, at, end, 0, link
+
+
+@kernel
+def after_chdlc(at: int, end: int, link: int) -> Step:
+    """Cisco HDLC (RFC 1547 section 4.3.1): address, control, Ethernet type; only some types are used."""
+    if at + 4 > end:
+        return ODD, at, end, _TRUNCATED, link
+    protocol = be16(at + 2)
+    if protocol in (TYPE_IPV4, TYPE_IPV6, TYPE_MPLS, TYPE_MPLS_MULTICAST):
+        return ETHERTYPE, at + 4, end, protocol, link
+    return NOTHING, at, end, protocol, link
+
+
+@kernel
+def after_pppoe(at: int, end: int, link: int) -> Step:
+    """RFC 2516, session stage; the payload length bounds the frame."""
+    if at + 6 > end:
+        return ODD, at, end, _TRUNCATED, link
+    return PPP, at + 6, min(end, at + 6 + be16(at + 4)), 0, link
+
+
+@kernel
+def after_mpls(at: int, end: int, link: int) -> Step:
+    """RFC 3032: the label stack; what follows is told by its first four bits (RFC 4928)."""
+    label = 0
+    is_bottom = False
+    while not is_bottom:
+        if at + 4 > end:
+            return ODD, at, end, _TRUNCATED, link
+        label = be32(at) >> 12
+        is_bottom = (be32(at) >> 8) & 1 == 1
+        at += 4
+    if at + 1 > end:
+        return ODD, at, end, _TRUNCATED, link
+    if label == 0:
+        return IP, at, end, 0, link
+    if label == 2:
+        return IPV6, at, end, 0, link
+    nibble = ld8(at) >> 4
+    if label == 13 or nibble == 1:
+        return NOTHING, at, end, 0, link
+    if nibble == 4 or nibble == 6:
+        return IP, at, end, 0, link
+    if nibble == 0:
+        return ETHERNET, _pseudowire_frame(at, end), end, 0, link
+    return NOTHING, at, end, 0, link
+
+
+@kernel
+def _pseudowire_frame(at: int, end: int) -> int:
+    """Where the Ethernet frame of a pseudowire begins: behind a control word (RFC 4448) unless only without one a known type shows."""
+    if at + 18 <= end and _is_common_type(be16(at + 16)):
+        return at + 4
+    if at + 14 <= end and _is_common_type(be16(at + 12)):
+        return at
+    return at + 4
+
+
+@kernel
+def _is_common_type(ethertype: int) -> bool:
+    return ethertype in (TYPE_IPV4, TYPE_IPV6, TYPE_ARP, TYPE_MPLS) or is_vlan(ethertype)

@@ -1,0 +1,144 @@
+"""Runs the decoding kernels over single packets and reads every field through its snippets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gscope.capture.jit import kernel
+from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
+from gscope.capture.packet.layers import locate
+from gscope.capture.packet.reasons import REASON_COUNT, Reason
+from gscope.capture.packet.record import RECORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.packet.fields import Code, PacketFieldCode
+
+PADDING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RawPacket:
+    linktype: int
+    data: bytes
+    wirelen: int
+    time_ns: int
+
+
+def _code_lines(code: Code | None, slot: int, indent: str) -> list[str]:
+    if code is None:
+        return [f"{indent}null = True"]
+    return [
+        f"{indent}null = {code.null or 'False'}",
+        f"{indent}if not null:",
+        *(f"{indent}    st64(out + {8 * (slot + k)}, {v})" for k, v in enumerate(code.value)),
+    ]
+
+
+def _field_lines(field: PacketFieldCode, slot: int) -> list[str]:
+    lines = [f"    if {field.member or 'True'}:"]
+    if field.is_versioned:
+        version = f"{INNER}version" if field.is_inner else "version"
+        lines.append(f"        if {version} == 4:")
+        lines += _code_lines(field.v4, slot, " " * 12)
+        lines.append("        else:")
+        lines += _code_lines(field.v6, slot, " " * 12)
+    else:
+        lines += _code_lines(field.v4, slot, " " * 8)
+    lines += ["    else:", "        null = True", f"    st64(out + {8 * (slot + 2)}, null)"]
+    return lines
+
+
+def _reader_source() -> str:
+    body: list[str] = []
+    for number, field in enumerate(FIELDS.values()):
+        body += _field_lines(field, 3 * number)
+    assignments = [f"    {name} = {expression}" for name, expression in bindings(body)]
+    return "\n".join(
+        (
+            IMPORTS,
+            "from gscope.capture.intrinsics import st64",
+            "from gscope.capture.packet.tunnels import locate_inner",
+            "def read(record, inner_record, base, caplen, wirelen, time_ns, linktype, out):",
+            "    locate_inner(record, inner_record)",
+            *assignments,
+            *body,
+        )
+    )
+
+
+def _compile_reader() -> Callable[..., None]:
+    scope: dict[str, Any] = {}
+    exec(compile(_reader_source(), "<reader>", "exec"), scope)
+    return kernel(scope["read"])  # type: ignore[no-any-return]
+
+
+_READ = _compile_reader()
+
+
+def read_packets(
+    packets: list[RawPacket], *, gap: bytes = b""
+) -> list[tuple[dict[str, int | bytes | None], Reason]]:
+    """All fields and the reason of each packet; ``gap`` stands behind each packet in memory."""
+    offsets = np.zeros(len(packets), np.int64)
+    data = bytearray()
+    for i, packet in enumerate(packets):
+        offsets[i] = len(data)
+        data += packet.data + gap
+    buffer = np.frombuffer(bytes(data) + bytes(PADDING), np.uint8).copy()
+    caplens = np.array([len(p.data) for p in packets], np.int32)
+    linktypes = np.array([p.linktype for p in packets], np.int32)
+    records = np.zeros(RECORD_BYTES * max(1, len(packets)), np.uint8)
+    counts = np.zeros(REASON_COUNT, np.int64)
+    address = buffer.ctypes.data
+    locate(
+        address,
+        offsets.ctypes.data,
+        caplens.ctypes.data,
+        linktypes.ctypes.data,
+        0,
+        len(packets),
+        records.ctypes.data,
+        counts.ctypes.data,
+    )
+    out = np.zeros(3 * len(FIELDS), np.int64)
+    inner = np.zeros(RECORD_BYTES, np.uint8)
+    found = []
+    for i, packet in enumerate(packets):
+        record = records.ctypes.data + RECORD_BYTES * i
+        base = address + int(offsets[i])
+        _READ(
+            record,
+            inner.ctypes.data,
+            base,
+            len(packet.data),
+            packet.wirelen,
+            packet.time_ns,
+            packet.linktype,
+            out.ctypes.data,
+        )
+        info = int(records[RECORD_BYTES * i + 24 :][:8].view(np.int64)[0])
+        fields = {
+            field.name: _value(field, out[3 * n : 3 * n + 3].tolist(), buffer, address)
+            for n, field in enumerate(FIELDS.values())
+        }
+        found.append((fields, Reason((info >> 48) & 255)))
+    return found
+
+
+def _value(
+    field: PacketFieldCode, slots: list[int], buffer: np.ndarray[Any, Any], address: int
+) -> int | bytes | None:
+    first, second, null = slots
+    if null:
+        return None
+    if field.kind is FieldKind.IP:
+        return (first % 2**64) << 64 | second % 2**64
+    if field.kind is FieldKind.BYTES:
+        assert second >= 0
+        return buffer[first - address : first - address + second].tobytes()
+    return first
