@@ -1,0 +1,258 @@
+"""The protocols packets are read as: their fields, their ordering, which packets belong to them.
+
+Expressions of built-in fields are ``PacketField`` leaves with the names of ``capture/packet/fields.py``.
+``PacketField.is_nullable`` is meant for the packets of the protocol it was taken from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.catalog.types import CONSTANT, INCREASING, VARYING, GsqlType, Ordering
+from gscope.queries.plan.expressions import Expression, Literal, PacketField
+
+_INNER = "inner."
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolField:
+    """A field of a protocol: what it is computed from, and how its values move on one interface."""
+
+    name: str
+    expression: Expression
+    ordering: Ordering
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A schema over packets.
+
+    Attributes:
+        fields: all of them, inherited ones first; ``inner.*`` fields are in ``inner``.
+        membership: which packets belong to it; None for all.
+        inner: the fields of the first encapsulated IP packet, ``inner.`` in their names.
+    """
+
+    name: str
+    parent: str | None
+    fields: tuple[ProtocolField, ...]
+    membership: Expression | None
+    description: str
+    inner: tuple[ProtocolField, ...] = ()
+
+    def field(self, name: str) -> ProtocolField | None:
+        """The field called ``name`` or known by it as another spelling, None if there is none."""
+        canonical = self._canonical(name)
+        return next((f for f in (*self.fields, *self.inner) if f.name == canonical), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a query may write: all fields and other spellings of them."""
+        names = [f.name for f in (*self.fields, *self.inner)]
+        own = set(names)
+        return (
+            *names,
+            *(a for a, target in FIELD_ALIASES.items() if target in own and a not in own),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """The fields as columns, without those of encapsulated packets."""
+        return Schema(
+            tuple(
+                ColumnSchema(f.name, f.expression.type, f.expression.is_nullable, f.ordering)
+                for f in self.fields
+            )
+        )
+
+    def _canonical(self, name: str) -> str:
+        if any(f.name == name for f in self.fields):
+            return name
+        if name.startswith(_INNER):
+            bare = name[len(_INNER) :]
+            return _INNER + FIELD_ALIASES.get(bare, bare)
+        return FIELD_ALIASES.get(name, name)
+
+
+FIELD_ALIASES: dict[str, str] = {
+    "dstIP": "destIP",
+    "dst_ip": "destIP",
+    "dest_ip": "destIP",
+    "src_ip": "srcIP",
+    "dest_port": "destPort",
+    "dst_port": "destPort",
+    "dstPort": "destPort",
+    "src_port": "srcPort",
+    "dstMAC": "destMAC",
+    "seq": "sequence_number",
+    "seq_nbr": "sequence_number",
+    "seq_number": "sequence_number",
+    "ack_nbr": "ack_number",
+    "FYN": "FIN",
+    "TCP_Data": "TCP_data",
+    "UDP_Data": "UDP_data",
+}
+"""Other spellings of fields, most of them from published queries."""
+
+PROTOCOL_ALIASES: dict[str, str] = {"DataProtocol": "IP", "PKT1": "IP", "PKT2": "IP"}
+"""Other names of protocols."""
+
+_INT, _IP, _MAC, _STRING = GsqlType.INT, GsqlType.IP, GsqlType.MAC, GsqlType.STRING
+_MAYBE = True
+_Row = tuple[str, GsqlType, bool, str]
+
+_PKT_TIMES: tuple[tuple[str, GsqlType, Ordering, str], ...] = (
+    ("interface", _STRING, CONSTANT, "name of the interface the packet came from"),
+    ("time", _INT, INCREASING, "capture time in whole seconds since 1970, UTC"),
+    ("timestamp", GsqlType.TIMESTAMP, INCREASING, "capture time"),
+    ("time_ns", _INT, INCREASING, "capture time in nanoseconds since 1970, UTC"),
+)
+_PKT: tuple[_Row, ...] = (
+    ("len", _INT, False, "bytes of the packet on the wire"),
+    ("caplen", _INT, False, "bytes of the packet that were captured"),
+    ("linktype", _INT, False, "link type of the capture, as in pcap"),
+    ("srcMAC", _MAC, _MAYBE, "link-layer source address"),
+    ("destMAC", _MAC, _MAYBE, "link-layer destination address"),
+    ("ethertype", _INT, _MAYBE, "EtherType behind all VLAN tags"),
+    ("vlan", _INT, _MAYBE, "id of the outer VLAN tag"),
+    ("inner_vlan", _INT, _MAYBE, "id of the second VLAN tag"),
+)
+_IP_FIELDS: tuple[_Row, ...] = (
+    ("ipversion", _INT, False, "4 or 6"),
+    ("srcIP", _IP, False, "source address"),
+    ("destIP", _IP, False, "destination address"),
+    ("protocol", _INT, False, "transport protocol, behind IPv6 extension headers"),
+    ("ttl", _INT, False, "time to live, or hop limit"),
+    ("tos", _INT, False, "type of service, or traffic class"),
+    ("dscp", _INT, False, "upper six bits of tos"),
+    ("ecn", _INT, False, "lower two bits of tos"),
+    ("total_length", _INT, False, "bytes of the IP packet with its header"),
+    ("header_length", _INT, False, "bytes of the IP header, 40 for IPv6"),
+    ("id", _INT, _MAYBE, "identification (IPv4)"),
+    ("offset", _INT, False, "fragment offset in bytes"),
+    ("more_fragments", _INT, False, "1 if more fragments follow"),
+    ("dont_fragment", _INT, _MAYBE, "1 if it must not be fragmented (IPv4)"),
+    ("flow_label", _INT, _MAYBE, "flow label (IPv6)"),
+    ("srcPort", _INT, False, "source port, 0 where there is none"),
+    ("destPort", _INT, False, "destination port, 0 where there is none"),
+    ("data", _STRING, _MAYBE, "what is behind the transport header, as far as it was captured"),
+)
+_DATA_LENGTH: _Row = ("data_length", _INT, _MAYBE, "bytes of payload on the wire")
+_TCP: tuple[_Row, ...] = (
+    ("sequence_number", _INT, _MAYBE, "sequence number"),
+    ("ack_number", _INT, _MAYBE, "acknowledgement number"),
+    ("flags", _INT, _MAYBE, "the eight flags, CWR highest, FIN lowest"),
+    *(
+        (name, _INT, _MAYBE, f"1 if {name} is set")
+        for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
+    ),
+    ("window", _INT, _MAYBE, "window as sent, not scaled"),
+    _DATA_LENGTH,
+    ("TCP_data", _STRING, _MAYBE, "captured payload"),
+)
+_UDP: tuple[_Row, ...] = (
+    ("udp_length", _INT, _MAYBE, "length in the UDP header"),
+    _DATA_LENGTH,
+    ("UDP_data", _STRING, _MAYBE, "captured payload"),
+)
+_ICMP: tuple[_Row, ...] = (
+    ("type", _INT, _MAYBE, "ICMP or ICMPv6 type"),
+    ("code", _INT, _MAYBE, "ICMP or ICMPv6 code"),
+    ("icmp_id", _INT, _MAYBE, "identifier of an echo"),
+    ("icmp_seq", _INT, _MAYBE, "sequence number of an echo"),
+)
+_ARP: tuple[_Row, ...] = (
+    ("op", _INT, False, "1 request, 2 reply"),
+    ("senderMAC", _MAC, _MAYBE, "hardware address of the sender"),
+    ("senderIP", _IP, _MAYBE, "IPv4 address of the sender"),
+    ("targetMAC", _MAC, _MAYBE, "hardware address of the target"),
+    ("targetIP", _IP, _MAYBE, "IPv4 address of the target"),
+)
+
+
+def _fields(rows: tuple[_Row, ...], prefix: str = "") -> tuple[ProtocolField, ...]:
+    return tuple(
+        ProtocolField(
+            prefix + name,
+            PacketField(prefix + name, type_, is_nullable or bool(prefix)),
+            VARYING,
+            f"{description}, of the first encapsulated IP packet" if prefix else description,
+        )
+        for name, type_, is_nullable, description in rows
+    )
+
+
+def _int(name: str) -> PacketField:
+    """A field of a packet of which nothing is known yet."""
+    return PacketField(name, _INT, True)
+
+
+def _equals(name: str, value: int) -> Expression:
+    return call("eq", _int(name), Literal(value, _INT))
+
+
+def _present(name: str) -> Expression:
+    return call("not", call("is_null", _int(name)))
+
+
+def _extend(
+    parent: Protocol,
+    name: str,
+    membership: Expression,
+    description: str,
+    rows: tuple[_Row, ...] = (),
+    certain: frozenset[str] = frozenset(),
+) -> Protocol:
+    """A protocol with more fields than its parent, and with some that are never NULL any more."""
+    inherited = tuple(
+        replace(f, expression=PacketField(f.name, f.expression.type, is_nullable=False))
+        if f.name in certain
+        else f
+        for f in parent.fields
+    )
+    return Protocol(
+        name, parent.name, inherited + _fields(rows), membership, description, parent.inner
+    )
+
+
+def _builtin() -> dict[str, Protocol]:
+    times = tuple(
+        ProtocolField(name, PacketField(name, type_, False), ordering, description)
+        for name, type_, ordering, description in _PKT_TIMES
+    )
+    pkt = Protocol("PKT", None, times + _fields(_PKT), None, "every packet")
+    ip = replace(
+        _extend(
+            pkt, "IP", _present("ipversion"), "packets with an IPv4 or IPv6 header", _IP_FIELDS
+        ),
+        inner=_fields(tuple(dict.fromkeys((*_IP_FIELDS, *_TCP, *_UDP, *_ICMP))), _INNER),
+    )
+    certain4 = frozenset({"id", "dont_fragment"})
+    ipv4 = _extend(ip, "IPV4", _equals("ipversion", 4), "IPv4 packets", certain=certain4)
+    certain6 = frozenset({"flow_label"})
+    ipv6 = _extend(ip, "IPV6", _equals("ipversion", 6), "IPv6 packets", certain=certain6)
+    tcp = _extend(ip, "TCP", _equals("protocol", 6), "TCP over IPv4 or IPv6", _TCP)
+    udp = _extend(ip, "UDP", _equals("protocol", 17), "UDP over IPv4 or IPv6", _UDP)
+    icmp_members = call(
+        "or",
+        call("and", _equals("ipversion", 4), _equals("protocol", 1)),
+        call("and", _equals("ipversion", 6), _equals("protocol", 58)),
+    )
+    icmp = _extend(ip, "ICMP", icmp_members, "ICMP over IPv4, ICMPv6 over IPv6", _ICMP)
+    arp = _extend(pkt, "ARP", _present("op"), "ARP packets", _ARP)
+    opening = call("and", _equals("SYN", 1), _equals("ACK", 0))
+    snort = _extend(
+        tcp,
+        "Snort",
+        call("and", _equals("protocol", 6), opening),
+        "TCP packets with SYN set and ACK clear",
+        certain=frozenset({"flags", "FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"}),
+    )
+    return {p.name: p for p in (pkt, ip, ipv4, ipv6, tcp, udp, icmp, arp, snort)}
+
+
+PROTOCOLS: dict[str, Protocol] = _builtin()
+"""The built-in protocols by name; see also ``PROTOCOL_ALIASES``."""

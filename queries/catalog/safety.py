@@ -1,0 +1,61 @@
+"""What an LFTA can compute.
+
+Kernels know numbers and addresses. A STRING in a packet is a place in the captured bytes: it may be
+tested, measured and shipped, but no new one can be made.
+"""
+
+from __future__ import annotations
+
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    PacketField,
+)
+
+_TESTS = frozenset(
+    {"str_match_start", "byte_match_offset", "str_exists_substr", "length", "is_null"}
+)
+_EQUALITY = frozenset({"eq", "ne"})
+
+
+def is_lfta_safe(expression: Expression) -> bool:
+    """Whether an LFTA kernel can compute ``expression`` as a predicate, a key or a partial's argument."""
+    return expression.type is not GsqlType.STRING and _is_computable(expression)
+
+
+def is_lfta_output(expression: Expression) -> bool:
+    """Whether an LFTA selection can have ``expression`` as an output column.
+
+    Beside what ``is_lfta_safe`` allows: a STRING field, and its first bytes (only those are shipped).
+    """
+    match expression:
+        case Call("str_truncate", (PacketField(), Literal())):
+            return True
+    return _is_string_leaf(expression) or is_lfta_safe(expression)
+
+
+def _is_computable(expression: Expression) -> bool:
+    if not isinstance(expression, Call):
+        return not isinstance(expression, Column)
+    if not FUNCTIONS[expression.function].is_lfta_safe:
+        return False
+    strings = [a for a in expression.arguments if a.type is GsqlType.STRING]
+    if strings and not _allows_strings(expression, strings):
+        return False
+    return all(_is_computable(argument) for argument in expression.arguments)
+
+
+def _allows_strings(expression: Call, strings: list[Expression]) -> bool:
+    if not all(_is_string_leaf(s) or isinstance(s, Literal) for s in strings):
+        return False
+    if expression.function in _EQUALITY:
+        return any(isinstance(s, Literal) for s in strings)
+    return expression.function in _TESTS
+
+
+def _is_string_leaf(expression: Expression) -> bool:
+    return isinstance(expression, PacketField) and expression.type is GsqlType.STRING
