@@ -1,0 +1,198 @@
+"""Syntax nodes → canonical GSQL: parsing what is printed gives the same nodes back.
+
+Keywords are in capitals, brackets stand only where the nodes need them, each clause is on its own line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_printer import print_expression
+from gscope.queries.gsql.literals import quote, write_interval, write_literal
+from gscope.queries.gsql.nodes import JoinKind, LiteralKind
+from gscope.queries.gsql.scanner import RESERVED
+
+if TYPE_CHECKING:
+    from gscope.queries.gsql.nodes import Body, Extent, Input, Window
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INDENT = "  "
+
+
+def print_file(file: nodes.File) -> str:
+    """All queries and protocol definitions of a file, an empty line between them."""
+    return "\n\n".join(_print_item(item) for item in file.items) + ("\n" if file.items else "")
+
+
+def print_query(query: nodes.Query) -> str:
+    """A query with its DEFINE and PARAM blocks, without the semicolon behind it."""
+    entries = [(entry.name, write_literal(entry.value)) for entry in query.define]
+    if query.name is not None:
+        entries.insert(0, ("query_name", quote(query.name)))
+    blocks = [_print_block("DEFINE", entries)] if entries else []
+    if query.params:
+        blocks.append(
+            _print_block("PARAM", [(entry.name, entry.type_name) for entry in query.params])
+        )
+    return "\n".join([*blocks, print_body(query.body)])
+
+
+def print_protocol(protocol: nodes.ProtocolDefinition) -> str:
+    """A protocol definition."""
+    head = f"PROTOCOL {protocol.name} ({protocol.parent})"
+    if protocol.where is not None:
+        head += f" WHERE {print_expression(protocol.where)}"
+    lines = [
+        f"{_INDENT}{field.name} = {print_expression(field.expression)};"
+        for field in protocol.fields
+    ]
+    return "\n".join([f"{head} {{", *lines, "}"])
+
+
+@singledispatch
+def print_body(body: Body) -> str:
+    """A SELECT, MERGE, WATCHLIST or WITH."""
+    message = f"no query: {body!r}"
+    raise TypeError(message)
+
+
+@print_body.register
+def _(body: nodes.Select) -> str:
+    outputs = ", ".join(_print_output(output) for output in body.outputs)
+    clauses = [
+        f"SELECT {'DISTINCT ' if body.distinct else ''}{outputs}",
+        _print_from(body),
+        _clause("WHERE", body.where),
+        _terms("GROUP BY", body.group_by),
+        _terms("SUPERGROUP", body.supergroup),
+        _clause("HAVING", body.having),
+        _clause("CLEANING_WHEN", body.cleaning_when),
+        _clause("CLEANING_BY", body.cleaning_by),
+        _clause("CLOSING_WHEN", body.closing_when),
+    ]
+    return "\n".join(clause for clause in clauses if clause)
+
+
+@print_body.register
+def _(body: nodes.Merge) -> str:
+    columns = " : ".join(print_expression(column) for column in body.columns)
+    slack = "" if body.slack is None else f" SLACK {_print_extent(body.slack)}"
+    return f"MERGE {columns}{slack}\nFROM {', '.join(_print_input(one) for one in body.inputs)}"
+
+
+@print_body.register
+def _(body: nodes.Watchlist) -> str:
+    fields = [f"{_INDENT}{field.type_name} {field.name};" for field in body.fields]
+    return "\n".join(["WATCHLIST FIELDS {", *fields, "}"])
+
+
+@print_body.register
+def _(body: nodes.With) -> str:
+    bindings = ", ".join(
+        f"{binding.name} AS {_bracketed(binding.body)}" for binding in body.bindings
+    )
+    return f"WITH {bindings}\n{print_body(body.body)}"
+
+
+def _print_item(item: nodes.Query | nodes.ProtocolDefinition) -> str:
+    return (
+        print_protocol(item)
+        if isinstance(item, nodes.ProtocolDefinition)
+        else f"{print_query(item)};"
+    )
+
+
+def _print_block(word: str, entries: list[tuple[str, str]]) -> str:
+    return "\n".join([f"{word} {{", *(f"{_INDENT}{name} {value};" for name, value in entries), "}"])
+
+
+def _print_output(output: nodes.OutputItem | nodes.Star) -> str:
+    if isinstance(output, nodes.Star):
+        return "*" if output.qualifier is None else f"{output.qualifier}.*"
+    return _named(output)
+
+
+def _named(term: nodes.OutputItem | nodes.GroupTerm) -> str:
+    name = "" if term.name is None else f" AS {term.name}"
+    return f"{print_expression(term.expression)}{name}"
+
+
+def _clause(words: str, condition: nodes.Expression | None) -> str:
+    return "" if condition is None else f"{words} {print_expression(condition)}"
+
+
+def _terms(words: str, terms: tuple[nodes.GroupTerm, ...]) -> str:
+    return f"{words} {', '.join(_named(term) for term in terms)}" if terms else ""
+
+
+def _print_from(select: nodes.Select) -> str:
+    text = f"FROM {_print_input(select.inputs[0])}"
+    for join, joined in zip(select.joins, select.inputs[1:], strict=True):
+        is_comma = join.kind is JoinKind.INNER and join.on is None
+        text += f"{',' if is_comma else _print_join(join)} {_print_input(joined)}"
+        if join.on is not None:
+            text += f" ON {print_expression(join.on)}"
+    return text
+
+
+def _print_join(join: nodes.Join) -> str:
+    bound = join.bound
+    if bound is None:
+        return f" {join.kind.value}"
+    return f" {join.kind.value}({print_expression(bound.column)}, {_print_extent(bound.span)})"
+
+
+def _print_input(one: Input) -> str:
+    text = _bracketed(one.body) if isinstance(one, nodes.SubqueryInput) else _print_stream(one)
+    if one.alias is not None:
+        text += f" AS {one.alias}"
+    if one.window is not None:
+        text += f" {_print_window(one.window)}"
+    return text
+
+
+def _print_stream(stream: nodes.StreamInput) -> str:
+    name = _word(stream.name)
+    if stream.library is not None:
+        return "/".join([*(_word(folder) for folder in stream.library.split("/")), name])
+    if stream.interface_set is not None:
+        return f"[{_word(stream.interface_set)}].{name}"
+    return ".".join(
+        [*(_word(part) for part in (stream.host, stream.interface) if part is not None), name]
+    )
+
+
+def _word(name: str) -> str:
+    """A name where a text in quotes can stand for one that is no identifier."""
+    is_plain = _IDENTIFIER.fullmatch(name) and name.upper() not in RESERVED
+    return name if is_plain else quote(name)
+
+
+def _print_window(window: Window) -> str:
+    if isinstance(window, nodes.SlicesWindow):
+        return f"[SLICES {', '.join(_print_extent(one) for one in window.slices)}]"
+    slide = "" if window.slide is None else f" SLIDE {_print_extent(window.slide)}"
+    return f"[RANGE {_print_extent(window.range)}{slide}]"
+
+
+def _print_extent(extent: Extent) -> str:
+    if (
+        isinstance(extent, nodes.Literal)
+        and extent.kind is LiteralKind.INTERVAL
+        and isinstance(extent.value, int)
+    ):
+        return quote(write_interval(extent.value))
+    return print_expression(extent)
+
+
+def _bracketed(body: Body) -> str:
+    """A subquery in brackets, indented. Texts in quotes may span lines, so a line is only indented where none is open."""
+    pieces = []
+    inside_quotes = False
+    for line in print_body(body).split("\n"):
+        pieces.append(line if inside_quotes or not pieces else _INDENT + line)
+        inside_quotes ^= line.count("'") % 2 == 1
+    return "(" + "\n".join(pieces) + ")"
