@@ -1,0 +1,169 @@
+"""What the capture daemon is told by whoever starts it."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from gscope.errors import UsageError
+
+SETTINGS_FILE = "capture.json"
+PROGRAM_FILE = "program.pickle"
+SOCKET_FILE = "capture.sock"
+LOG_FOLDER = "log"
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceSettings:
+    """One interface of a replay.
+
+    Attributes:
+        name: as in the program.
+        files: captures, read one after the other; ``-`` is standard input.
+        skew_ns: by how much a packet may be behind the latest one before it and still count as in time.
+            Captures of several queues or machines step back by microseconds to seconds.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    skew_ns: int = 10 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """Somebody who reads the log and acknowledges.
+
+    Attributes:
+        name: by which it acknowledges.
+        streams: those it reads; () for all.
+    """
+
+    name: str
+    streams: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
+
+    Attributes:
+        interfaces: those of the program, each with its input.
+        consumers: the daemon serves until all have acknowledged everything; with none it ends with the input.
+        heartbeat_interval_ns: the trace clock ticks at its multiples.
+        heartbeat_every_tick: beat at every tick, also where that is often (for tests).
+        speed: replay at so many times the speed of the trace; None for as fast as possible.
+        table_slots: slots of each LFTA's group table, a power of two; None for the default.
+        output_rows: rows of an LFTA's output buffer; None for the default.
+        block_bytes: bytes of input in a block; None for the default.
+        read_ahead: whether a thread a large or piped input reads ahead of the LFTAs.
+        batch_rows: rows at which an open batch is sealed.
+        batch_bytes: bytes at which an open batch is sealed.
+        open_bytes: bytes of all open batches together.
+        log_bytes: disk budget of the log.
+        is_strict: exit with code 3 when packets were lost or input was damaged.
+    """
+
+    interfaces: tuple[InterfaceSettings, ...]
+    consumers: tuple[ConsumerSettings, ...] = ()
+    heartbeat_interval_ns: int = SECOND_NS
+    heartbeat_every_tick: bool = False
+    speed: float | None = None
+    table_slots: int | None = None
+    output_rows: int | None = None
+    block_bytes: int | None = None
+    read_ahead: bool = True
+    batch_rows: int = 1 << 20
+    batch_bytes: int = 64 << 20
+    open_bytes: int = 128 << 20
+    log_bytes: int = 8 << 30
+    is_strict: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (
+            "heartbeat_interval_ns",
+            "batch_rows",
+            "batch_bytes",
+            "open_bytes",
+            "log_bytes",
+        ):
+            if getattr(self, name) < 1:
+                message = f"{name} is {getattr(self, name)!r}; it must be positive"
+                raise UsageError(message)
+        if self.speed is not None and not self.speed > 0:
+            message = f"speed is {self.speed!r}; it must be positive"
+            raise UsageError(message)
+        names = [interface.name for interface in self.interfaces]
+        if not names or len(set(names)) != len(names):
+            message = f"interfaces must be given and have different names, not {names}"
+            raise UsageError(message)
+        for interface in self.interfaces:
+            if not interface.files:
+                message = f"the interface {interface.name!r} has no file"
+                raise UsageError(message)
+
+    def to_json(self) -> str:
+        """The settings as JSON text."""
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CaptureSettings:
+        """The settings that ``to_json`` wrote; what is missing has its default.
+
+        Raises:
+            UsageError: not JSON, an unknown key, a wrong type or value.
+        """
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            message = f"the capture settings are not JSON: {error}"
+            raise UsageError(message) from error
+        settings = _ensure_type(value, cls, "the capture settings")
+        assert isinstance(settings, cls)
+        return settings
+
+
+def _ensure_type(value: object, wanted: Any, where: str) -> object:
+    """``value`` as ``wanted``: a dataclass of an object, a tuple of a list, a plain type of itself."""
+    if dataclasses.is_dataclass(wanted) and isinstance(wanted, type) and isinstance(value, dict):
+        return _dataclass(value, wanted, where)
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_ensure_type(v, arguments[0], f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is types.UnionType:
+        if value is None:
+            return None
+        return _ensure_type(value, arguments[0], where)
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        message = f"{where} is {value!r:.100}; expected {getattr(wanted, '__name__', wanted)}"
+        raise UsageError(message)
+    return value
+
+
+def _dataclass(value: dict[str, object], wanted: type, where: str) -> object:
+    hints = typing.get_type_hints(wanted)
+    for key in value:
+        if key not in hints:
+            close = difflib.get_close_matches(key, hints, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(hints)}"
+            message = f"{where} has an unknown key {key!r}{hint}"
+            raise UsageError(message)
+    fields = {key: _ensure_type(v, hints[key], f"{where}.{key}") for key, v in value.items()}
+    try:
+        return wanted(**fields)
+    except TypeError as error:
+        missing = [
+            f.name
+            for f in dataclasses.fields(wanted)
+            if f.name not in fields and f.default is dataclasses.MISSING
+        ]
+        message = f"{where} lacks {', '.join(missing)}"
+        raise UsageError(message) from error
