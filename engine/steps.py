@@ -103,6 +103,16 @@ class Steps:
         """Rows of ``upstream`` that ``query`` could not take yet wait at its port."""
         self.operators[query].ports[upstream].pending.append(batch)
 
+    def carried(self) -> set[str]:
+        """The paths of all carried batches that some operator still waits for."""
+        return {
+            batch.path
+            for operator in self.operators.values()
+            for name, port in operator.ports.items()
+            if name in self.operators
+            for batch in port.pending
+        }
+
     @property
     def is_finished(self) -> bool:
         """Whether every operator has answered everything."""

@@ -103,18 +103,26 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
 
 def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
     """Closes the session and ends its JVM at once; the process may open another afterwards."""
+    detach_session(session)
+    jvm.stop()
+
+
+def detach_session(session: SparkSession) -> None:
+    """Lets go of the session, whatever has become of its JVM, which is left to its owner.
+
+    Spark's own stop asks the JVM to tear down a context that goes away with it, and waits half
+    a second for the accumulator thread to look at its flag.
+    """
     context = session.sparkContext
     gateway: Any = context._gateway
-    accumulators = context._accumulatorServer
-    # Taken away so that Spark's own stop neither asks the JVM, which goes away with everything
-    # it holds, nor waits half a second for the accumulator thread to look at its flag.
+    if context._accumulatorServer is not None:
+        server = context._accumulatorServer
+        threading.Thread(target=_shut, args=(server,), daemon=True).start()
     context._jsc = None
     context._accumulatorServer = None  # type: ignore[assignment]
-    if accumulators is not None:
-        threading.Thread(target=_shut, args=(accumulators,), daemon=True).start()
+    # It also clears the default session in the JVM, which may be gone.
     with suppress(Exception):
         session.stop()
-    jvm.stop()
     _forget_gateway(gateway)
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.temporal import ordering_of
-from gscope.queries.catalog.safety import is_lfta_safe
 
 from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
 from gscope.queries.catalog.schema import ColumnSchema
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import (
@@ -89,7 +89,7 @@ class Border:
         if isinstance(expression, PacketField) and expression.name == INTERFACE:
             self.has_interface = True
             return Column(INTERFACE, expression.type, is_nullable=False)
-        if is_low(expression):
+        if is_lfta_output(expression):
             return self.ship(expression, name)
         assert isinstance(expression, Call), expression
         arguments = tuple(self.lift(argument) for argument in expression.arguments)

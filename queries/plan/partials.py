@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.aggregates import AGGREGATES
-
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.catalog.aggregates import AGGREGATES, PartialRule, partial_type
 from gscope.queries.plan.low import INTERFACE, is_low, is_low_key
 from gscope.queries.plan.program import Aggregate, Partial, PartialOp
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 def can_run_low(call: AggregateCall) -> bool:
     """Whether an LFTA can compute the partial half of ``call``."""
     entry = AGGREGATES[call.function]
-    if not entry.is_lfta_safe(call.arguments):
+    if not entry.is_splittable(call.arguments):
         return False
     fits = is_low_key if entry.joins_key else is_low
     return all(fits(argument) for argument in call.arguments)
@@ -41,9 +39,9 @@ class Partials:
     def add(self, call: AggregateCall) -> Aggregate:
         """The high half of ``call``, reading partials of this LFTA."""
         entry = AGGREGATES[call.function]
-        names = tuple(
-            self._partial(op, argument) for op, argument in entry.partials(call.arguments)
-        )
+        argument = call.arguments[0] if call.arguments else None
+        rules = entry.partials or (PartialRule(PartialOp.COUNT),)
+        names = tuple(self._partial(r.op, argument if r.has_argument else None) for r in rules)
         joined: tuple[Expression, ...] = ()
         if entry.joins_key:
             joined = tuple(self.border.ship(argument) for argument in call.arguments)
@@ -58,7 +56,7 @@ class Partials:
         name = f"{op.value}{len(self.made)}"
         while name in self.border.shipped.values() or name == INTERFACE:
             name += "_"
-        kind = argument.type if op in (PartialOp.MIN, PartialOp.MAX) and argument else GsqlType.INT
+        kind = partial_type(op, argument)
         is_nullable = op is not PartialOp.COUNT and argument is not None and argument.is_nullable
         self.made.append(Partial(name, op, argument, kind, is_nullable))
         return name

@@ -1,0 +1,46 @@
+"""What the HFTA job tells its supervisor: one JSON object a line on standard output.
+
+======== =====================================================================
+event    fields
+======== =====================================================================
+ready    ``session_s``: the Spark session stands; seconds since the job began
+commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``
+finished ``steps``, ``phases`` (seconds by name)
+error    ``message``: one sentence; the job ends with code 1
+======== =====================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import IO, Any
+
+
+class Events:
+    """Writes events as lines; may be used from several threads."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        self._file = file or sys.stdout
+        self._lock = threading.Lock()
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Write one event. A supervisor that is gone is noticed on standard input, not here."""
+        line = json.dumps({"event": event, **fields})
+        with self._lock:
+            try:
+                self._file.write(line + "\n")
+                self._file.flush()
+            except BrokenPipeError:
+                self._file = _Nowhere()
+
+
+class _Nowhere(IO[str]):
+    """Takes everything and keeps nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        return

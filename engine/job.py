@@ -1,0 +1,230 @@
+"""The HFTA job: ``python -m gscope.engine.job RUN_DIR``.
+
+A long-lived driver: it starts its JVM at once, waits for the word ``connect`` on standard input (the
+program is compiled and the capture daemon listens), then evaluates one step after another until all
+streams have ended. Standard input closing means that the supervisor died; the job then ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.engine.commits import Commit, CommitLog
+from gscope.engine.events import Events
+from gscope.engine.settings import (
+    JOB_FOLDER,
+    LOG_FOLDER,
+    PROGRAM_FILE,
+    SOCKET_FILE,
+    EngineSettings,
+)
+from gscope.engine.spark.archive import default_archive
+from gscope.engine.spark.java import find_java
+from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.errors import GscopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from gscope.engine.subscription import LogClient
+
+    from gscope.engine.spark.evaluation import Evaluator
+    from gscope.engine.spark.jvm import JvmProcess
+    from gscope.engine.steps import Step, Steps
+    from gscope.engine.traces import Tracer
+    from gscope.queries.plan.program import Program
+    from gscope.queries.streams.messages import Message
+
+
+class Job:
+    """One run of the HFTA job in ``run_dir``; ``run`` returns when every query is answered."""
+
+    def __init__(self, run_dir: Path, events: Events) -> None:
+        self._began = time.monotonic()
+        self._run_dir = run_dir
+        self._events = events
+        self._settings = EngineSettings.read(run_dir)
+        self._commits = CommitLog(run_dir / JOB_FOLDER)
+        self._phases: dict[str, float] = {}
+
+    def run(self, connect: threading.Event) -> None:
+        """Start Java, wait for ``connect``, answer everything.
+
+        Raises:
+            GscopeError: Java, Spark or the stream log failed; one sentence.
+        """
+        java = find_java()
+        settings = JvmSettings(
+            java, heap_bytes=self._settings.heap_bytes, archive=default_archive(java)
+        )
+        with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
+            self._phase("jvm_launched")
+            # imported only now, while the JVM starts beside
+            from gscope.engine.subscription import LogClient
+
+            from gscope.engine.steps import Steps
+
+            connect.wait()
+            self._phase("connected")
+            program = self._program()
+            steps = Steps(program)
+            self._recover(steps)
+            with LogClient(self._run_dir / SOCKET_FILE) as client:
+                inbox = _subscribe(client, steps)
+                self._answer(jvm, program, steps, client, inbox)
+        self._phase("finished")
+        self._events.send("finished", steps=steps.number, phases=self._phases)
+
+    def _answer(
+        self, jvm: JvmProcess, program: Program, steps: Steps, client: LogClient, inbox: _Inbox
+    ) -> None:
+        from gscope.engine.spark.evaluation import Evaluator
+        from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+        from gscope.engine.traces import Tracer
+
+        session = start_session(jvm, SessionSettings(cores=self._settings.cores))
+        try:
+            self._phase("session")
+            self._events.send("ready", session_s=self._phases["session"])
+            evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
+            tracer = Tracer()
+            while not steps.is_finished:
+                messages = inbox.take()
+                tracer.on_messages(messages, time.time_ns())
+                steps.on_messages(messages)
+                step = steps.next()
+                if step is not None and (step.reads_rows or steps.is_finished):
+                    self._evaluate(step, steps, evaluator, tracer)
+                    self._phases.setdefault("first_commit", time.monotonic() - self._began)
+                    client.acknowledge(self._settings.consumer, steps.needed())
+            client.acknowledge(self._settings.consumer, steps.needed())
+        finally:
+            stop_session(session, jvm)
+
+    def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
+        began = time.time_ns()
+        outputs, carried = evaluator.run(step)
+        for query, upstream, batch in carried:
+            steps.add_carry(query, upstream, batch)
+        ended = time.time_ns()
+        rows = sum(output.rows for output in outputs)
+        state = steps.snapshot()
+        commit = Commit(
+            step.number, state, tuple(outputs), tracer.committed(step, began, ended, rows)
+        )
+        self._commits.write(commit)
+        self._commits.publish(outputs)
+        self._commits.drop_carry(steps.carried())
+        self._report(commit, (ended - began) / 1e9)
+
+    def _recover(self, steps: Steps) -> None:
+        """Continue after the last commit; tell of all outputs, the supervisor knows which it has."""
+        commits = self._commits.recover()
+        for commit in commits:
+            self._report(commit, 0.0)
+        if commits:
+            steps.restore(commits[-1].step, commits[-1].operators)
+
+    def _report(self, commit: Commit, step_s: float) -> None:
+        self._events.send(
+            "commit",
+            step=commit.step,
+            outputs=[{"query": o.query, "path": o.path, "rows": o.rows} for o in commit.outputs],
+            watermarks={query: state["watermark"] for query, state in commit.operators.items()},
+            step_s=step_s,
+        )
+
+    def _program(self) -> Program:
+        # written by the supervisor into the run's private folder
+        with (self._run_dir / PROGRAM_FILE).open("rb") as file:
+            program: Program = pickle.load(file)
+        return program
+
+    def _phase(self, name: str) -> None:
+        self._phases[name] = time.monotonic() - self._began
+
+
+class _Inbox:
+    """Messages from the subscription thread to the main thread."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[list[Message] | Exception] = queue.SimpleQueue()
+
+    def put(self, messages: list[Message] | Exception) -> None:
+        """Hand over messages, or what ended the subscription."""
+        self._queue.put(messages)
+
+    def take(self) -> list[Message]:
+        """Everything that has come; waits for the first.
+
+        Raises:
+            Exception: what ended the subscription.
+        """
+        return [message for chunk in self._chunks() for message in chunk]
+
+    def _chunks(self) -> Iterator[list[Message]]:
+        item = self._queue.get()
+        while True:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return
+
+
+def _subscribe(client: LogClient, steps: Steps) -> _Inbox:
+    """Follow the log in a thread of its own, from the oldest message still needed."""
+    inbox = _Inbox()
+    cursors = steps.needed()
+
+    def follow() -> None:
+        try:
+            for messages in client.subscribe(cursors):
+                inbox.put(messages)
+        except GscopeError as error:
+            inbox.put(error)
+
+    threading.Thread(target=follow, name="log-subscription", daemon=True).start()
+    return inbox
+
+
+def _watch_supervisor(connect: threading.Event) -> None:
+    """Set ``connect`` when told to; end the process when the supervisor has died."""
+    for line in sys.stdin:
+        if line.strip() == "connect":
+            connect.set()
+    # no clean-up to do: the JVM sees its own pipe close, and a commit is never half done
+    os._exit(1)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def main() -> None:
+    """Run the job named on the command line."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+    events = Events()
+    connect = threading.Event()
+    threading.Thread(target=_watch_supervisor, args=(connect,), daemon=True).start()
+    try:
+        Job(Path(sys.argv[1]), events).run(connect)
+    except GscopeError as error:
+        events.send("error", message=str(error))
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    main()

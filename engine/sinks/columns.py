@@ -1,0 +1,132 @@
+"""Result columns as people read them: dotted addresses, times in UTC, escaped payloads.
+
+Whole columns at a time. What Arrow cannot do in bulk (IPv6, MAC addresses, escapes) is done once for
+each distinct value.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.catalog.schema import Schema
+
+_V4_MAPPED = bytes(10) + b"\xff\xff"
+_OCTETS = pa.array([str(value) for value in range(256)])
+
+
+def readable(table: pa.Table, schema: Schema) -> pa.Table:
+    """``table`` with the columns of ``schema`` in readable Arrow types.
+
+    INT, FLOAT and BOOL stay numbers and truth values, TIMESTAMP becomes ``timestamp[ns]``; IP, MAC and
+    STRING become text.
+    """
+    columns = [_readable(_flat(table[column.name]), column.type) for column in schema.columns]
+    return pa.table(columns, names=list(schema.names))
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """A readable column as text; NULL stays NULL, times get a ``Z``."""
+    if pa.types.is_string(column.type):
+        return column
+    text = pc.cast(column, pa.string())
+    if pa.types.is_timestamp(column.type):
+        return pc.binary_join_element_wise(text, "Z", "")
+    return text
+
+
+def escape(value: bytes) -> str:
+    r"""Bytes as text: UTF-8 where it is, control characters and other bytes as ``\xNN``."""
+    text = value.decode("utf-8", errors="backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
+    if short is not None:
+        return short
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def _readable(column: pa.Array, kind: GsqlType) -> pa.Array:
+    match kind:
+        case GsqlType.IP:
+            return _addresses(column)
+        case GsqlType.STRING:
+            return _for_each_distinct(_bytes(column), escape)
+        case GsqlType.MAC:
+            return _for_each_distinct(column, lambda value: value.to_bytes(6).hex(":"))
+        case GsqlType.TIMESTAMP:
+            return pc.cast(pc.cast(column, pa.int64()), pa.timestamp("ns"))
+        case GsqlType.INT | GsqlType.INTERVAL:
+            return pc.cast(column, pa.int64())
+        case _:
+            return column
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    if pa.types.is_dictionary(combined.type):
+        return combined.dictionary_decode()
+    return combined
+
+
+def _bytes(column: pa.Array) -> pa.Array:
+    """A STRING column as bytes; Spark's strings hold one byte in each character."""
+    if not pa.types.is_string(column.type):
+        return column
+    encoded = column.dictionary_encode()
+    values = [value.encode("iso-8859-1") for value in encoded.dictionary.to_pylist()]
+    return pa.array(values, pa.binary()).take(encoded.indices)
+
+
+def _for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
+    encoded = column.dictionary_encode()
+    values = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return values.take(encoded.indices)
+
+
+def _addresses(column: pa.Array) -> pa.Array:
+    if len(column) == 0 or column.null_count:
+        return _for_each_distinct(pc.cast(column, pa.binary()), _address)
+    octets = np.frombuffer(_joined(column), np.uint8).reshape(-1, 16)
+    is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
+    if not is_v4.all():
+        return _for_each_distinct(pc.cast(column, pa.binary()), _address)
+    parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
+    return pc.binary_join_element_wise(*parts, ".")
+
+
+def _joined(column: pa.Array) -> memoryview:
+    """The 16-byte values of a column without NULLs, one behind the other."""
+    fixed = pc.cast(column, pa.binary(16))
+    start = fixed.offset * 16
+    return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
+
+
+def _address(value: bytes) -> str:
+    if value.startswith(_V4_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, value[12:])
+    return socket.inet_ntop(socket.AF_INET6, value)
+
+
+def json_number(column: pa.Array) -> pa.Array:
+    """Numbers as JSON text; NaN and infinities, which JSON does not have, as NULL."""
+    text = pc.cast(column, pa.string())
+    if not pa.types.is_floating(column.type):
+        return text
+    return pc.if_else(pc.is_finite(column), text, pa.scalar(None, pa.string()))

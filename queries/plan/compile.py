@@ -1,0 +1,81 @@
+"""From query texts to a program, with every stage kept for ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.queries.analysis.analyze import analyze
+
+from gscope.queries.gsql.parser import parse
+from gscope.queries.plan.optimize import optimize
+from gscope.queries.plan.split import split
+from gscope.queries.plan.trees import scans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gscope.queries.plan.logical import LogicalPlan
+    from gscope.queries.plan.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """A text with queries, and what it is called in messages (a file name, ``-e``)."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a query set is compiled against.
+
+    Attributes:
+        interfaces: every interface by name, in order.
+        interface_sets: named sets of them; the set ``default`` is all.
+        parameters: values for PARAM entries, as given on the command line.
+        only: deliver these queries and no others; () for those that nobody reads.
+    """
+
+    interfaces: tuple[str, ...]
+    interface_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled query set.
+
+    Attributes:
+        stages: the logical plan as built ("plan"), then after each rule that changed it.
+    """
+
+    stages: tuple[tuple[str, LogicalPlan], ...]
+    program: Program
+
+
+def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> Compiled:
+    """Compile query texts together; they may read each other's results.
+
+    Raises:
+        GsqlError: a text is wrong; with position, marked line and remedy.
+    """
+    files = [parse(each.text, each.source) for each in texts]
+    plan = analyze(
+        files,
+        surroundings.interfaces,
+        surroundings.interface_sets,
+        surroundings.parameters,
+        surroundings.only,
+    )
+    stages = [("plan", plan), *optimize(plan)]
+    results = surroundings.only or _delivered(plan)
+    return Compiled(tuple(stages), split(stages[-1][1], results))
+
+
+def _delivered(plan: LogicalPlan) -> tuple[str, ...]:
+    """The queries that nobody reads, and those marked external."""
+    read = {name for query in plan.queries for name in scans(query.root)}
+    return tuple(q.name for q in plan.queries if q.is_external or q.name not in read)
