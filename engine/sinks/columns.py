@@ -65,9 +65,9 @@ def _readable(column: pa.Array, kind: GsqlType) -> pa.Array:
         case GsqlType.IP:
             return _addresses(column)
         case GsqlType.STRING:
-            return _for_each_distinct(_bytes(column), escape)
+            return for_each_distinct(_bytes(column), escape)
         case GsqlType.MAC:
-            return _for_each_distinct(column, lambda value: value.to_bytes(6).hex(":"))
+            return for_each_distinct(column, lambda value: value.to_bytes(6).hex(":"))
         case GsqlType.TIMESTAMP:
             return pc.cast(pc.cast(column, pa.int64()), pa.timestamp("ns"))
         case GsqlType.INT | GsqlType.INTERVAL:
@@ -94,7 +94,8 @@ def _bytes(column: pa.Array) -> pa.Array:
     return pa.array(values, pa.binary()).take(encoded.indices)
 
 
-def _for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
+def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
+    """``text`` of each value of ``column``, computed once for each distinct one; NULL stays NULL."""
     encoded = column.dictionary_encode()
     values = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return values.take(encoded.indices)
@@ -102,11 +103,11 @@ def _for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
 
 def _addresses(column: pa.Array) -> pa.Array:
     if len(column) == 0 or column.null_count:
-        return _for_each_distinct(pc.cast(column, pa.binary()), _address)
+        return for_each_distinct(pc.cast(column, pa.binary()), _address)
     octets = np.frombuffer(_joined(column), np.uint8).reshape(-1, 16)
     is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
     if not is_v4.all():
-        return _for_each_distinct(pc.cast(column, pa.binary()), _address)
+        return for_each_distinct(pc.cast(column, pa.binary()), _address)
     parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
     return pc.binary_join_element_wise(*parts, ".")
 

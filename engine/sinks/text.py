@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import BinaryIO
 
@@ -9,40 +11,80 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from gscope.engine.sinks.columns import as_text, json_number
+from gscope.engine.sinks.columns import as_text, for_each_distinct, json_number
 
 _ROWS_AT_ONCE = 65_536
+_SPECIAL = '[",\r\n]'
 
 
-def write_csv(table: pa.Table, file: BinaryIO, *, has_header: bool) -> None:
-    """Write a readable table as CSV: RFC 4180 with bare newlines, NULL as nothing."""
-    shown = pa.table(
-        [
-            as_text(column.combine_chunks()) if pa.types.is_timestamp(column.type) else column
-            for column in table.columns
-        ],
-        names=table.column_names,
-    )
-    options = pyarrow.csv.WriteOptions(include_header=has_header, quoting_style="needed")
-    pyarrow.csv.write_csv(shown, file, options)
+def csv_header(names: list[str]) -> bytes:
+    """The heading line of a CSV file."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+def write_csv(table: pa.Table, file: BinaryIO) -> None:
+    """Write the rows of a readable table as CSV (RFC 4180, bare newlines); NULL is nothing.
+
+    Only values that need quotes get them.
+    """
+    columns = [_csv(column.combine_chunks()) for column in table.columns]
+    plain = pa.table(columns, names=table.column_names)
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    if any(_has_quotes(column) for column in columns):
+        for batch in plain.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            cells = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
+            file.write(_joined(_between(cells, ["", *[","] * (len(cells) - 1)], "\n")))
+    else:
+        pyarrow.csv.write_csv(plain, file, options)
 
 
 def write_ndjson(table: pa.Table, file: BinaryIO) -> None:
-    """Write a readable table as one JSON object a line; NULL as ``null``."""
+    """Write a readable table as one JSON object a line; NULL is ``null``."""
+    names = [json.dumps(name) + ": " for name in table.column_names]
+    leads = ["{" + names[0], *(", " + name for name in names[1:])]
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         if batch.num_rows:
-            file.write(_lines(batch))
+            cells = [pc.fill_null(_json(column), "null") for column in batch.columns]
+            file.write(_joined(_between(cells, leads, "}\n")))
 
 
-def _lines(batch: pa.RecordBatch) -> memoryview:
+def _between(cells: list[pa.Array], leads: list[str], end: str) -> list[pa.Array | str]:
     parts: list[pa.Array | str] = []
-    for index, name in enumerate(batch.schema.names):
-        parts.append(("{" if index == 0 else ", ") + json.dumps(name) + ": ")
-        parts.append(pc.fill_null(_json(batch.column(index)), "null"))
-    lines = pc.binary_join_element_wise(*parts, "}\n", "")
-    offsets, data = lines.buffers()[1], lines.buffers()[2]
-    ends = memoryview(offsets).cast("i")
-    return memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]]
+    for lead, cell in zip(leads, cells, strict=True):
+        parts += [lead, cell]
+    return [*parts, end]
+
+
+def _joined(parts: list[pa.Array | str]) -> memoryview:
+    """The bytes of all rows, each row being the concatenation of ``parts``."""
+    lines = pc.binary_join_element_wise(*parts, "")
+    ends = memoryview(lines.buffers()[1]).cast("i")
+    return memoryview(lines.buffers()[2])[ends[lines.offset] : ends[lines.offset + len(lines)]]
+
+
+def _csv(column: pa.Array) -> pa.Array:
+    """A readable column for a CSV file: text where there is something to quote or to format."""
+    if pa.types.is_timestamp(column.type):
+        return as_text(column)
+    if pa.types.is_string(column.type) and _is_special(column):
+        return for_each_distinct(column, _quoted)
+    return column
+
+
+def _is_special(column: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, _SPECIAL)).as_py())
+
+
+def _has_quotes(column: pa.Array) -> bool:
+    return pa.types.is_string(column.type) and _is_special(column)
+
+
+def _quoted(value: str) -> str:
+    if any(character in value for character in ',"\r\n'):
+        return '"' + value.replace('"', '""') + '"'
+    return value
 
 
 def _json(column: pa.Array) -> pa.Array:
@@ -51,6 +93,4 @@ def _json(column: pa.Array) -> pa.Array:
         return pc.cast(column, pa.string())
     if pa.types.is_floating(column.type):
         return json_number(column)
-    encoded = as_text(column).dictionary_encode()
-    quoted = pa.array([json.dumps(value) for value in encoded.dictionary.to_pylist()], pa.string())
-    return quoted.take(encoded.indices)
+    return for_each_distinct(as_text(column), json.dumps)
