@@ -1,0 +1,316 @@
+"""The trace clock: all interfaces of a replay advance together on the packets' own time.
+
+The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to the same time; it
+is as long as the blocks at hand allow, so that its cost is one a block and not one a tick, and it skips the time in
+which nobody has a packet: traces may span decades. How long steps are, and at which of them heartbeats are sent,
+never changes an answer, because what a packet means depends on packets alone:
+
+* late is a packet whose time is below ``max(times before it on its interface) - skew``;
+* at clock c every packet that is not yet processed has a time ≥ c when it is its interface's next one, and so, unless
+  it is late, ≥ c - skew otherwise. So ``c - skew`` is a bound for every interface: silent, not yet begun, or busy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gscope.capture.log.log import Beat
+from gscope.queries.streams.messages import Hop, Punctuation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.base import PacketSource
+
+MAX_TIME_NS = 2**63 - 1
+MIN_TIME_NS = -(2**63)
+
+BEAT_PACKETS = 50_000
+BEAT_SECONDS = 0.25
+"""Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
+
+
+class InterfaceRuntime(Protocol):
+    """The LFTAs of one interface at work."""
+
+    def process(self, block: Block, start: int, until_ns: int) -> int:
+        """Run packets from index ``start`` up to the first whose time is ≥ ``until_ns``; its index."""
+
+    def heartbeat(self, bound_ns: int) -> Mapping[str, tuple[Punctuation, ...]]:
+        """What each LFTA (by name) can promise when every later packet has a time ≥ ``bound_ns``."""
+
+    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
+        """The counters of an LFTA, for the first hop of its heartbeats."""
+
+    def finish(self) -> None:
+        """Put out everything that is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay is: packets done, their bytes of input, all bytes of input (None: unknown), the clock."""
+
+    packets: int
+    input_bytes: int
+    size_bytes: int | None
+    clock_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSettings:
+    """How the trace clock ticks.
+
+    Attributes:
+        interval_ns: it stops at multiples of this.
+        beats_every_tick: stop and beat at every multiple at which there was a packet.
+        speed: so many seconds of the trace a second; None for as fast as possible.
+    """
+
+    interval_ns: int
+    beats_every_tick: bool = False
+    speed: float | None = None
+
+
+class TraceInterface:
+    """One interface of a replay: its source, its LFTAs and the place reached.
+
+    Args:
+        name: of the interface.
+        source: open; closed by its owner.
+        runtime: the LFTAs.
+        streams: the stream that each LFTA (by name) writes.
+        skew_ns: by how much a packet may step back.
+
+    Attributes:
+        head_ns: time of the next packet; meaningless once ``is_ended``.
+        packets: processed so far, the late ones not among them.
+        late_packets: left out because they step back by more than ``skew_ns``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: PacketSource,
+        runtime: InterfaceRuntime,
+        streams: Mapping[str, str],
+        skew_ns: int,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.runtime = runtime
+        self.streams = streams
+        self.skew_ns = skew_ns
+        self.head_ns = MIN_TIME_NS
+        self.packets = 0
+        self.late_packets = 0
+        self.input_bytes = 0
+        self.is_ended = False
+        self._block: Block | None = None
+        self._index = 0
+        self._latest_ns = MIN_TIME_NS
+
+    @property
+    def last_ns(self) -> int:
+        """Time of the last packet of the block at hand."""
+        block = self._block
+        return self.head_ns if block is None else int(block.time_ns[block.count - 1])
+
+    def fetch(self) -> None:
+        """Get the next block with a packet in it, or end."""
+        while (block := self.source.next_block()) is not None:
+            self.input_bytes = block.position
+            self._leave_out_late(block)
+            if block.count:
+                self._block, self._index = block, 0
+                self.head_ns = int(block.time_ns[0])
+                return
+        self._block = None
+        self.is_ended = True
+
+    def advance(self, until_ns: int, is_stopped: Callable[[], bool]) -> None:
+        """Process packets up to the first at or past ``until_ns``, or to the end."""
+        while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
+            reached = self.runtime.process(block, self._index, until_ns)
+            self.packets += reached - self._index
+            self._index = reached
+            if reached < block.count:
+                self.head_ns = int(block.time_ns[reached])
+                return
+            self.fetch()
+
+    def _leave_out_late(self, block: Block) -> None:
+        times = block.time_ns[: block.count]
+        if not block.count:
+            return
+        latest = max(self._latest_ns, int(times.max()))
+        if latest == MAX_TIME_NS:
+            # Saturated by the source. One less, so that there is a time after it.
+            np.minimum(times, MAX_TIME_NS - 1, out=times)
+            latest = MAX_TIME_NS - 1
+        if int(times.min()) < latest - self.skew_ns:
+            self._compress(block, times)
+        self._latest_ns = latest
+
+    def _compress(self, block: Block, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        floor = max(self._latest_ns, int(times[0]))
+        highest = np.maximum.accumulate(np.maximum(times, floor))
+        # Where the difference would wrap nothing is late.
+        skew_ns = min(self.skew_ns, MAX_TIME_NS)
+        wanted = (highest < MIN_TIME_NS + skew_ns) | (times >= highest - skew_ns)
+        kept = np.flatnonzero(wanted)
+        for array in (block.offset, block.caplen, block.wirelen, block.time_ns, block.linktype):
+            array[: kept.size] = array[kept]
+        self.late_packets += block.count - kept.size
+        block.count = int(kept.size)
+
+
+class TraceClock:
+    """Runs interfaces to their end, and heartbeats on their streams.
+
+    Args:
+        interfaces: all of them, with open sources.
+        log: where heartbeats and ends go; tuples reach it through the runtimes.
+        settings: see ``ClockSettings``.
+        stop: when set, the replay ends soon as if the input ended there.
+        on_progress: told at every heartbeat.
+        monotonic: seconds, for coalescing heartbeats and for ``speed``.
+        wall_ns: nanoseconds since 1970, for traces.
+    """
+
+    def __init__(
+        self,
+        interfaces: Sequence[TraceInterface],
+        log: StreamLog,
+        settings: ClockSettings,
+        *,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._interfaces = list(interfaces)
+        self._active = list(interfaces)
+        self._log = log
+        self._settings = settings
+        self._stop = stop or threading.Event()
+        self._on_progress = on_progress
+        self._monotonic = monotonic
+        self._wall_ns = wall_ns
+        self._clock_ns: int | None = None
+        self._identity = 0
+        self._beat_packets = 0
+        self._beat_s = 0.0
+        self._origin: tuple[int, float] | None = None
+
+    def run(self) -> None:
+        """Replay everything, end every stream.
+
+        Raises:
+            CaptureError: a source failed in a way that ends the replay.
+            StreamError: the log cannot be written.
+        """
+        self._beat_s = self._monotonic()
+        for interface in self._interfaces:
+            interface.fetch()
+        self._retire()
+        while self._active and not self._stop.is_set():
+            first_ns = min(interface.head_ns for interface in self._active)
+            until_ns = self._until(first_ns)
+            if not self._is_due(until_ns):
+                break
+            for interface in self._active:
+                interface.advance(until_ns, self._stop.is_set)
+            if self._stop.is_set():
+                break
+            self._clock_ns = until_ns
+            self._retire()
+            if self._wants_beat():
+                self._beat(until_ns)
+        for interface in self._active:
+            self._end(interface)
+        self._tell_progress()
+
+    def _until(self, first_ns: int) -> int:
+        """Where the next step goes: behind the next packet, and no farther than the blocks at hand."""
+        interval = self._settings.interval_ns
+        tick = (first_ns // interval + 1) * interval
+        clock = self._clock_ns
+        if self._settings.speed is not None and clock is not None:
+            # Time passes also while nobody has a packet.
+            tick = min(tick, clock + interval)
+        elif self._settings.speed is None and not self._settings.beats_every_tick:
+            shortest = min(interface.last_ns for interface in self._active)
+            tick = max(tick, shortest // interval * interval)
+        return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
+
+    def _is_due(self, until_ns: int) -> bool:
+        """Wait until ``until_ns`` has come, when there is a speed; False when stopped meanwhile."""
+        if self._settings.speed is None:
+            return True
+        if self._origin is None:
+            self._origin = (until_ns - self._settings.interval_ns, self._monotonic())
+        begin_ns, begin_s = self._origin
+        due_s = begin_s + (until_ns - begin_ns) / 1e9 / self._settings.speed
+        while (left_s := due_s - self._monotonic()) > 0:
+            if self._stop.wait(min(left_s, threading.TIMEOUT_MAX)):
+                return False
+        return True
+
+    def _retire(self) -> None:
+        for interface in self._active:
+            if interface.is_ended:
+                self._end(interface)
+        self._active = [interface for interface in self._active if not interface.is_ended]
+
+    def _end(self, interface: TraceInterface) -> None:
+        interface.runtime.finish()
+        self._log.end(interface.streams.values())
+
+    def _wants_beat(self) -> bool:
+        return (
+            self._settings.beats_every_tick
+            or self._packets() - self._beat_packets >= BEAT_PACKETS
+            or self._monotonic() - self._beat_s >= BEAT_SECONDS
+        )
+
+    def _beat(self, clock_ns: int) -> None:
+        self._identity += 1
+        beats: list[Beat] = []
+        for interface in self._active:
+            arrived_ns, begin_s = self._wall_ns(), self._monotonic()
+            bound_ns = max(clock_ns - interface.skew_ns, MIN_TIME_NS)
+            promises = interface.runtime.heartbeat(bound_ns)
+            worked_ns = int((self._monotonic() - begin_s) * 1e9)
+            for lfta, punctuations in promises.items():
+                stream = interface.streams[lfta]
+                counters = interface.runtime.counters(lfta)
+                hop = Hop(stream, arrived_ns, 0, worked_ns, counters)
+                beats.append(Beat(stream, punctuations, (hop,)))
+        self._log.beat(self._identity, clock_ns, beats)
+        self._beat_packets = self._packets()
+        self._beat_s = self._monotonic()
+        self._tell_progress()
+
+    def _packets(self) -> int:
+        return sum(interface.packets for interface in self._interfaces)
+
+    def _tell_progress(self) -> None:
+        if self._on_progress is None:
+            return
+        sizes = [interface.source.size_bytes for interface in self._interfaces]
+        known = [size for size in sizes if size is not None]
+        self._on_progress(
+            Progress(
+                self._packets(),
+                sum(interface.input_bytes for interface in self._interfaces),
+                sum(known) if len(known) == len(sizes) else None,
+                self._clock_ns or 0,
+            )
+        )

@@ -1,0 +1,340 @@
+"""Interfaces advance together; heartbeats are true; late is decided by packets alone."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.log import StreamLog, read_log
+from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.sources.base import SourceStats
+from gscope.capture.trace_clock import (
+    MAX_TIME_NS,
+    MIN_TIME_NS,
+    ClockSettings,
+    Progress,
+    TraceClock,
+    TraceInterface,
+)
+from gscope.queries.catalog.types import Direction
+from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SECOND = 1_000_000_000
+YEAR = 365 * 86_400 * SECOND
+
+
+class ScriptedSource:
+    """Hands out packets of the given times, a block a list."""
+
+    def __init__(self, name: str, blocks: list[list[int]]) -> None:
+        self.name = name
+        self.stats = SourceStats()
+        self.size_bytes: int | None = sum(map(len, blocks)) * 100
+        self.damage: list[str] = []
+        self._blocks = [list(block) for block in blocks]
+        self._position = 0
+
+    def open(self) -> None:
+        pass
+
+    def next_block(self) -> Block | None:
+        if not self._blocks:
+            return None
+        times = np.array(self._blocks.pop(0), np.int64)
+        self.stats.received_packets += times.size
+        self._position += 100 * times.size
+        numbers = np.arange(times.size)
+        return Block(
+            np.zeros(PADDING_BYTES, np.uint8),
+            numbers.astype(np.int64),
+            numbers.astype(np.int32),
+            numbers.astype(np.int32),
+            times,
+            numbers.astype(np.int32),
+            times.size,
+            self._position,
+        )
+
+    def close(self) -> None:
+        pass
+
+
+class ScriptedRuntime:
+    """Puts out one tuple a packet: its time; promises that nothing below the bound follows."""
+
+    def __init__(self, stream: str, log: StreamLog) -> None:
+        self._stream = stream
+        self._log = log
+        self.calls = 0
+        self.beats = 0
+        self.times: list[int] = []
+
+    def process(self, block: Block, start: int, until_ns: int) -> int:
+        self.calls += 1
+        times = block.time_ns[start : block.count]
+        at_or_past = np.flatnonzero(times >= until_ns)
+        end = start + (int(at_or_past[0]) if at_or_past.size else times.size)
+        done = block.time_ns[start:end].tolist()
+        if done:
+            self.times += done
+            batch = pa.record_batch({"t": pa.array(done, pa.int64())})
+            self._log.append(self._stream, batch, (Extent("t", min(done), max(done)),))
+        return end
+
+    def heartbeat(self, bound_ns: int) -> dict[str, tuple[Punctuation, ...]]:
+        self.beats += 1
+        return {"all": (Punctuation("t", bound_ns),)}
+
+    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
+        return (("tuples_out_total", len(self.times)),)
+
+    def finish(self) -> None:
+        pass
+
+
+class Replayed:
+    """A finished replay of scripted interfaces, and what it left in the log."""
+
+    def __init__(
+        self,
+        folder: Path,
+        inputs: dict[str, list[list[int]]],
+        *,
+        skew_ns: int = 10 * SECOND,
+        settings: ClockSettings | None = None,
+        stop: threading.Event | None = None,
+        monotonic: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self.progress: list[Progress] = []
+        self.specs = [StreamSpec(name, (("t", Direction.INCREASING),)) for name in inputs]
+        log = StreamLog(folder, self.specs)
+        self.runtimes = {name: ScriptedRuntime(name, log) for name in inputs}
+        self.interfaces = {
+            name: TraceInterface(
+                name, ScriptedSource(name, blocks), self.runtimes[name], {"all": name}, skew_ns
+            )
+            for name, blocks in inputs.items()
+        }
+        clock = TraceClock(
+            list(self.interfaces.values()),
+            log,
+            settings or ClockSettings(SECOND),
+            stop=stop,
+            on_progress=self.progress.append,
+            monotonic=monotonic,
+            wall_ns=lambda: 77,
+        )
+        clock.run()
+        log.close()
+        self.messages = read_log(folder)
+
+    def check(self) -> None:
+        """Every stream ends once, keeps its promises, and clocks never fall."""
+        bounds: dict[str, int] = {}
+        ended: set[str] = set()
+        clock = MIN_TIME_NS
+        for message in self.messages:
+            assert message.stream not in ended
+            match message:
+                case Heartbeat():
+                    assert message.clock_ns >= clock
+                    clock = message.clock_ns
+                    (promise,) = message.punctuations
+                    assert promise.bound >= bounds.get(message.stream, MIN_TIME_NS)
+                    bounds[message.stream] = promise.bound
+                case Batch():
+                    assert message.extent("t").least >= bounds.get(message.stream, MIN_TIME_NS)
+                case EndOfStream():
+                    ended.add(message.stream)
+        assert ended == set(self.interfaces)
+
+
+def beats(replayed: Replayed, stream: str) -> list[int]:
+    return [
+        m.clock_ns for m in replayed.messages if isinstance(m, Heartbeat) and m.stream == stream
+    ]
+
+
+EVERY_TICK = ClockSettings(SECOND, beats_every_tick=True)
+
+
+def test_silent_and_late_beginning_interfaces_beat_with_the_others(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[0, SECOND, 2 * SECOND, 3 * SECOND]], "b": [[3 * SECOND]]},
+        settings=EVERY_TICK,
+    )
+    replayed.check()
+    assert beats(replayed, "b") == [SECOND, 2 * SECOND, 3 * SECOND]
+    (hop,) = next(m for m in replayed.messages if isinstance(m, Heartbeat)).trace
+    assert (hop.node, hop.arrived_ns, hop.counters) == ("a", 77, (("tuples_out_total", 1),))
+
+
+def test_an_ended_interface_ends_its_streams_at_once(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path, {"a": [[0]], "b": [[0, 5 * SECOND], [6 * SECOND]]}, settings=EVERY_TICK
+    )
+    replayed.check()
+    kinds = [(m.stream, type(m)) for m in replayed.messages]
+    assert kinds.index(("a", EndOfStream)) < kinds.index(("b", Heartbeat))
+    assert ("a", Heartbeat) not in kinds
+
+
+def test_decades_of_silence_are_one_jump(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path,
+        {f"i{n}": [[n * YEAR // 4, n * YEAR // 4 + SECOND]] for n in range(80)},
+        settings=EVERY_TICK,
+    )
+    replayed.check()
+    assert sum(runtime.calls for runtime in replayed.runtimes.values()) <= 160
+    assert len(replayed.progress) <= 161
+
+
+def test_interfaces_stay_together_block_by_block(tmp_path: Path) -> None:
+    blocks = [[n * SECOND + k * SECOND // 10 for k in range(10)] for n in range(50)]
+    replayed = Replayed(tmp_path, {"a": blocks, "b": blocks})
+    replayed.check()
+    assert all(runtime.calls <= 60 for runtime in replayed.runtimes.values())
+
+
+def test_heartbeats_are_coalesced_by_packets_and_time(tmp_path: Path) -> None:
+    inputs = {"a": [[n * SECOND] for n in range(100)]}
+    quiet = Replayed(tmp_path / "quiet", inputs)
+    assert beats(quiet, "a") == []
+    now = iter(range(10_000))
+    slow = Replayed(tmp_path / "slow", inputs, monotonic=lambda: next(now) / 16)
+    slow.check()
+    assert 10 < len(beats(slow, "a")) < 60
+    many = Replayed(tmp_path / "many", {"a": [[n * SECOND] * 30_000 for n in range(5)]})
+    assert len(beats(many, "a")) == 2
+
+
+def test_a_far_future_time_makes_what_follows_late(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[1, 2, 100 * YEAR, 3], [4, 100 * YEAR - SECOND]], "b": [[1], [5]]},
+        settings=EVERY_TICK,
+    )
+    replayed.check()
+    assert replayed.interfaces["a"].late_packets == 2
+    assert replayed.runtimes["a"].times == [1, 2, 100 * YEAR, 100 * YEAR - SECOND]
+    assert replayed.runtimes["b"].times == [1, 5]
+
+
+def test_the_ends_of_time_do_not_hang(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[MIN_TIME_NS, 0, MAX_TIME_NS, MAX_TIME_NS]], "b": [[MAX_TIME_NS]]},
+        settings=EVERY_TICK,
+    )
+    replayed.check()
+    assert len(replayed.runtimes["a"].times) == 4
+
+
+def test_progress_ends_with_everything(tmp_path: Path) -> None:
+    replayed = Replayed(tmp_path, {"a": [[1], [2]], "b": [[]]})
+    assert replayed.progress[-1] == Progress(2, 200, 200, SECOND)
+
+
+TIMES = st.lists(
+    st.lists(st.integers(0, 40).map(lambda n: n * SECOND // 2), max_size=6), max_size=4
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), TIMES, min_size=1), st.integers(0, 12), st.booleans()
+)
+def test_late_is_decided_by_packets_alone_and_all_promises_hold(
+    tmp_path_factory: pytest.TempPathFactory,
+    inputs: dict[str, list[list[int]]],
+    skew: int,
+    every_tick: bool,
+) -> None:
+    for interval in (SECOND, 7 * SECOND // 3):
+        replayed = Replayed(
+            tmp_path_factory.mktemp("log"),
+            inputs,
+            skew_ns=skew * SECOND,
+            settings=ClockSettings(interval, beats_every_tick=every_tick),
+        )
+        replayed.check()
+        for name, blocks in inputs.items():
+            wanted, late = _in_time([time for block in blocks for time in block], skew * SECOND)
+            assert replayed.runtimes[name].times == wanted
+            assert replayed.interfaces[name].late_packets == late
+
+
+def _in_time(times: list[int], skew_ns: int) -> tuple[list[int], int]:
+    wanted: list[int] = []
+    latest = MIN_TIME_NS
+    for time in times:
+        latest = max(latest, time)
+        if time >= latest - skew_ns:
+            wanted.append(time)
+    return wanted, len(times) - len(wanted)
+
+
+@contextmanager
+def running(target: Callable[[], object]) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=target)
+    thread.start()
+    yield thread
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_stop_interrupts_the_waiting_of_a_paced_replay(tmp_path: Path) -> None:
+    stop = threading.Event()
+    done: list[Replayed] = []
+
+    def replay() -> None:
+        done.append(
+            Replayed(
+                tmp_path,
+                {"a": [[0, 20 * YEAR]]},
+                settings=ClockSettings(SECOND, speed=0.001),
+                stop=stop,
+            )
+        )
+
+    with running(replay):
+        stop.set()
+    done[0].check()
+    assert done[0].runtimes["a"].times == []
+
+
+class PacedClock(threading.Event):
+    """An event whose waiting makes time pass."""
+
+    now_s = 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now_s += timeout or 0.0
+        return False
+
+
+def test_pace_follows_the_trace_through_silence(tmp_path: Path) -> None:
+    paced = PacedClock()
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[0, 4 * SECOND]]},
+        settings=ClockSettings(SECOND, speed=2.0),
+        stop=paced,
+        monotonic=lambda: paced.now_s,
+    )
+    replayed.check()
+    assert paced.now_s == pytest.approx(2.5)
+    assert beats(replayed, "a") == [n * SECOND for n in range(1, 5)]
