@@ -140,7 +140,9 @@ class Builder(ExpressionBuilder, InputBuilder):
         inputs: tuple[Input, ...],
     ) -> nodes.Merge:
         if len(columns) != len(inputs):
-            message = f"MERGE names {len(columns)} columns, but FROM has {len(inputs)} inputs"
+            message = (
+                f"MERGE names {len(columns)} columns, but the inputs behind FROM are {len(inputs)}"
+            )
             remedy = "give one column of each input: MERGE a.time : b.time FROM a, b"
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
         return nodes.Merge(columns, inputs, slack, position=token_position(word))

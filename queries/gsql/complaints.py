@@ -98,6 +98,8 @@ _CLAUSES = frozenset(
         "CLOSING_WHEN",
     ]
 )
+_QUERIES = frozenset(["SELECT", "MERGE", "WATCHLIST", "WITH"])
+_FIRST_WORDS = frozenset(["DEFINE", "PARAM", "PROTOCOL", "QUERY", "WITH", "WATCHLIST"])
 _CALLS = frozenset({"DOT", "LPAR", "LSQB"})
 
 _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
@@ -108,6 +110,12 @@ _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (frozenset({"AND"}), _OPERATORS, "AND or OR"),
     (frozenset({"NAME", "STRING"}), frozenset({"NAME", "STRING"}), "a name"),
     (frozenset({"JOIN"}), _JOINS, "a join"),
+    (
+        _QUERIES | {"PROTOCOL"},
+        _QUERIES | _FIRST_WORDS | {"LPAR", "SEMICOLON"},
+        "a query, such as SELECT … FROM …",
+    ),
+    (_QUERIES, _QUERIES | _FIRST_WORDS | {"LPAR"}, "SELECT, MERGE, WATCHLIST or WITH"),
     (frozenset({"WHERE", "HAVING"}), _CLAUSES, "a clause such as WHERE or GROUP BY"),
 )
 _PLAIN = {"NAME": "a name", END: "the end of the text", "SUPERAGGREGATE": "a superaggregate"}
@@ -147,12 +155,28 @@ class Misfit:
     instead: frozenset[str]
 
 
-def complaint(misfit: Misfit, spellings: Mapping[str, str]) -> tuple[str, str]:
-    """Message and remedy, which may be ""; ``spellings`` is terminal → how it is written."""
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What to tell the user: the token at fault, what is wrong, and what to do, which may be ""."""
+
+    token: Token
+    message: str
+    remedy: str
+
+
+def complain(misfit: Misfit, spellings: Mapping[str, str]) -> Complaint:
+    """The complaint about a misfit; ``spellings`` is terminal → how it is written."""
+    if misfit.before and misfit.before[-1].type == "NAME":
+        # A wrong keyword may have passed for a name, so that only the word behind it did not fit.
+        earlier = misfit.before[-1]
+        remedy = _about_word(earlier, misfit.instead, spellings)
+        if remedy and not _about_word(misfit.token, misfit.expected, spellings):
+            return Complaint(earlier, f"unexpected {_shown(earlier)}", remedy)
     found = "the end of the text" if misfit.token.type == END else _shown(misfit.token)
     message = f"expected {_described(misfit.expected, spellings)}, found {found}"
-    remedies = (rule(misfit, spellings) for rule in _REMEDIES)
-    return message, next((remedy for remedy in remedies if remedy), "")
+    remedies = (rule(misfit) for rule in _REMEDIES)
+    remedy = _about_word(misfit.token, misfit.expected, spellings)
+    return Complaint(misfit.token, message, remedy or next((one for one in remedies if one), ""))
 
 
 def _shown(token: Token) -> str:
@@ -169,7 +193,9 @@ def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
         if signs <= left:
             words.append(name)
             left -= members
-    single = [_PLAIN.get(terminal) or spellings.get(terminal, terminal) for terminal in left]
+    single = [
+        _PLAIN.get(terminal) or _quoted(spellings.get(terminal, terminal)) for terminal in left
+    ]
     # What must come first is most telling: names and words before punctuation, the end last.
     single.sort(key=lambda word: (word == _PLAIN[END], not word[0].isalpha(), word))
     words = [*(word for word in single if word in {"FROM", "SELECT"}), *words]
@@ -179,44 +205,40 @@ def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _misspelt(misfit: Misfit, spellings: Mapping[str, str]) -> str:
-    """A word close to a keyword that could stand there, here or one word earlier (where it was taken for a name)."""
-    places = [(misfit.token, misfit.expected)]
-    if misfit.before:
-        places.append((misfit.before[-1], misfit.instead))
-    for token, allowed in places:
-        if token.type != "NAME" or not 3 <= len(token) <= 20:
-            continue
-        keywords = [
-            spellings[t] for t in allowed if spellings.get(t, "").replace("_", "").isalpha()
-        ]
-        close = get_close_matches(token.upper(), sorted(keywords), n=1, cutoff=0.7)
-        if close and close[0] != token.upper():
-            return f"did you mean {close[0]} instead of {token}?"
-    return ""
+def _quoted(spelling: str) -> str:
+    return spelling if spelling[0].isalpha() else f"'{spelling}'"
 
 
-def _foreign(misfit: Misfit, _: Mapping[str, str]) -> str:
-    for token in (misfit.token, *misfit.before[-1:]):
-        if token.type == "NAME" and token.upper() in FOREIGN_WORDS:
-            return f"{token.upper()} is not in GSQL: {FOREIGN_WORDS[token.upper()]}"
-    return ""
+def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, str]) -> str:
+    """The remedy for a word that SQL knows and GSQL does not, or that is close to a keyword that could stand there."""
+    if token.type != "NAME" or not 2 <= len(token) <= 20:
+        return ""
+    word = token.upper()
+    if word in FOREIGN_WORDS:
+        return f"{word} is not in GSQL: {FOREIGN_WORDS[word]}"
+    if word in _FIRST_WORDS and "SEMICOLON" in allowed:
+        return "queries are separated by ;"
+    keywords = sorted(
+        spellings[t] for t in allowed if spellings.get(t, "").replace("_", "").isalpha()
+    )
+    close = get_close_matches(word, keywords, n=1, cutoff=0.7)
+    return f"did you mean {close[0]} instead of {token}?" if close and close[0] != word else ""
 
 
-def _runaway_text(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _runaway_text(misfit: Misfit) -> str:
     for token in (misfit.token, *misfit.before[-1:]):
         if token.type == "STRING" and "\n" in token:
             return f"the text in quotes that starts in line {token.line} goes over several lines: is its end quote missing?"
     return ""
 
 
-def _missing_from(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _missing_from(misfit: Misfit) -> str:
     if "FROM" in misfit.expected and misfit.token.type in {*_CLAUSES, END, "SEMICOLON", "RPAR"}:
         return "say where the tuples come from, for example FROM TCP"
     return ""
 
 
-def _missing_as(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _missing_as(misfit: Misfit) -> str:
     if misfit.token.type == "NAME" and "AS" in misfit.expected:
         return (
             f"to name a column write AS {misfit.token}"
@@ -226,13 +248,13 @@ def _missing_as(misfit: Misfit, _: Mapping[str, str]) -> str:
     return ""
 
 
-def _chained_comparison(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _chained_comparison(misfit: Misfit) -> str:
     if misfit.token.type in _COMPARISONS and "AND" in misfit.expected:
         return "comparisons do not chain: write a < b AND b < c"
     return ""
 
 
-def _brackets(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _brackets(misfit: Misfit) -> str:
     if misfit.token.type in {"RPAR", "RSQB", "RBRACE"} and misfit.token.type not in misfit.expected:
         opened = sum(
             (t.type in {"LPAR", "LSQB", "LBRACE"}) - (t.type in {"RPAR", "RSQB", "RBRACE"})
@@ -244,7 +266,7 @@ def _brackets(misfit: Misfit, _: Mapping[str, str]) -> str:
     return ""
 
 
-def _missing_semicolon(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _missing_semicolon(misfit: Misfit) -> str:
     if misfit.token.type in {"SELECT", "MERGE"} and "SEMICOLON" in misfit.expected:
         return "queries are separated by ;"
     if misfit.token.type == "NAME" and misfit.token.upper() in {
@@ -257,7 +279,7 @@ def _missing_semicolon(misfit: Misfit, _: Mapping[str, str]) -> str:
     return ""
 
 
-def _reserved(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _reserved(misfit: Misfit) -> str:
     if misfit.token.upper() in RESERVED and misfit.expected & {"NAME", "AS"} and misfit.before:
         after = misfit.before[-1].type
         if after in {"AS", "DOT"} or misfit.expected == {"NAME"}:
@@ -265,21 +287,41 @@ def _reserved(misfit: Misfit, _: Mapping[str, str]) -> str:
     return ""
 
 
-def _trailing_comma(misfit: Misfit, _: Mapping[str, str]) -> str:
+def _nothing_selected(misfit: Misfit) -> str:
+    if misfit.token.type == "FROM" and "DISTINCT" in misfit.expected:
+        return "say what to select before FROM, for example count(*)"
+    return ""
+
+
+def _dotted_name(misfit: Misfit) -> str:
+    after_name = misfit.before and misfit.before[-1].type in {"NAME", "STRING"}
+    if misfit.token.type == "DOT" and after_name and "JOIN" in misfit.expected:
+        return "an input has at most host, interface and name; put one with dots in quotes: 'a.example.org'.eth0.TCP"
+    return ""
+
+
+def _define_equals(misfit: Misfit) -> str:
+    if misfit.token.type == "EQUAL" and "INTEGER" in misfit.expected and misfit.before:
+        return f"write the value right behind the name: {misfit.before[-1]} 'value';"
+    return ""
+
+
+def _trailing_comma(misfit: Misfit) -> str:
     if misfit.before and misfit.before[-1].type == "COMMA":
         return "is there a comma too many?"
     return ""
 
 
-_REMEDIES: tuple[Callable[[Misfit, Mapping[str, str]], str], ...] = (
+_REMEDIES: tuple[Callable[[Misfit], str], ...] = (
     _runaway_text,
-    _foreign,
     _reserved,
-    _misspelt,
     _missing_from,
     _missing_as,
     _chained_comparison,
     _missing_semicolon,
     _trailing_comma,
+    _nothing_selected,
+    _dotted_name,
+    _define_equals,
     _brackets,
 )

@@ -105,7 +105,7 @@ def _run(tables: _Tables, text: str, source: str, start: str) -> Any:
 
 def _misfit(tables: _Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
     """The error for a token that does not fit behind those before it."""
-    from gscope.queries.gsql.complaints import Misfit, complaint
+    from gscope.queries.gsql.complaints import Misfit, complain
 
     parser = tables.lark.parse_interactive(start=start)
     for earlier in tokens[:-1]:
@@ -114,8 +114,8 @@ def _misfit(tables: _Tables, start: str, tokens: list[Token], token: Token) -> G
     for earlier in tokens[-1:]:
         parser.feed_token(earlier)
     misfit = Misfit(token, _accepted(parser), tuple(tokens), instead)
-    message, remedy = complaint(misfit, tables.spellings)
-    return GsqlSyntaxError(message, position=token_position(token), remedy=remedy)
+    found = complain(misfit, tables.spellings)
+    return GsqlSyntaxError(found.message, position=token_position(found.token), remedy=found.remedy)
 
 
 def _accepted(parser: InteractiveParser) -> frozenset[str]:

@@ -18,6 +18,8 @@ from gscope.queries.gsql.scanner import RESERVED
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window
 
+__all__ = ["print_body", "print_expression", "print_file", "print_protocol", "print_query"]
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INDENT = "  "
 
@@ -190,7 +192,7 @@ def _print_extent(extent: Extent) -> str:
 
 def _bracketed(body: Body) -> str:
     """A subquery in brackets, indented. Texts in quotes may span lines, so a line is only indented where none is open."""
-    pieces = []
+    pieces: list[str] = []
     inside_quotes = False
     for line in print_body(body).split("\n"):
         pieces.append(line if inside_quotes or not pieces else _INDENT + line)

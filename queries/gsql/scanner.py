@@ -17,8 +17,8 @@ from gscope.errors import GsqlSyntaxError, Position
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-MAX_TEXT = 1_000_000
-"""Characters in one text; far more than anybody writes, little enough to parse in seconds."""
+MAX_TEXT = 250_000
+"""Characters in one text: more than anybody writes (ten thousand addresses in a list), little enough for a few seconds."""
 
 MAX_DEPTH = 150
 """Brackets, operators and subqueries inside each other: small enough that a recursive visitor never runs out of stack."""

@@ -18,17 +18,56 @@ if TYPE_CHECKING:
 
 HERE = Position(1, 1)
 
-FIELDS_CALLED_LIKE_KEYWORDS = (
-    "time len data protocol offset id type code window interface op min max first last left right full outer inner range slide"
-    " slices slack define param query with watchlist fields on cleaning closing hex interval timeval ip_val filter_join"
-).split()
+FIELDS_CALLED_LIKE_KEYWORDS = [
+    "time",
+    "len",
+    "data",
+    "protocol",
+    "offset",
+    "id",
+    "type",
+    "code",
+    "window",
+    "interface",
+    "op",
+    "min",
+    "max",
+    "first",
+    "last",
+    "left",
+    "right",
+    "full",
+    "outer",
+    "inner",
+    "range",
+    "slide",
+    "slices",
+    "slack",
+    "define",
+    "param",
+    "query",
+    "with",
+    "watchlist",
+    "fields",
+    "on",
+    "cleaning",
+    "closing",
+    "hex",
+    "interval",
+    "timeval",
+    "ip_val",
+    "filter_join",
+]
 
 identifiers = st.one_of(
     st.sampled_from(FIELDS_CALLED_LIKE_KEYWORDS),
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True),
 ).filter(lambda word: word.upper() not in RESERVED)
 
-texts = st.one_of(st.text(max_size=12), st.sampled_from(["'", "''", "a\nb", "\\.", "-- x", "/*", "10.0.0.1", "5 sec"]))
+texts = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(["'", "''", "a\nb", "\\.", "-- x", "/*", "10.0.0.1", "5 sec"]),
+)
 
 
 def _literal(kind: LiteralKind, values: SearchStrategy[Any]) -> SearchStrategy[nodes.Literal]:
@@ -38,7 +77,9 @@ def _literal(kind: LiteralKind, values: SearchStrategy[Any]) -> SearchStrategy[n
 integers = _literal(LiteralKind.INTEGER, st.integers(0, MAX_INTEGER))
 floats = _literal(LiteralKind.FLOAT, st.floats(0, allow_nan=False, allow_infinity=False).map(abs))
 strings = _literal(LiteralKind.STRING, texts)
-intervals = _literal(LiteralKind.INTERVAL, st.one_of(st.integers(0, MAX_INTERVAL_NS), st.just(15 * 10**9)))
+intervals = _literal(
+    LiteralKind.INTERVAL, st.one_of(st.integers(0, MAX_INTERVAL_NS), st.just(15 * 10**9))
+)
 literals = st.one_of(
     integers,
     floats,
@@ -61,7 +102,9 @@ definitions = st.builds(nodes.Definition, identifiers, position=st.just(HERE))
 properties = st.builds(nodes.Property, identifiers, position=st.just(HERE))
 
 
-def _some(values: SearchStrategy[Any], least: int = 1, most: int = 3) -> SearchStrategy[tuple[Any, ...]]:
+def _some(
+    values: SearchStrategy[Any], least: int = 1, most: int = 3
+) -> SearchStrategy[tuple[Any, ...]]:
     return st.lists(values, min_size=least, max_size=most).map(tuple)
 
 
@@ -69,10 +112,23 @@ def _calls(inner: SearchStrategy[Any]) -> SearchStrategy[nodes.FunctionCall]:
     flags = st.booleans()
     here = st.just(HERE)
     return st.one_of(
-        st.builds(nodes.FunctionCall, identifiers, _some(inner, 0), superaggregate=flags, position=here),
-        st.builds(nodes.FunctionCall, identifiers, _some(inner), distinct=st.just(True), position=here),
-        st.builds(nodes.FunctionCall, identifiers, st.just(()), star=st.just(True), superaggregate=flags, position=here),
-        st.builds(nodes.FunctionCall, identifiers, _some(inner, 0), bracketed=st.just(True), position=here),
+        st.builds(
+            nodes.FunctionCall, identifiers, _some(inner, 0), superaggregate=flags, position=here
+        ),
+        st.builds(
+            nodes.FunctionCall, identifiers, _some(inner), distinct=st.just(True), position=here
+        ),
+        st.builds(
+            nodes.FunctionCall,
+            identifiers,
+            st.just(()),
+            star=st.just(True),
+            superaggregate=flags,
+            position=here,
+        ),
+        st.builds(
+            nodes.FunctionCall, identifiers, _some(inner, 0), bracketed=st.just(True), position=here
+        ),
     )
 
 
@@ -92,7 +148,9 @@ def _compound(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     )
 
 
-expressions = st.recursive(st.one_of(names, literals, parameters, definitions, properties), _compound, max_leaves=12)
+expressions = st.recursive(
+    st.one_of(names, literals, parameters, definitions, properties), _compound, max_leaves=12
+)
 small_expressions = st.recursive(st.one_of(names, literals), _compound, max_leaves=3)
 
 extents = st.one_of(integers, intervals, parameters, definitions)
@@ -101,7 +159,9 @@ windows = st.one_of(
     st.builds(nodes.SlicesWindow, _some(extents), position=st.just(HERE)),
 )
 
-interface_names = st.one_of(identifiers, st.sampled_from(["eth0.100", "main-1", "select", "it's", "10.0.0.1"]))
+interface_names = st.one_of(
+    identifiers, st.sampled_from(["eth0.100", "main-1", "select", "it's", "10.0.0.1"])
+)
 
 
 @st.composite
@@ -134,7 +194,11 @@ def _inputs(bodies: SearchStrategy[Any]) -> SearchStrategy[Any]:
 @st.composite
 def joins(draw: st.DrawFn) -> nodes.Join:
     kind = draw(st.sampled_from(JoinKind))
-    bound = nodes.FilterBound(draw(names), draw(extents), position=HERE) if kind is JoinKind.FILTER else None
+    bound = (
+        nodes.FilterBound(draw(names), draw(extents), position=HERE)
+        if kind is JoinKind.FILTER
+        else None
+    )
     return nodes.Join(kind, draw(st.one_of(st.none(), small_expressions)), bound, position=HERE)
 
 
@@ -143,7 +207,8 @@ def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
     name = st.one_of(st.none(), identifiers)
     here = st.just(HERE)
     output = st.one_of(
-        st.builds(nodes.OutputItem, small_expressions, name, position=here), st.builds(nodes.Star, name, position=here)
+        st.builds(nodes.OutputItem, small_expressions, name, position=here),
+        st.builds(nodes.Star, name, position=here),
     )
     terms = _some(st.builds(nodes.GroupTerm, small_expressions, name, position=here), 0, 2)
     condition = st.one_of(st.none(), small_expressions)
@@ -182,7 +247,9 @@ def _nested(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     here = st.just(HERE)
     bindings = st.builds(nodes.WithBinding, identifiers, inner, position=here)
     return st.one_of(
-        selects(_inputs(inner)), merges(_inputs(inner)), st.builds(nodes.With, _some(bindings, 1, 2), inner, position=here)
+        selects(_inputs(inner)),
+        merges(_inputs(inner)),
+        st.builds(nodes.With, _some(bindings, 1, 2), inner, position=here),
     )
 
 
@@ -190,10 +257,15 @@ _flat = st.one_of(selects(stream_inputs()), merges(stream_inputs()), watchlists)
 bodies = st.recursive(_flat, _nested, max_leaves=3)
 
 _signed = st.one_of(
-    literals, _literal(LiteralKind.INTEGER, st.integers(-MAX_INTEGER, -1)), _literal(LiteralKind.FLOAT, st.just(-2.5))
+    literals,
+    _literal(LiteralKind.INTEGER, st.integers(-MAX_INTEGER, -1)),
+    _literal(LiteralKind.FLOAT, st.just(-2.5)),
 )
 define_entries = st.builds(
-    nodes.DefineEntry, identifiers.filter(lambda word: word != "query_name"), _signed, position=st.just(HERE)
+    nodes.DefineEntry,
+    identifiers.filter(lambda word: word != "query_name"),
+    _signed,
+    position=st.just(HERE),
 )
 param_entries = st.builds(nodes.ParamEntry, identifiers, identifiers, position=st.just(HERE))
 queries = st.builds(
@@ -209,7 +281,9 @@ protocols = st.builds(
     identifiers,
     identifiers,
     st.one_of(st.none(), small_expressions),
-    _some(st.builds(nodes.ProtocolField, identifiers, small_expressions, position=st.just(HERE)), 0, 3),
+    _some(
+        st.builds(nodes.ProtocolField, identifiers, small_expressions, position=st.just(HERE)), 0, 3
+    ),
     position=st.just(HERE),
 )
 files = st.builds(nodes.File, _some(st.one_of(queries, protocols), 0, 3), position=st.just(HERE))

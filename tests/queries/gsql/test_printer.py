@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.queries.gsql.strategies import expressions, files, queries
 
 from gscope.queries.gsql.parser import parse, parse_expression
 from gscope.queries.gsql.printer import print_expression, print_file, print_query
-from tests.queries.gsql.strategies import expressions, files, queries
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Expression, File, Query
