@@ -11,6 +11,7 @@ from gscope.capture.packet.steps import (
     ETHERNET,
     ETHERTYPE,
     IP,
+    IPV4,
     IPV6,
     LLC,
     MAX_ETHERNET_LENGTH,
@@ -71,8 +72,10 @@ def enter(linktype: int, base: int, end: int) -> Step:
             return ODD, base, end, _TRUNCATED, NO_LINK
     if linktype == LINKTYPE_ETHERNET:
         return ETHERNET, at, end, 0, NO_LINK
-    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD, LINKTYPE_IPV4):
+    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD):
         return IP, at, end, 0, NO_LINK
+    if linktype == LINKTYPE_IPV4:
+        return IPV4, at, end, 0, NO_LINK
     if linktype == LINKTYPE_IPV6:
         return IPV6, at, end, 0, NO_LINK
     if linktype == LINKTYPE_LINUX_SLL:
@@ -175,7 +178,7 @@ def _after_loop(at: int, end: int) -> Step:
 @kernel
 def _after_family(at: int, end: int, family: int) -> Step:
     if family == _AF_INET:
-        return IP, at, end, 0, NO_LINK
+        return IPV4, at, end, 0, NO_LINK
     # IPv6 is 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on Darwin.
     if family in (24, 28, 30):
         return IPV6, at, end, 0, NO_LINK
@@ -217,7 +220,7 @@ def _after_nflog(at: int, end: int) -> Step:
     if payload == 0:
         return NOTHING, at, end, 0, NO_LINK
     if family == _AF_INET:
-        return IP, payload, payload_end, 0, NO_LINK
+        return IPV4, payload, payload_end, 0, NO_LINK
     if family == _LINUX_AF_INET6:
         return IPV6, payload, payload_end, 0, NO_LINK
     return NOTHING, at, end, 0, NO_LINK

@@ -14,6 +14,7 @@ from gscope.capture.packet.steps import (
     ETHERNET,
     ETHERTYPE,
     IP,
+    IPV4,
     IPV6,
     LENGTH_OR_TYPE,
     LLC,
@@ -63,7 +64,7 @@ def is_tag(ethertype: int) -> bool:
 def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
     """What an Ethernet type names."""
     if ethertype == TYPE_IPV4:
-        return IP, at, end, ethertype, link
+        return IPV4, at, end, ethertype, link
     if ethertype == TYPE_IPV6:
         return IPV6, at, end, ethertype, link
     if is_vlan(ethertype):
@@ -136,7 +137,7 @@ def after_llc(at: int, end: int, link: int) -> Step:
     if destination == 0xAA and source == 0xAA:
         return _after_snap(here, end, link)
     if destination == 6:
-        return IP, here, end, 0, link
+        return IPV4, here, end, 0, link
     return NOTHING, at, end, 0, link
 
 
@@ -167,7 +168,7 @@ def after_ppp(at: int, end: int, link: int) -> Step:
         protocol = be16(at)
         here = at + 2
     if protocol == 0x21 or protocol == TYPE_IPV4:
-        return IP, here, end, 0, link
+        return IPV4, here, end, 0, link
     if protocol == 0x57 or protocol == TYPE_IPV6:
         return IPV6, here, end, 0, link
     if protocol == 0x281 or protocol == 0x283:
@@ -220,7 +221,7 @@ def after_mpls(at: int, end: int, link: int) -> Step:
     if at + 1 > end:
         return ODD, at, end, _TRUNCATED, link
     if label == 0:
-        return IP, at, end, 0, link
+        return IPV4, at, end, 0, link
     if label == 2:
         return IPV6, at, end, 0, link
     nibble = ld8(at) >> 4

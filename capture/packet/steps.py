@@ -25,12 +25,10 @@ MPLS = 8
 PPPOE = 9
 IP = 10
 """An IP header of either version."""
-IPV6 = 11
-ARP = 12
-WLAN = 13
-CHDLC = 14
-SLL = 15
-SLL2 = 16
+IPV4 = 11
+"""An IP header that must be of version 4: another one is damage, as what announced it was definite."""
+IPV6 = 12
+ARP = 13
 
 TYPE_IPV4 = 0x0800
 TYPE_ARP = 0x0806

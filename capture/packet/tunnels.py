@@ -23,6 +23,7 @@ from gscope.capture.packet.steps import (
     ETHERNET,
     ETHERTYPE,
     IP,
+    IPV4,
     IPV6,
     MPLS,
     NOTHING,
@@ -64,8 +65,10 @@ def locate_inner(record: int, inner: int) -> int:
 @kernel
 def _enter_tunnel(protocol: int, has_ports: int, at: int, end: int) -> Step:
     # Protocol 0 means IPv6 hop-by-hop options cut off, or no IP at all.
-    if protocol in (_IPIP, _IPV6):
-        return IP, at, end, 0, NO_LINK
+    if protocol == _IPIP:
+        return IPV4, at, end, 0, NO_LINK
+    if protocol == _IPV6:
+        return IPV6, at, end, 0, NO_LINK
     if protocol == _GRE:
         return _after_gre(at, end)
     if protocol == _MPLS_IN_IP:
@@ -107,7 +110,7 @@ def _after_gre(at: int, end: int) -> Step:
         # Version 2 puts a redirect header of 4 bytes before the packet.
         if here + 1 > end:
             return ODD, at, end, _TRUNCATED, NO_LINK
-        return IP, here + (0 if ld8(here) >> 4 == 4 else 4), end, 0, NO_LINK
+        return IPV4, here + (0 if ld8(here) >> 4 == 4 else 4), end, 0, NO_LINK
     return ETHERTYPE, here, end, protocol, NO_LINK
 
 
@@ -182,8 +185,10 @@ def _after_vxlan_gpe(at: int, end: int) -> Step:
     following = ld8(at + 3)
     if following == 3:
         return ETHERNET, at + 8, end, 0, NO_LINK
-    if following in (1, 2):
-        return IP, at + 8, end, 0, NO_LINK
+    if following == 1:
+        return IPV4, at + 8, end, 0, NO_LINK
+    if following == 2:
+        return IPV6, at + 8, end, 0, NO_LINK
     return NOTHING, at, end, 0, NO_LINK
 
 

@@ -22,6 +22,7 @@ from gscope.capture.packet.steps import (
     ETHERNET,
     ETHERTYPE,
     IP,
+    IPV4,
     IPV6,
     LENGTH_OR_TYPE,
     LLC,
@@ -54,6 +55,8 @@ def walk(record: int, base: int, step: int, at: int, end: int, kind: int, link: 
     for _ in range(MAX_LAYERS):
         if step == IP:
             return record_ip(record, at, end, ethertype, link, 0)
+        if step == IPV4:
+            return record_ip(record, at, end, ethertype, link, 4)
         if step == IPV6:
             return record_ip(record, at, end, ethertype, link, 6)
         if step == ARP:
