@@ -1,0 +1,110 @@
+"""The processes a run consists of, and the one queue their events come through."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        source: the process (or thread) it comes from.
+        name: what; ``exit`` when the process has ended, with ``code`` in ``fields``.
+    """
+
+    source: str
+    name: str
+    fields: dict[str, Any]
+
+
+Events = queue.SimpleQueue[Event]
+
+
+class Process:
+    """A child that tells events as JSON lines on its standard output.
+
+    Its standard input stays open: when this process dies, however, the child reads the end and
+    ends as well. Its standard error goes to ``<name>.log`` in the run's folder. It is in a process
+    group of its own, so that Ctrl-C reaches the supervisor alone.
+    """
+
+    def __init__(self, name: str, module: str, run_dir: Path, events: Events) -> None:
+        self.name = name
+        self.log = run_dir / f"{name}.log"
+        self._events = events
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, str(run_dir)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                process_group=0,
+            )
+        threading.Thread(target=self._follow, name=f"events-{name}", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def tell(self, line: str) -> None:
+        """Write one line to its standard input; a child that is gone shows as its exit event."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; harmless when it has ended."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def stop(self) -> None:
+        """Kill it and wait for it; harmless when it has ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def last_words(self) -> str:
+        """The last line it wrote to standard error, "" for none."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event = _parsed(line)
+            if event is not None:
+                self._events.put(Event(self.name, str(event.pop("event")), event))
+        code = self._process.wait()
+        self._events.put(Event(self.name, "exit", {"code": code, "pid": self.pid}))
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """An event, or None for a line that is something else (a library that prints)."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "event" in value else None
+
+
+def stop_all(processes: Sequence[Process]) -> None:
+    """Kill all and wait for all."""
+    for process in processes:
+        process.stop()
