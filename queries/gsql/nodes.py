@@ -394,7 +394,7 @@ Body: TypeAlias = Select | Merge | Watchlist | With
 
 @dataclass(frozen=True, slots=True)
 class DefineEntry(Node):
-    """``name value;`` of a DEFINE block; a bare word as the value is a STRING."""
+    """``name value;`` of a DEFINE block; a bare word as the value is a STRING, and a number may be negative."""
 
     name: str
     value: Literal
@@ -410,7 +410,7 @@ class ParamEntry(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """A query with its DEFINE and PARAM blocks.
+    """A query with its DEFINE and PARAM blocks; it stands where its name is given, else where its body starts.
 
     Attributes:
         name: from ``query_name 'x';`` or ``Query x:``; None if the text gives none.

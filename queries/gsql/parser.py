@@ -1,37 +1,27 @@
 """GSQL text → syntax nodes.
 
-The parser is LALR(1), so it takes time in proportion to the text and never recurses. Its tables are built from
-``grammar.lark`` on first use and kept in the user's cache directory.
+The parser is LALR(1): it takes time in proportion to the text and never recurses.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
-from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lark
-from lark import Lark, Token
+from lark import Token
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.builder import Builder
 from gscope.queries.gsql.scanner import MAX_DEPTH, MAX_TEXT, Scanner, token_position
+from gscope.queries.gsql.tables import user_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
     from gscope.queries.gsql.nodes import Expression, File
-
-_GRAMMAR = Path(__file__).with_name("grammar.lark")
-_STARTS = ["file", "expression", "define_value"]
+    from gscope.queries.gsql.tables import Tables
 
 
 def parse(text: str, source: str = "query") -> File:
@@ -79,7 +69,7 @@ def _parse(text: str, source: str, start: str) -> Any:
         raise GsqlSyntaxError(
             message, text=text, source=source, remedy="split it into several files"
         )
-    tables = _tables()
+    tables = user_tables()
     try:
         result = _run(tables, text, source, start)
         _check_depth(result)
@@ -88,7 +78,7 @@ def _parse(text: str, source: str, start: str) -> Any:
     return result
 
 
-def _run(tables: _Tables, text: str, source: str, start: str) -> Any:
+def _run(tables: Tables, text: str, source: str, start: str) -> Any:
     parser = tables.lark.parse_interactive(start=start)
     tokens: list[Token] = []
     for token in Scanner(text, source, tables.terminals).tokens(parser.choices):
@@ -103,7 +93,7 @@ def _run(tables: _Tables, text: str, source: str, start: str) -> Any:
         raise _misfit(tables, start, tokens, _end_token(tokens)) from None
 
 
-def _misfit(tables: _Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
+def _misfit(tables: Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
     """The error for a token that does not fit behind those before it."""
     from gscope.queries.gsql.complaints import Misfit, complain
 
@@ -154,61 +144,3 @@ def _children(node: Any) -> Iterator[Any]:
             yield from (one for one in value if isinstance(one, nodes.Node))
         elif isinstance(value, nodes.Node):
             yield value
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The compiled grammar: spelling → terminal for all that is spelt one way, and the reverse."""
-
-    lark: Lark
-    terminals: Mapping[str, str]
-    spellings: Mapping[str, str]
-
-
-@cache
-def _tables() -> _Tables:
-    grammar = _GRAMMAR.read_text(encoding="utf-8")
-    parser = _cached(grammar, lambda path: _compile(grammar, path))
-    spellings = {t.name: t.pattern.value for t in parser.terminals}
-    return _Tables(parser, {spelling: name for name, spelling in spellings.items()}, spellings)
-
-
-def _compile(grammar: str, cache_path: str | None) -> Lark:
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="basic",
-        start=_STARTS,
-        transformer=Builder(),
-        cache=cache_path or False,
-    )
-
-
-def _cached(grammar: str, compile_grammar: Callable[[str | None], Lark]) -> Lark:
-    """Let lark keep its tables (a pickle) in a directory that only this user can write to; without one, do without."""
-    directory = _cache_directory()
-    if directory is None:
-        return compile_grammar(None)
-    key = sha256(f"{grammar}{lark.__version__}{sys.version}".encode()).hexdigest()[:16]
-    path = directory / f"gsql-{key}.pickle"
-    if path.exists():
-        return compile_grammar(str(path))
-    building = directory / f"gsql-{key}.{os.getpid()}"
-    try:
-        parser = compile_grammar(str(building))
-        building.replace(path)  # whole or not at all, for readers beside us
-    except OSError:
-        return compile_grammar(None)
-    return parser
-
-
-def _cache_directory() -> Path | None:
-    try:
-        root = os.environ.get("XDG_CACHE_HOME")
-        directory = (Path(root) if root else Path.home() / ".cache") / "gscope"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = directory.stat()
-    except (OSError, RuntimeError):
-        return None
-    is_ours = status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return directory if is_ours and os.access(directory, os.W_OK) else None

@@ -12,7 +12,7 @@ from gscope.queries.gsql.printer import print_expression, print_file, print_quer
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Expression, File, Query
 
-_CALM = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+_CALM = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 @given(expressions)
