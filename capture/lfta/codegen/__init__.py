@@ -1,0 +1,1 @@
+"""From LFTAs to the source of one fused kernel."""

@@ -1,0 +1,268 @@
+"""An aggregating LFTA as code: select and pack a batch's packets, then fold them into group tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen import partials as slots
+from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, Table, table_source
+from gscope.capture.lfta.codegen.lower import lower
+from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
+from gscope.capture.lfta.codegen.packing import pack, plan_packing
+from gscope.capture.lfta.codegen.predicate import passes
+from gscope.capture.lfta.codegen.scope import Literals, Lowered, Scope, Variant
+from gscope.capture.lfta.state import State
+from gscope.errors import UnsupportedError
+from gscope.queries.catalog.types import Direction, GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import Lfta
+
+_VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
+_ALL_EPOCHS = (1 << 63) - 1
+
+# Odd numbers without structure (fractions of the golden ratio, and MurmurHash3's and xxHash's constants).
+_MULTIPLIERS = (
+    -7046029254386353131,
+    -4417276706812531889,
+    1609587929392839161,
+    -8796714831421723037,
+    2870177450012600261,
+    -49064778989728563,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """The plan of an aggregating LFTA's code.
+
+    Attributes:
+        number: of the LFTA in the program.
+        tables: one, or one for packets with IPv4 keys and one for the rest.
+        scopes: the code of each variant that can pass, and its table.
+    """
+
+    lfta: Lfta
+    number: int
+    tables: tuple[Table, ...]
+    scopes: tuple[tuple[Scope, Table], ...]
+
+    @property
+    def entry_words(self) -> int:
+        """Words of a scratch entry."""
+        return max((table.entry_words for table in self.tables), default=0)
+
+
+@dataclass(slots=True)
+class _Pass:
+    """A variant whose packets may pass, lowered so far."""
+
+    scope: Scope
+    keys: list[Lowered]
+    arguments: list[Lowered | None]
+
+
+def plan_aggregation(
+    lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
+) -> Aggregation:
+    """Decide on variants, tables and slots.
+
+    Raises:
+        UnsupportedError: keys, epochs or partial aggregates that kernels cannot hold.
+    """
+    _check_epoch(lfta)
+    ways = []
+    for variant in _VARIANTS:
+        scope = Scope(variant, literals, indent=2)
+        if passes(scope, lfta.predicate, shared, "continue"):
+            keys = [lower(scope, key.expression) for key in lfta.keys]
+            ways.append(_Pass(scope, keys, slots.lower_arguments(scope, lfta.partials)))
+    narrow = [way for way in ways if way.scope.variant == Variant.IPV4 and _has_ipv4_key(way)]
+    wide = [way for way in ways if way not in narrow]
+    groups = [members for members in (narrow, wide) if members]
+    plans = [
+        (
+            plan_packing(lfta.keys, lfta.epoch, [way.keys for way in members]),
+            slots.plan_partials(lfta.partials, [way.arguments for way in members]),
+        )
+        for members in groups
+    ]
+    entry_words = max(
+        (ENTRY_HEAD_WORDS + keys.words + states.arguments for keys, states in plans), default=0
+    )
+    tables, scopes = [], []
+    places = (("a", State.TABLE_A), ("b", State.TABLE_B))
+    for (letter, address), members, (keys, states) in zip(places, groups, plans, strict=False):
+        table = Table(lfta, f"{number}_{letter}", address, keys, states, entry_words)
+        tables.append(table)
+        for way in members:
+            _finish(way, table)
+            scopes.append((way.scope, table))
+    return Aggregation(lfta, number, tuple(tables), tuple(scopes))
+
+
+def _check_epoch(lfta: Lfta) -> None:
+    epoch = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
+    ordering = lfta.schema[lfta.epoch or ""].ordering
+    integers = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.INTERVAL)
+    if epoch.type not in integers or ordering.direction is not Direction.INCREASING:
+        message = f"the epoch {lfta.epoch!r} of {lfta.name!r} is no increasing integer"
+        raise UnsupportedError(message)
+
+
+def _has_ipv4_key(way: _Pass) -> bool:
+    return any(key.is_ipv4 and not key.is_literal for key in way.keys)
+
+
+def _finish(way: _Pass, table: Table) -> None:
+    """Add what makes a scratch entry of a packet that passed."""
+    scope, lfta = way.scope, table.lfta
+    epoch = next(x for key, x in zip(lfta.keys, way.keys, strict=True) if key.name == lfta.epoch)
+    if epoch.null is not None:
+        scope.emit(f"if {epoch.null}:")
+        scope.emit("    without_epoch += 1")
+        scope.emit("    continue")
+    scope.emit(f"low = min(low, {epoch.code})")
+    scope.emit(f"high = max(high, {epoch.code})")
+    words = pack(scope, table.packing, way.keys)
+    scope.emit(f"h = {words[0]}")
+    for n, word in enumerate(words):
+        before = "0" if n == 0 else "h"
+        scope.emit(
+            f"h = ({before} ^ lshr({word}, 32) ^ {word}) * {_MULTIPLIERS[n % len(_MULTIPLIERS)]}"
+        )
+    scope.emit("h = (h ^ lshr(h, 29)) * -49064778989728563")
+    scope.emit(f"bucket = table_{table.name} + lshr(h, shift) * {2 * table.slot_bytes}")
+    for line in range(table.prefetches):
+        scope.emit(f"prefetch(bucket + {64 * line})")
+    scope.emit(f"entry = scratch + m * {WORD * table.entry_words}")
+    scope.emit("st64(entry, bucket)")
+    scope.emit(f"st64(entry + {WORD}, {epoch.code})")
+    for n, word in enumerate(words):
+        scope.emit(f"st64(entry + {WORD * (ENTRY_HEAD_WORDS + n)}, {word})")
+    slots.stash(scope, table.partials, way.arguments, ENTRY_HEAD_WORDS + table.packing.words)
+    scope.emit("m += 1")
+
+
+def aggregation_source(plan: Aggregation) -> list[str]:
+    """The functions of an aggregating LFTA; ``lfta_<number>`` takes a batch."""
+    lines = [line for table in plan.tables for line in (*table_source(table), "", "")]
+    return [*lines, *_flush(plan), "", "", *_take(plan)]
+
+
+def _flush(plan: Aggregation) -> Iterable[str]:
+    yield "@kernel"
+    yield f"def flush_{plan.number}(s, last):"
+    yield '    """Put out all groups of epochs up to ``last``; False if room ran out (call again)."""'
+    yield f"    buckets = s[{State.BUCKETS}]"
+    for n, table in enumerate(plan.tables):
+        begin = f" - {n} * buckets" if n else ""
+        yield f"    if s[{State.SWEEP}] < {n + 1} * buckets:"
+        yield f"        at = sweep_{table.name}(s, s[{State.SWEEP}]{begin}, buckets, last)"
+        yield f"        s[{State.SWEEP}] = at + {n} * buckets"
+        yield "        if at < buckets:"
+        yield "            return False"
+    yield f"    s[{State.SWEEP}] = 0"
+    yield f"    s[{State.OLDEST}] = max(s[{State.OLDEST}], last if last == {_ALL_EPOCHS} else last + 1)"
+    yield "    return True"
+
+
+def _slow_flush(plan: Aggregation) -> Iterable[str]:
+    """Buckets of older epochs leave a few at a time, so that the end of an epoch is no burst."""
+    end = f"{len(plan.tables)} * s[{State.BUCKETS}]"
+    yield f"    cursor = s[{State.CURSOR}]"
+    yield f"    if cursor < {end}:"
+    yield f"        buckets = s[{State.BUCKETS}]"
+    for n, table in enumerate(plan.tables):
+        word = "if" if n == 0 else "elif"
+        begin = f" - {n} * buckets" if n else ""
+        yield f"        {word} cursor < {n + 1} * buckets:"
+        yield f"            at = cursor{begin}"
+        yield f"            stop = min(at + s[{State.SLOW}], buckets)"
+        yield f"            reached = sweep_{table.name}(s, at, stop, s[{State.NEWEST}] - 1)"
+        yield f"            cursor = reached + {n} * buckets"
+        yield "            if reached < stop:"
+        yield f"                s[{State.CURSOR}] = cursor"
+        yield "                return True"
+    yield f"        s[{State.CURSOR}] = cursor"
+    yield f"        if cursor == {end}:"
+    yield f"            s[{State.OLDEST}] = s[{State.PENDING}]"
+
+
+def _take(plan: Aggregation) -> Iterable[str]:
+    yield "@kernel"
+    yield f"def lfta_{plan.number}({BATCH_PARAMETERS}, s):"
+    yield f'    """{plan.lfta.name}; True if room ran out: call again with the same batch."""'
+    if not plan.tables:
+        yield "    return False"
+        return
+    yield f"    at = s[{State.RESUME}]"
+    yield "    if at == 0:"
+    yield from (f"    {line}" for line in _slow_flush(plan))
+    yield f"    shift = s[{State.SHIFT}]"
+    yield "    m = 0"
+    yield "    without_epoch = 0"
+    yield f"    low = {_ALL_EPOCHS}"
+    yield f"    high = {-_ALL_EPOCHS - 1}"
+    marks = []
+    for table in plan.tables:
+        yield f"    table_{table.name} = s[{table.address}]"
+        for scope, of in plan.scopes:
+            if of is table:
+                yield from packet_loop(scope.variant)
+                yield from scope.lines
+        mark = f"end_{table.name}"
+        marks.append(mark)
+        yield f"    {mark} = m"
+    yield "    if m == 0:"
+    yield f"        s[{State.MATCHED}] += without_epoch"
+    yield f"        s[{State.WITHOUT_EPOCH}] += without_epoch"
+    yield "        return False"
+    yield from _fold_all(plan, marks)
+
+
+def _fold_all(plan: Aggregation, marks: Sequence[str]) -> Iterable[str]:
+    tags = min(table.packing.tags for table in plan.tables)
+    yield "    while True:"
+    yield f"        if s[{State.ROWS}] + m - at > s[{State.CAPACITY}]:"
+    yield f"            s[{State.RESUME}] = at"
+    yield "            return True"
+    yield f"        base = s[{State.BASE}]"
+    yield "        end = m"
+    yield f"        if low < base or not ult(high - base, {tags}):"
+    yield "            end = at"
+    yield "            while end < m:"
+    yield f"                epoch = {_epoch_at(plan, 'end')}"
+    yield f"                if epoch < base or not ult(epoch - base, {tags}):"
+    yield "                    break"
+    yield "                end += 1"
+    begin = "0"
+    for table, mark in zip(plan.tables, marks, strict=True):
+        yield f"        fold_{table.name}(scratch, s, max(at, {begin}), min(end, {mark}))"
+        begin = mark
+    yield "        at = end"
+    yield "        if end == m:"
+    yield "            break"
+    yield "        # The tags cannot tell this epoch from those in the tables: empty them and begin anew."
+    yield f"        if not flush_{plan.number}(s, {_ALL_EPOCHS}):"
+    yield f"            s[{State.RESUME}] = at"
+    yield "            return True"
+    yield f"        s[{State.BASE}] = first_epoch({_epoch_at(plan, 'at')}, {tags})"
+    yield f"    s[{State.RESUME}] = 0"
+    yield f"    s[{State.MATCHED}] += m + without_epoch"
+    yield f"    s[{State.WITHOUT_EPOCH}] += without_epoch"
+    yield f"    s[{State.OLDEST}] = min(s[{State.OLDEST}], low)"
+    yield f"    s[{State.PENDING}] = min(s[{State.PENDING}], low)"
+    yield f"    if high > s[{State.NEWEST}]:"
+    yield f"        s[{State.NEWEST}] = high"
+    yield f"        s[{State.PENDING}] = high"
+    yield f"        s[{State.CURSOR}] = 0"
+    yield "    return False"
+
+
+def _epoch_at(plan: Aggregation, entry: str) -> str:
+    return f"ld64(scratch + {entry} * {WORD * plan.entry_words} + {WORD})"

@@ -1,0 +1,69 @@
+"""Comparison as code, type by type: FLOAT in Spark's order, STRING and IP as unsigned bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.scope import Lowered, Scope
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.plan.expressions import Call
+
+
+def equals(scope: Scope, a: Lowered, b: Lowered) -> str:
+    """A boolean: two values of one type, neither of them NULL, are the same."""
+    if GsqlType.NULL in (a.type, b.type):
+        return "False"
+    if a.type is GsqlType.FLOAT:
+        code = f"({a.code} == {b.code}) | (({a.code} != {a.code}) & ({b.code} != {b.code}))"
+    elif a.type is GsqlType.IP:
+        (high_a, low_a), (high_b, low_b) = a.parts, b.parts
+        code = f"({high_a} == {high_b}) & ({low_a} == {low_b})"
+    elif a.type is GsqlType.STRING:
+        code = f"same_bytes({', '.join((*a.parts, *b.parts))})"
+    else:
+        code = f"{a.code} == {b.code}"
+    return scope.value(code)
+
+
+def less(scope: Scope, a: Lowered, b: Lowered) -> str:
+    """A boolean: ``a`` comes before ``b``, neither of them NULL."""
+    if GsqlType.NULL in (a.type, b.type):
+        return "False"
+    if a.type is GsqlType.FLOAT:
+        code = f"({a.code} < {b.code}) | (({a.code} == {a.code}) & ({b.code} != {b.code}))"
+    elif a.type is GsqlType.IP:
+        (high_a, low_a), (high_b, low_b) = a.parts, b.parts
+        code = f"ult({high_a}, {high_b}) | (({high_a} == {high_b}) & ult({low_a}, {low_b}))"
+    elif a.type is GsqlType.STRING:
+        code = f"compare_bytes({', '.join((*a.parts, *b.parts))}) < 0"
+    elif a.type is GsqlType.BOOL:
+        code = f"(not {a.code}) & {b.code}"
+    else:
+        code = f"{a.code} < {b.code}"
+    return scope.value(code)
+
+
+def _negated(scope: Scope, code: str) -> str:
+    return scope.value(f"not {code}")
+
+
+_RULES: dict[str, Callable[[Scope, Lowered, Lowered], str]] = {
+    "eq": equals,
+    "ne": lambda scope, a, b: _negated(scope, equals(scope, a, b)),
+    "lt": less,
+    "ge": lambda scope, a, b: _negated(scope, less(scope, a, b)),
+    "gt": lambda scope, a, b: less(scope, b, a),
+    "le": lambda scope, a, b: _negated(scope, less(scope, b, a)),
+}
+
+
+def _compare(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    a, b = arguments
+    return Lowered(call.type, (_RULES[call.function](scope, a, b),), scope.either(a.null, b.null))
+
+
+COMPARISONS = dict.fromkeys(_RULES, _compare)

@@ -1,0 +1,194 @@
+"""Catalog functions to code, one table entry each; ``tests`` hold every entry against its ``evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.choices import CHOICES
+from gscope.capture.lfta.codegen.comparisons import COMPARISONS
+from gscope.capture.lfta.codegen.scope import Lowered, Scope
+from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS
+from gscope.queries.plan.expressions import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Lowering = Callable[[Scope, Call, "Sequence[Lowered]"], Lowered]
+"""Code for a call whose arguments have been computed; not all of them are constants."""
+
+_LOW_32 = (1 << 32) - 1
+
+_ZERO_IS_NULL = "{1} == 0"
+_TEMPLATES: dict[str, tuple[str, str | None]] = {
+    "add_int": ("{0} + {1}", None),
+    "sub_int": ("{0} - {1}", None),
+    "mul_int": ("{0} * {1}", None),
+    "neg_int": ("-{0}", None),
+    "abs_int": ("abs({0})", None),
+    "idiv_int": ("sdiv({0}, {1})", _ZERO_IS_NULL),
+    "mod_int": ("srem({0}, {1})", _ZERO_IS_NULL),
+    "bit_and": ("{0} & {1}", None),
+    "bit_or": ("{0} | {1}", None),
+    "bit_xor": ("{0} ^ {1}", None),
+    "bit_not": ("~{0}", None),
+    "shl": ("{0} << ({1} & 63)", None),
+    "shr": ("{0} >> ({1} & 63)", None),
+    "add_float": ("{0} + {1}", None),
+    "sub_float": ("{0} - {1}", None),
+    "mul_float": ("{0} * {1}", None),
+    "neg_float": ("-{0}", None),
+    "abs_float": ("abs({0})", None),
+    "div_float": ("{0} / {1}", _ZERO_IS_NULL),
+    "mod_float": ("float_remainder({0}, {1})", _ZERO_IS_NULL),
+    "floor_float": ("np.floor({0}) + 0.0", None),
+    "ceil_float": ("np.ceil({0}) + 0.0", None),
+    "round_float": ("round_half_away({0})", None),
+    "int_to_float": ("float({0})", None),
+    "float_to_int": ("saturate({0})", None),
+    "bool_to_int": ("1 if {0} else 0", None),
+    "int_to_bool": ("{0} != 0", None),
+    "not": ("not {0}", None),
+    "ts_diff": ("({0} - {1}) / 1e6", None),
+    "ts_add": ("{0} + {1}", None),
+    "ts_sub": ("{0} - {1}", None),
+    "ts_idiv": ("sdiv({0}, {1})", _ZERO_IS_NULL),
+    "byte_match_offset": ("byte_matches({0}, {1}, {2}, {3})", None),
+    "str_match_start": ("starts_with({0}, {1}, {2}, {3})", None),
+    "str_exists_substr": ("contains({0}, {1}, {2}, {3})", None),
+}
+"""Strict functions: the value and when it is NULL besides; numbers count the parts of all arguments.
+
+Numbers wrap at 64 bits in kernels, and shifts take their count below 64, as the catalog asks.
+"""
+
+_UNCHANGED = ("ts_to_int", "int_to_ts", "non_temporal")
+
+
+def _template(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    value, null = _TEMPLATES[call.function]
+    parts = [part for argument in arguments for part in argument.parts]
+    makes_null = None
+    if null is not None and not _is_nonzero(arguments[1]):
+        makes_null = scope.value(null.format(*parts))
+    return Lowered(
+        call.type,
+        (scope.value(value.format(*parts)),),
+        scope.either(*(argument.null for argument in arguments), makes_null),
+    )
+
+
+def _is_nonzero(divisor: Lowered) -> bool:
+    return divisor.is_literal and bool(divisor.literal)
+
+
+def _same(_scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    only = arguments[0]
+    return Lowered(call.type, only.parts, only.null, is_ipv4=only.is_ipv4)
+
+
+def _is_ipv4(scope: Scope, address: Lowered) -> str:
+    if address.is_ipv4:
+        return "True"
+    high, low = address.parts
+    return scope.value(f"({high} == 0) & (lshr({low}, 32) == 65535)")
+
+
+def _ip_to_int(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    (address,) = arguments
+    value = scope.value(f"{address.parts[1]} & {_LOW_32}")
+    not_ipv4 = None if address.is_ipv4 else scope.value(f"not {_is_ipv4(scope, address)}")
+    return Lowered(call.type, (value,), scope.either(address.null, not_ipv4))
+
+
+def _ip_mask(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    address, mask = arguments
+    high, low = address.parts
+    bits = mask.code
+    as_ipv4 = scope.value(f"{low} & ({bits} | {~_LOW_32})")
+    if not address.is_ipv4:
+        as_ipv6 = scope.value(f"({as_ipv4}) if lshr({bits}, 32) == 0 else ({low} & {bits})")
+        as_ipv4 = scope.value(f"{as_ipv4} if {_is_ipv4(scope, address)} else {as_ipv6}")
+    null = scope.either(address.null, mask.null)
+    return Lowered(call.type, (high, as_ipv4), null, is_ipv4=address.is_ipv4)
+
+
+def _prefix(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    address, bits4, bits6 = arguments
+    high, low = address.parts
+    mask4 = _prefix_masks(96 + _number(bits4))[1]
+    if address.is_ipv4:
+        parts = (high, scope.value(f"{low} & {mask4}"))
+        return Lowered(call.type, parts, address.null, is_ipv4=True)
+    high6, low6 = _prefix_masks(_number(bits6))
+    is_ipv4 = _is_ipv4(scope, address)
+    parts = (
+        scope.value(f"{high} & (-1 if {is_ipv4} else {high6})"),
+        scope.value(f"{low} & ({mask4} if {is_ipv4} else {low6})"),
+    )
+    return Lowered(call.type, parts, address.null)
+
+
+def _number(literal: Lowered) -> int:
+    assert isinstance(literal.literal, int)
+    return literal.literal
+
+
+def _prefix_masks(bits: int) -> tuple[int, int]:
+    """Both halves of a mask of ``bits`` leading ones, as signed numbers."""
+    mask = ((1 << bits) - 1) << (128 - bits)
+    return _signed(mask >> 64), _signed(mask & (2**64 - 1))
+
+
+def _signed(word: int) -> int:
+    return word - 2**64 if word >> 63 else word
+
+
+def _in_net(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    address, network, bits = arguments
+    inside = _in_network(scope, address, _number(network), _number(bits))
+    return Lowered(call.type, (inside,), address.null)
+
+
+def _in_network(scope: Scope, address: Lowered, network: int, bits: int) -> str:
+    halves = zip(
+        address.parts, (network >> 64, network & (2**64 - 1)), _prefix_masks(bits), strict=True
+    )
+    tests = [
+        f"(({part} & {mask}) == {_signed(half & (mask % 2**64))})"
+        for part, half, mask in halves
+        if mask
+    ]
+    return scope.value(" & ".join(tests)) if tests else "True"
+
+
+def _is_private(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    (address,) = arguments
+    tests = [_in_network(scope, address, *network) for network in PRIVATE_NETWORKS]
+    return Lowered(call.type, (scope.value(" | ".join(tests)),), address.null)
+
+
+def _length(_scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    return Lowered(call.type, (arguments[0].parts[1],), arguments[0].null)
+
+
+def _str_truncate(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    text, count = arguments
+    length = scope.value(f"min({text.parts[1]}, max({count.code}, 0))")
+    return Lowered(call.type, (text.parts[0], length), scope.either(text.null, count.null))
+
+
+LOWERINGS: dict[str, Lowering] = {
+    **dict.fromkeys(_TEMPLATES, _template),
+    **dict.fromkeys(_UNCHANGED, _same),
+    **COMPARISONS,
+    **CHOICES,
+    "ip_to_int": _ip_to_int,
+    "ip_mask": _ip_mask,
+    "prefix": _prefix,
+    "in_net": _in_net,
+    "is_private": _is_private,
+    "length": _length,
+    "str_truncate": _str_truncate,
+}
+"""Every function that the catalog calls LFTA-safe."""

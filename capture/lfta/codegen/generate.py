@@ -1,0 +1,146 @@
+"""The source of one fused kernel for a whole query set.
+
+The file has one function for each LFTA (so that numba compiles many small functions instead of a huge one),
+``run``, which takes a block through all of them batch by batch, and ``flush``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
+from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, indented
+from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
+from gscope.capture.lfta.codegen.scope import Literals
+from gscope.capture.lfta.codegen.selection import selection_source
+from gscope.capture.lfta.state import Run, State
+from gscope.capture.packet.fields import INNER
+from gscope.queries.plan.expressions import Literal, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import Lfta
+
+_IMPORTS = """\
+import numpy as np
+
+from gscope.capture.intrinsics import (
+    be16, be32, be64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
+)
+from gscope.capture.jit import kernel
+from gscope.capture.lfta.stage import LIST_ALL, LIST_BYTES, locate_inners, stage
+from gscope.capture.lfta.words import (
+    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, first_epoch, float_bits,
+    float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,
+    wide_less
+)
+from gscope.capture.packet.payload import (
+    data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+)
+from gscope.capture.packet.record import RECORD_BYTES
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKernel:
+    """A query set as source.
+
+    Attributes:
+        source: of a Python module with ``run`` and ``flush``.
+        literals: bytes whose address kernels are given.
+        slot_bytes: for each LFTA the bytes of a slot in each of its tables; () for a selection.
+        entry_words: words of the widest scratch entry.
+    """
+
+    source: str
+    literals: bytes
+    slot_bytes: tuple[tuple[int, ...], ...]
+    entry_words: int
+
+
+def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
+    """The kernel that runs ``lftas`` side by side.
+
+    Raises:
+        UnsupportedError: an LFTA asks for what kernels do not have.
+    """
+    literals = Literals()
+    for expression in _all_expressions(lftas):
+        for part in walk(expression):
+            if isinstance(part, Literal) and isinstance(part.value, bytes):
+                literals.place(part.value)
+    shared = shared_predicates(lftas)
+    parts: list[list[str]] = []
+    slot_bytes: list[tuple[int, ...]] = []
+    entry_words = 1
+    if shared:
+        parts.append(prefilter_source(shared, literals))
+    for number, lfta in enumerate(lftas):
+        if lfta.is_aggregation:
+            plan = plan_aggregation(lfta, number, shared, literals)
+            parts.append(aggregation_source(plan))
+            slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
+            entry_words = max(entry_words, plan.entry_words)
+        else:
+            parts.append(selection_source(lfta, number, shared, literals))
+            slot_bytes.append(())
+    body = [line for part in parts for line in ("", "", *part)]
+    inner = INNER + "record" in "\n".join(body)
+    lines = [*body, "", "", *_run(lftas, bool(shared), inner), "", "", *_flush(lftas)]
+    names = ", ".join(lfta.name for lfta in lftas)
+    source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"
+    return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), entry_words)
+
+
+def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
+    for lfta in lftas:
+        if lfta.predicate is not None:
+            yield lfta.predicate
+        yield from (named.expression for named in (*lfta.keys, *lfta.columns))
+        yield from (partial.argument for partial in lfta.partials if partial.argument is not None)
+
+
+def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool) -> Iterator[str]:
+    yield "@kernel"
+    yield "def run("
+    yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
+    yield "    records, inner_records, lists, signatures, scratch, ignored, run, state"
+    yield "):"
+    yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
+    yield f"    literals = run[{Run.LITERALS}]"
+    yield "    while first < stop:"
+    yield "        count = stage("
+    yield "            data, offsets, caplens, times, linktypes, first, stop, until_ns, bound_ns,"
+    yield "            records, lists, ignored, run"
+    yield "        )"
+    yield "        if count == 0:"
+    yield "            break"
+    if has_inner:
+        yield "        locate_inners(records, inner_records, count)"
+    if has_shared:
+        yield f"        prefilter({BATCH_PARAMETERS})"
+    yield f"        resume = run[{Run.RESUME}]"
+    for number in range(len(lftas)):
+        yield f"        if resume <= {number} and state[{number}, {State.ACTIVE}] != 0:"
+        yield f"            if lfta_{number}({BATCH_PARAMETERS}, state[{number}]):"
+        yield f"                run[{Run.RESUME}] = {number}"
+        yield f"                run[{Run.POSITION}] = first"
+        yield f"                return {number}"
+    yield f"        run[{Run.RESUME}] = -1"
+    yield "        first += count"
+    yield f"    run[{Run.POSITION}] = first"
+    yield "    return -1"
+
+
+def _flush(lftas: Sequence[Lfta]) -> Iterator[str]:
+    yield "@kernel"
+    yield "def flush(number, s, last):"
+    yield '    """Put out groups of an LFTA up to the epoch ``last``; False if room ran out (call again)."""'
+    for number, lfta in enumerate(lftas):
+        if lfta.is_aggregation:
+            yield f"    if number == {number}:"
+            yield from indented([f"    return flush_{number}(s, last)"])
+    yield "    return True"

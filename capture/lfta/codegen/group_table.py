@@ -1,0 +1,168 @@
+"""The group table as code: fold a batch into it, evict on a collision, sweep out what is closed.
+
+A table is an array of buckets of two slots. A slot is the words of its packed key, with the epoch's tag in the
+last bits of one of them, then the state of the partial aggregates. A tag of 0 is an empty slot. The first slot
+of a bucket is the one used last; a new group takes its place and pushes the second one out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen import partials as slots
+from gscope.capture.lfta.codegen.names import indented
+from gscope.capture.lfta.codegen.outputs import output_layout, store
+from gscope.capture.lfta.codegen.packing import Packing, unpack
+from gscope.capture.lfta.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.capture.lfta.codegen.partials import SlotPartials
+    from gscope.queries.plan.program import Lfta
+
+WORD = 8
+ENTRY_HEAD_WORDS = 2
+"""Words of a scratch entry before the key: the bucket's address and the epoch."""
+
+_LINE_WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One group table of an LFTA.
+
+    Attributes:
+        name: what its functions are called, ``<LFTA's number>_a`` or ``_b``.
+        address: the word of the state that holds its address.
+        entry_words: words of a scratch entry, the same for all tables of an LFTA.
+    """
+
+    lfta: Lfta
+    name: str
+    address: State
+    packing: Packing
+    partials: SlotPartials
+    entry_words: int
+
+    @property
+    def slot_words(self) -> int:
+        """Words of a slot; buckets of up to eight words are made to fit cache lines."""
+        words = self.packing.words + self.partials.words
+        return next((size for size in (2, 4, 8) if words <= size < words + 2), words)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot."""
+        return self.slot_words * WORD
+
+    @property
+    def prefetches(self) -> int:
+        """Cache lines of a bucket."""
+        return -(-2 * self.slot_words // _LINE_WORDS)
+
+
+def table_source(table: Table) -> list[str]:
+    """The functions of a table: ``emit_``, ``fold_`` and ``sweep_``, each with the table's name."""
+    return [*_emit(table), "", "", *_fold(table), "", "", *_sweep(table)]
+
+
+def _emit(table: Table) -> Iterable[str]:
+    layout = output_layout(table.lfta)
+    yield "@kernel"
+    yield f"def emit_{table.name}(slot, s):"
+    yield '    """Put the group in a slot out as a row."""'
+    yield f"    row = s[{State.ROWS}]"
+    yield f"    base = s[{State.BASE}]"
+    for n in range(table.packing.words):
+        yield f"    w{n} = ld64(slot + {WORD * n})"
+    values = [unpack(key, table.packing) for key in table.packing.keys]
+    values += [
+        slots.result(table.partials, partial, table.packing.words)
+        for partial in table.partials.partials
+    ]
+    for n, (column, (parts, null)) in enumerate(zip(layout.columns, values, strict=True)):
+        yield from indented(store(n, column, parts, null))
+    yield f"    s[{State.ROWS}] = row + 1"
+    yield f"    s[{State.OUT}] += 1"
+
+
+def _words(table: Table) -> range:
+    return range(table.packing.words + table.partials.words)
+
+
+def _same_key(table: Table, slot: str) -> str:
+    """A test of the word with the tag first: it differs most often and 0 in it means an empty slot."""
+    words = sorted(range(table.packing.words), key=lambda n: n != table.packing.tag.word)
+    return " and ".join(f"ld64({slot} + {WORD * n}) == k{n}" for n in words)
+
+
+def _tag(table: Table, slot: str) -> str:
+    tag = table.packing.tag
+    word = f"ld64({slot} + {WORD * tag.word})"
+    return f"lshr({word}, {tag.shift})" if tag.shift else word
+
+
+def _fold(table: Table) -> Iterable[str]:
+    packing, partials = table.packing, table.partials
+    yield "@kernel"
+    yield f"def fold_{table.name}(scratch, s, begin, end):"
+    yield '    """Fold entries of the scratch area into their groups; one row at most leaves for each."""'
+    yield f"    base = s[{State.BASE}]"
+    yield "    evicted = 0"
+    yield "    created = 0"
+    yield "    for j in range(begin, end):"
+    yield f"        entry = scratch + j * {WORD * table.entry_words}"
+    yield "        a = ld64(entry)"
+    for n in range(packing.words):
+        key = f"ld64(entry + {WORD * (ENTRY_HEAD_WORDS + n)})"
+        if n == packing.tag.word:
+            key += f" | ((ld64(entry + {WORD}) - base + 1) << {packing.tag.shift})"
+        yield f"        k{n} = {key}"
+    yield from indented(slots.load_arguments(partials, ENTRY_HEAD_WORDS + packing.words), 2)
+    yield f"        if not ({_same_key(table, 'a')}):"
+    yield f"            b = a + {table.slot_bytes}"
+    yield f"            if {_same_key(table, 'b')}:"
+    for n in _words(table):
+        yield f"                t = ld64(a + {WORD * n})"
+        yield f"                st64(a + {WORD * n}, ld64(b + {WORD * n}))"
+        yield f"                st64(b + {WORD * n}, t)"
+    yield "            else:"
+    yield f"                if {_tag(table, 'b')} != 0:"
+    yield f"                    emit_{table.name}(b, s)"
+    yield "                    evicted += 1"
+    yield "                created += 1"
+    for n in _words(table):
+        yield f"                st64(b + {WORD * n}, ld64(a + {WORD * n}))"
+    for n in range(packing.words):
+        yield f"                st64(a + {WORD * n}, k{n})"
+    yield from indented(slots.begin(partials, packing.words), 4)
+    yield "                continue"
+    yield from indented(slots.fold(partials, packing.words), 2)
+    yield f"    s[{State.EVICTED}] += evicted"
+    yield f"    s[{State.LIVE}] += created - evicted"
+
+
+def _sweep(table: Table) -> Iterable[str]:
+    tag = table.packing.tag
+    yield "@kernel"
+    yield f"def sweep_{table.name}(s, bucket, stop, last):"
+    yield '    """Put out the groups of epochs up to ``last`` in buckets up to ``stop``.'
+    yield ""
+    yield "    Returns the bucket reached, which is less than ``stop`` if room ran out."
+    yield '    """'
+    yield f"    base = s[{State.BASE}]"
+    yield f"    slot = s[{table.address}] + bucket * {2 * table.slot_bytes}"
+    yield "    while bucket < stop:"
+    yield f"        if s[{State.ROWS}] + 2 > s[{State.CAPACITY}]:"
+    yield "            return bucket"
+    yield "        for way in range(2):"
+    yield f"            tag = {_tag(table, 'slot')}"
+    yield "            if tag != 0 and base + tag - 1 <= last:"
+    yield f"                emit_{table.name}(slot, s)"
+    yield f"                st64(slot + {WORD * tag.word}, 0)"
+    yield f"                s[{State.LIVE}] -= 1"
+    yield f"            slot += {table.slot_bytes}"
+    yield "        bucket += 1"
+    yield "    return bucket"

@@ -1,0 +1,39 @@
+"""Names and text that all generated functions share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.scope import Variant
+from gscope.capture.lfta.stage import LIST_ALL, LIST_BYTES, LIST_IPV4, LIST_IPV6, LIST_OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+BATCH_PARAMETERS = (
+    "data, offsets, caplens, wirelens, times, linktypes, literals, first,"
+    " records, inner_records, lists, signatures, scratch"
+)
+"""What every function that looks at the packets of a batch takes: addresses, and the batch's first packet."""
+
+LIST_OF = {
+    Variant.IPV4: LIST_IPV4,
+    Variant.IPV6: LIST_IPV6,
+    Variant.OTHER: LIST_OTHER,
+    None: LIST_ALL,
+}
+
+
+def indented(lines: Iterable[str], levels: int = 1) -> list[str]:
+    """Lines moved to the right."""
+    return ["    " * levels + line if line else line for line in lines]
+
+
+def packet_loop(variant: Variant | None) -> list[str]:
+    """The head of the loop over a batch's packets of one variant (None: all), at one level of indentation."""
+    at = LIST_BYTES * LIST_OF[variant]
+    return [
+        f"    for j in range(ld64(lists + {at})):",
+        f"        i = ld64(lists + {at + 8} + 8 * j)",
+        "        p = first + i",
+    ]

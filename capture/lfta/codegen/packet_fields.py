@@ -1,0 +1,105 @@
+"""Packet fields in a kernel: the decoder's snippets, narrowed to what a variant knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.scope import Lowered, Variant, null_literal
+from gscope.capture.packet.fields import FIELDS, Code, PacketFieldCode
+from gscope.errors import UnsupportedError
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from gscope.capture.lfta.codegen.scope import Scope
+    from gscope.queries.plan.expressions import PacketField
+
+
+def lower_field(scope: Scope, field: PacketField) -> Lowered:
+    """The value of a packet field.
+
+    Raises:
+        UnsupportedError: the decoder does not know the field.
+    """
+    if field.name not in FIELDS:
+        message = f"the packet decoder has no field {field.name!r}"
+        raise UnsupportedError(message)
+    source = FIELDS[field.name]
+    if field.name == "ipversion" and scope.variant != Variant.OTHER:
+        number = str(int(scope.variant))
+        return Lowered(field.type, (number,), is_literal=True, literal=int(scope.variant))
+    if source.is_inner and source.is_versioned:
+        return _lower_by_inner_version(scope, field, source)
+    member = _member(source, scope.variant)
+    code = source.v6 if scope.variant == Variant.IPV6 else source.v4
+    if source.is_versioned and scope.variant == Variant.OTHER:
+        code = None
+    if member is False or code is None:
+        return null_literal(field.type)
+    return _lower_code(scope, field, source, code, None if member is True else member)
+
+
+def _member(source: PacketFieldCode, variant: Variant) -> bool | str:
+    """Whether the variant's packets have the field: yes, no, or the condition."""
+    if source.member is None:
+        return True
+    if source.is_inner:
+        return source.member
+    if source.member == "is_arp != 0":
+        return source.member if variant == Variant.OTHER else False
+    if variant == Variant.OTHER:
+        return False
+    versions = {"version != 0": True, "version == 4": variant == 4, "version == 6": variant == 6}
+    return versions.get(source.member, source.member)
+
+
+def _lower_code(
+    scope: Scope, field: PacketField, source: PacketFieldCode, code: Code, member: str | None
+) -> Lowered:
+    conditions = [text for text in (code.null, member) if text is not None]
+    if not field.is_nullable:
+        conditions = []
+    scope.bind((*code.value, *conditions))
+    null = code.null if field.is_nullable else None
+    missing = None
+    if field.is_nullable and member is not None:
+        missing = scope.value(f"not ({member})")
+    return Lowered(
+        field.type,
+        tuple(scope.value(text) for text in code.value),
+        scope.either(missing, None if null is None else scope.value(_boolean(null))),
+        is_ipv4=_is_mapped(field, code),
+    )
+
+
+def _is_mapped(field: PacketField, code: Code) -> bool:
+    return field.type is GsqlType.IP and code.value[0] == "0"
+
+
+def _boolean(condition: str) -> str:
+    """``condition`` as a value; ``or`` between comparisons would make a chain of branches."""
+    terms = condition.split(" or ")
+    return condition if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
+
+
+def _lower_by_inner_version(scope: Scope, field: PacketField, source: PacketFieldCode) -> Lowered:
+    """A field of the inner packet, whose version is not known beforehand: both ways, then a choice."""
+    member = source.member or "True"
+    scope.bind(("inner_version", member))
+    halves = [
+        _lower_code(scope, field, source, code, None) if code else null_literal(field.type)
+        for code in (source.v4, source.v6)
+    ]
+    is_v4 = scope.value("inner_version == 4")
+    parts = tuple(
+        scope.value(f"{a} if {is_v4} else {b}")
+        for a, b in zip(*(h.parts for h in halves), strict=True)
+    )
+    missing = scope.value(f"not ({member})")
+    nulls = [half.null or "False" for half in halves]
+    chosen = (
+        None
+        if nulls == ["False", "False"]
+        else scope.value(f"{nulls[0]} if {is_v4} else {nulls[1]}")
+    )
+    null = scope.either(missing, chosen) if field.is_nullable else None
+    return Lowered(field.type, parts, null)

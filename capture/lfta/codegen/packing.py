@@ -1,0 +1,245 @@
+"""Group keys as few words: each key in as many bits as its range needs, the epoch as a small tag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.ranges import Range, range_of
+from gscope.capture.lfta.codegen.scope import Lowered, Scope
+from gscope.errors import UnsupportedError
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.plan.expressions import NamedExpression
+
+MIN_TAG_BITS = 16
+MAX_TAG_BITS = 62
+WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Some bits of a word of a slot."""
+
+    word: int
+    shift: int
+    bits: int
+
+    def put(self, code: str) -> str:
+        """``code``, which needs no more than the bits, moved there."""
+        return f"({code} << {self.shift})" if self.shift else f"({code})"
+
+    def take(self, *, is_signed: bool = False) -> str:
+        """The bits read back from the variable of the word."""
+        word = f"w{self.word}"
+        if self.bits == WORD_BITS:
+            return word
+        if is_signed:
+            return f"(({word} << {WORD_BITS - self.shift - self.bits}) >> {WORD_BITS - self.bits})"
+        if self.shift + self.bits == WORD_BITS:
+            return f"lshr({word}, {self.shift})"
+        return f"(lshr({word}, {self.shift}) & {(1 << self.bits) - 1})"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedKey:
+    """One key in a slot.
+
+    Attributes:
+        places: where its value is; two for 128 bits, none for a constant or the epoch.
+        constant: the value all groups share, if they do.
+        null: the bit that says NULL, if it can be.
+    """
+
+    name: str
+    type: GsqlType
+    places: tuple[Place, ...]
+    is_signed: bool
+    is_ipv4: bool
+    constant: Lowered | None
+    null: Place | None
+    is_epoch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """All keys of a table.
+
+    Attributes:
+        words: how many words they need.
+        tag: where the epoch's tag is; its bits are the highest of a word.
+    """
+
+    keys: tuple[PackedKey, ...]
+    words: int
+    tag: Place
+
+    @property
+    def tags(self) -> int:
+        """How many epochs the tag tells apart; a tag of 0 is an empty slot."""
+        return (1 << min(self.tag.bits, MAX_TAG_BITS)) - 1
+
+
+def plan_packing(
+    keys: Sequence[NamedExpression], epoch: str | None, variants: Sequence[Sequence[Lowered]]
+) -> Packing:
+    """How to pack ``keys``, given how each variant that shares the table has lowered them.
+
+    Raises:
+        UnsupportedError: a STRING key.
+    """
+    shelf = _Shelf()
+    packed = []
+    # Wide ones first, so that the narrow ones fill what is left.
+    wants = [
+        _Want.of(key, [v[n] for v in variants], key.name == epoch) for n, key in enumerate(keys)
+    ]
+    for want in sorted(wants, key=lambda want: -want.bits):
+        packed.append(want.place(shelf))
+    order = {key.name: n for n, key in enumerate(keys)}
+    packed.sort(key=lambda key: order[key.name])
+    return Packing(tuple(packed), *shelf.finish())
+
+
+class _Shelf:
+    """Words being filled."""
+
+    def __init__(self) -> None:
+        self._used: list[int] = []
+
+    def take(self, bits: int) -> Place:
+        for word, used in enumerate(self._used):
+            if used + bits <= WORD_BITS:
+                self._used[word] += bits
+                return Place(word, used, bits)
+        self._used.append(bits)
+        return Place(len(self._used) - 1, 0, bits)
+
+    def finish(self) -> tuple[int, Place]:
+        """The number of words and the place of the tag: the most bits left in a word, or a word of its own."""
+        free, word = max(
+            ((WORD_BITS - used, n) for n, used in enumerate(self._used)), default=(0, 0)
+        )
+        if free < MIN_TAG_BITS:
+            self._used.append(0)
+            free, word = WORD_BITS, len(self._used) - 1
+        return len(self._used), Place(word, WORD_BITS - free, free)
+
+
+@dataclass(frozen=True, slots=True)
+class _Want:
+    key: NamedExpression
+    lowered: Sequence[Lowered]
+    bits: int
+    values: Range | None
+    is_epoch: bool
+
+    @classmethod
+    def of(cls, key: NamedExpression, lowered: Sequence[Lowered], is_epoch: bool) -> _Want:
+        type_ = key.expression.type
+        if type_ is GsqlType.STRING:
+            message = f"the key {key.name!r} is a STRING; an LFTA groups by fixed-size values only"
+            raise UnsupportedError(message)
+        values = None
+        if is_epoch or _is_constant(lowered):
+            bits = 0
+        elif type_ is GsqlType.IP:
+            bits = 32 if all(x.is_ipv4 or x.is_always_null for x in lowered) else 128
+        elif type_ is GsqlType.FLOAT:
+            bits = WORD_BITS
+        else:
+            values = _values(key, lowered)
+            bits = values.bits
+        return cls(key, lowered, bits, values, is_epoch)
+
+    def place(self, shelf: _Shelf) -> PackedKey:
+        constant = self.lowered[0] if _is_constant(self.lowered) and not self.is_epoch else None
+        null = None
+        if constant is None and not self.is_epoch and any(x.null for x in self.lowered):
+            null = shelf.take(1)
+        places = []
+        for bits in (WORD_BITS, WORD_BITS) if self.bits == 128 else (self.bits,) * (self.bits > 0):
+            places.append(shelf.take(bits))
+        return PackedKey(
+            self.key.name,
+            self.key.expression.type,
+            tuple(places),
+            self.values is not None and self.values.is_signed,
+            self.bits == 32 and self.key.expression.type is GsqlType.IP,
+            constant,
+            null,
+            self.is_epoch,
+        )
+
+
+def _is_constant(lowered: Sequence[Lowered]) -> bool:
+    first = lowered[0]
+    return all(x.is_literal and (x.null, x.literal) == (first.null, first.literal) for x in lowered)
+
+
+def _values(key: NamedExpression, lowered: Sequence[Lowered]) -> Range:
+    """The range over all variants; where each knows its own constant (the IP version), just those."""
+    ranges = [
+        range_of(Literal(x.literal, x.type))
+        if x.is_literal and not x.is_always_null
+        else range_of(key.expression)
+        for x in lowered
+        if not x.is_always_null
+    ]
+    result = ranges[0] if ranges else Range(0, 0)
+    for other in ranges[1:]:
+        result = result.union(other)
+    return result
+
+
+def pack(scope: Scope, packing: Packing, lowered: Sequence[Lowered]) -> list[str]:
+    """Names of the key words, the tag's bits still zero."""
+    terms: list[list[str]] = [[] for _ in range(packing.words)]
+    for key, value in zip(packing.keys, lowered, strict=True):
+        if key.null is not None:
+            flag = {None: "0", "True": "1"}.get(value.null, f"(1 if {value.null} else 0)")
+            terms[key.null.word].append(key.null.put(flag))
+        if value.is_always_null:
+            continue
+        for place, part in zip(key.places, _integers(key, value), strict=True):
+            code = part
+            if key.is_signed and place.bits < WORD_BITS:
+                code = f"({code} & {(1 << place.bits) - 1})"
+            if value.null is not None:
+                code = f"(0 if {value.null} else {code})"
+            terms[place.word].append(place.put(code))
+    return [scope.value(" | ".join(word) or "0") for word in terms]
+
+
+def _integers(key: PackedKey, value: Lowered) -> tuple[str, ...]:
+    """The parts of a key as non-negative integers of its width."""
+    if not key.places:
+        return ()
+    if key.is_ipv4:
+        return (f"({value.parts[1]} & 4294967295)",)
+    if key.type is GsqlType.FLOAT:
+        return (f"float_bits(float_key({value.code}))",)
+    if key.type is GsqlType.BOOL:
+        return (f"(1 if {value.code} else 0)",)
+    return value.parts
+
+
+def unpack(key: PackedKey, packing: Packing) -> tuple[tuple[str, ...], str | None]:
+    """Code for the parts and the null condition of a key, from the words w0, w1 … of its slot."""
+    if key.is_epoch:
+        return (f"base + {packing.tag.take()} - 1",), None
+    if key.constant is not None:
+        return key.constant.parts, key.constant.null
+    null = None if key.null is None else f"({key.null.take()} != 0)"
+    parts = tuple(place.take(is_signed=key.is_signed) for place in key.places) or ("0",)
+    if key.is_ipv4:
+        return ("0", f"({parts[0]} | 281470681743360)"), null
+    if key.type is GsqlType.FLOAT:
+        return (f"bits_float({parts[0]})",), null
+    if key.type is GsqlType.BOOL:
+        return (f"({parts[0]} != 0)",), null
+    return parts, null

@@ -1,0 +1,173 @@
+"""Straight-line code for one packet: statements, what they have computed, and what is known of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from gscope.capture.packet.fields import bindings
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.queries.plan.expressions import Expression, Value
+
+ALWAYS = "True"
+"""The null condition of what is always NULL."""
+
+IPV4_MAPPED = 0xFFFF << 32
+
+
+class Variant(IntEnum):
+    """What a copy of an LFTA's code may take for granted about its packets; the value is the IP version."""
+
+    OTHER = 0
+    IPV4 = 4
+    IPV6 = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An expression that has been computed: names or literals that stand for its value.
+
+    Attributes:
+        parts: one name (BOOL a boolean, FLOAT a double, others int64); two for IP (high and low half)
+            and STRING (address and length). Mean nothing where the value is NULL.
+        null: name of a boolean that tells that the value is NULL; None for never, ``ALWAYS`` for always.
+        is_literal: whether the value is known now; then it is ``literal``.
+        is_ipv4: whether an IP is known to be v4-mapped.
+    """
+
+    type: GsqlType
+    parts: tuple[str, ...]
+    null: str | None = None
+    is_literal: bool = False
+    literal: Value = None
+    is_ipv4: bool = False
+
+    @property
+    def code(self) -> str:
+        """The only part."""
+        return self.parts[0]
+
+    @property
+    def is_always_null(self) -> bool:
+        """Whether it is NULL for every packet."""
+        return self.null == ALWAYS
+
+    def with_null(self, null: str | None) -> Lowered:
+        """The same value with another null condition."""
+        return replace(self, null=null)
+
+
+def null_literal(type_: GsqlType) -> Lowered:
+    """NULL of a type."""
+    parts = {
+        GsqlType.BOOL: ("False",),
+        GsqlType.FLOAT: ("0.0",),
+        GsqlType.IP: ("0", "0"),
+        GsqlType.STRING: ("0", "0"),
+    }.get(type_, ("0",))
+    return Lowered(type_, parts, ALWAYS, is_literal=True)
+
+
+class Literals:
+    """The bytes of all STRING literals of a query set, placed one behind the other."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._places: dict[bytes, int] = {}
+
+    def place(self, value: bytes) -> int:
+        """Offset of ``value`` in ``data``."""
+        if value not in self._places:
+            self._places[value] = len(self.data)
+            self.data += value
+        return self._places[value]
+
+
+class Scope:
+    """The statements of one packet's code, each value computed once.
+
+    Statements use these names: ``i`` (the packet's number in the batch), ``p`` (in the block), ``records``,
+    ``inner_records``, ``literals``, and the addresses of the block's arrays.
+    """
+
+    def __init__(self, variant: Variant, literals: Literals, indent: int) -> None:
+        self.variant = variant
+        self.literals = literals
+        self.lines: list[str] = []
+        self.lowered: dict[Expression, Lowered] = {}
+        self._pad = "    " * indent
+        self._names: dict[str, str] = {}
+        self._bound: set[str] = set()
+
+    def emit(self, line: str) -> None:
+        """Add a statement."""
+        self.lines.append(self._pad + line)
+
+    def value(self, code: str) -> str:
+        """A name for the value of ``code``; the same code gets the same name, a name or number itself."""
+        if code.isidentifier() or code.lstrip("-").isdigit():
+            return code
+        if code not in self._names:
+            # Another letter for each variant: they share functions, and numba gives a name one type.
+            name = f"{_LETTERS[self.variant]}{len(self._names)}"
+            self._names[code] = name
+            self.emit(f"{name} = {code}")
+        return self._names[code]
+
+    def bind(self, snippets: Iterable[str]) -> None:
+        """Define the variables that field snippets use."""
+        snippets = tuple(snippets)
+        derived = bindings(snippets)
+        words = set(re.findall(r"\w+", " ".join((*snippets, *(code for _, code in derived)))))
+        for name, code in _GIVEN.items():
+            if name in words:
+                self._bind(name, code)
+        for name, code in derived:
+            self._bind(name, str(int(self.variant)) if name == "version" else code)
+
+    def _bind(self, name: str, code: str) -> None:
+        if name not in self._bound:
+            self._bound.add(name)
+            self.emit(f"{name} = {code}")
+
+    def either(self, *nulls: str | None) -> str | None:
+        """The null condition of something that is NULL if any of these is."""
+        conditions = sorted({null for null in nulls if null is not None})
+        if ALWAYS in conditions:
+            return ALWAYS
+        return self.value(" | ".join(conditions)) if conditions else None
+
+    def is_true(self, lowered: Lowered) -> str:
+        """A boolean: the BOOL is there and true."""
+        if lowered.null is None:
+            return lowered.code
+        if lowered.is_always_null:
+            return "False"
+        return self.value(f"{lowered.code} & (not {lowered.null})")
+
+    def is_false(self, lowered: Lowered) -> str:
+        """A boolean: the BOOL is there and false."""
+        if lowered.is_always_null:
+            return "False"
+        if lowered.null is None:
+            return self.value(f"not {lowered.code}")
+        return self.value(f"(not {lowered.code}) & (not {lowered.null})")
+
+
+_LETTERS = {Variant.IPV4: "v", Variant.IPV6: "u", Variant.OTHER: "t"}
+
+_GIVEN = {
+    "record": "records + i * RECORD_BYTES",
+    "inner_record": "inner_records + i * RECORD_BYTES",
+    "base": "data + ld64(offsets + 8 * p)",
+    "caplen": "ld32(caplens + 4 * p)",
+    "wirelen": "(ld32(wirelens + 4 * p) << 32) >> 32",
+    "time_ns": "ld64(times + 8 * p)",
+    "linktype": "ld32(linktypes + 4 * p)",
+}

@@ -1,0 +1,73 @@
+"""A selecting LFTA as code: each packet that passes becomes a row, in capture order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.lower import lower
+from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
+from gscope.capture.lfta.codegen.outputs import column_word, output_layout, store
+from gscope.capture.lfta.codegen.predicate import passes
+from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
+from gscope.capture.lfta.columns import Storage
+from gscope.capture.lfta.state import VALUES, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import Lfta
+
+
+def selection_source(
+    lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
+) -> list[str]:
+    """The functions of a selecting LFTA; ``lfta_<number>`` takes a batch."""
+    lines = ["@kernel", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
+    lines.append(f'    """{lfta.name}; True if room ran out: call again with the same batch."""')
+    lines += _room(lfta, literals)
+    lines += ["    matched = 0", *packet_loop(None)]
+    lines.append("        version = (ld64(records + i * RECORD_BYTES + 24) >> 8) & 15")
+    lines.append(f"        row = s[{State.ROWS}]")
+    for variant in (Variant.IPV4, Variant.IPV6, Variant.OTHER):
+        lines.append(f"        if version == {int(variant)}:")
+        scope = Scope(variant, literals, indent=3)
+        if passes(scope, lfta.predicate, shared, "continue"):
+            _put_out(scope, lfta)
+        else:
+            scope.lines.clear()
+        scope.emit("continue")
+        lines += scope.lines
+    lines += [f"    s[{State.MATCHED}] += matched", f"    s[{State.OUT}] += matched"]
+    return [*lines, "    return False"]
+
+
+def _put_out(scope: Scope, lfta: Lfta) -> None:
+    layout = output_layout(lfta)
+    values = [lower(scope, column.expression) for column in lfta.columns]
+    for n, (column, value) in enumerate(zip(layout.columns, values, strict=True)):
+        for line in store(n, column, value.parts, value.null):
+            scope.emit(line)
+    scope.emit(f"s[{State.ROWS}] = row + 1")
+    scope.emit("matched += 1")
+
+
+def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
+    """Leave before anything is written if the batch might not fit."""
+    columns = output_layout(lfta).columns
+    strings = [n for n, column in enumerate(columns) if column.storage is Storage.STRING]
+    yield "    count = ld64(lists + LIST_BYTES * LIST_ALL)"
+    yield f"    if s[{State.ROWS}] + count > s[{State.CAPACITY}]:"
+    yield "        return True"
+    if not strings:
+        return
+    # A string is part of its packet or a literal.
+    yield f"    wanted = count * {len(literals.data)}"
+    yield from packet_loop(None)
+    yield "        wanted += ld32(caplens + 4 * p)"
+    yield "    used = 0"
+    for n in strings:
+        yield f"    used = max(used, ld32(s[{column_word(n, VALUES)}] + 4 * s[{State.ROWS}]))"
+    yield f"    s[{State.HEAP_WANTED}] = wanted"
+    yield f"    if used + wanted > s[{State.HEAP_CAPACITY}]:"
+    yield "        return True"

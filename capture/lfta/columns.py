@@ -1,0 +1,191 @@
+"""Columnar output of an LFTA: how a buffer is laid out, and its hand-over as Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.streams.messages import Extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+INTERFACE_COLUMN = "interface"
+
+
+class Storage(Enum):
+    """How a column's values lie in memory; the value is (bytes a row, Arrow type)."""
+
+    BYTE = (1, pa.bool_())
+    INT32 = (4, pa.int32())
+    INT64 = (8, pa.int64())
+    FLOAT = (8, pa.float64())
+    IP = (16, pa.binary(16))
+    STRING = (4, pa.binary())
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row; of a STRING the end of its bytes in the heap."""
+        return int(self.value[0])
+
+    @property
+    def arrow_type(self) -> Any:
+        """The Arrow type a column of it becomes."""
+        return self.value[1]
+
+
+STORAGE = {
+    GsqlType.BOOL: Storage.BYTE,
+    GsqlType.INT: Storage.INT64,
+    GsqlType.FLOAT: Storage.FLOAT,
+    GsqlType.STRING: Storage.STRING,
+    GsqlType.IP: Storage.IP,
+    GsqlType.MAC: Storage.INT64,
+    GsqlType.TIMESTAMP: Storage.INT64,
+    GsqlType.INTERVAL: Storage.INT64,
+    GsqlType.NULL: Storage.BYTE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLayout:
+    """One column of an output buffer.
+
+    Attributes:
+        is_nullable: whether a byte a row says that the value is there.
+        is_temporal: whether batches tell its extent.
+    """
+
+    name: str
+    storage: Storage
+    is_nullable: bool
+    is_temporal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLayout:
+    """The columns of an LFTA's output in schema order, and the constant interface column if it has one."""
+
+    columns: tuple[ColumnLayout, ...]
+    interface: str | None = None
+
+    @property
+    def arrow_schema(self) -> Any:
+        """The Arrow schema of its batches."""
+        fields = [pa.field(c.name, c.storage.arrow_type, c.is_nullable) for c in self.columns]
+        if self.interface is not None:
+            fields.append(pa.field(INTERFACE_COLUMN, _INTERFACE_TYPE, nullable=False))
+        return pa.schema(fields)
+
+
+_INTERFACE_TYPE = pa.dictionary(pa.int32(), pa.binary())
+
+
+class OutputBuffer:
+    """Memory for ``rows`` rows of one LFTA; filled by the kernel at the addresses it tells.
+
+    Attributes:
+        values: one array of bytes a column; of a STRING column ends of values, one more than rows.
+        validity: one byte a row for nullable columns, None for others.
+        heaps: the bytes of STRING columns, None for others.
+    """
+
+    def __init__(self, layout: OutputLayout, rows: int, heap_bytes: int) -> None:
+        self.layout = layout
+        self.rows = rows
+        # Memory that is never written is never touched: a small answer costs address space only.
+        self.values = [np.empty((rows + 1) * c.storage.width, np.uint8) for c in layout.columns]
+        self.validity = [
+            np.empty(rows, np.uint8) if c.is_nullable else None for c in layout.columns
+        ]
+        self.heap_bytes = 0
+        self.heaps: list[NDArray[np.uint8] | None] = [None] * len(layout.columns)
+        self.ensure_heap(heap_bytes)
+
+    def ensure_heap(self, heap_bytes: int) -> None:
+        """Make the heaps hold ``heap_bytes``; what they held is lost."""
+        if heap_bytes <= self.heap_bytes:
+            return
+        self.heap_bytes = heap_bytes
+        for i, column in enumerate(self.layout.columns):
+            if column.storage is Storage.STRING:
+                self.heaps[i] = np.empty(heap_bytes, np.uint8)
+                self.values[i][:4] = 0
+
+
+@dataclass(slots=True)
+class ColumnBatch:
+    """Rows that an LFTA put out, still in the buffer the kernel filled.
+
+    The receiver owns the buffer until it calls ``release``, from any thread, once; until then the kernel
+    does not touch it, and everything made by ``to_arrow`` stays valid. A runtime waits for a release when
+    all buffers of an LFTA are out.
+
+    Attributes:
+        lfta: name of the LFTA.
+        rows: rows in the batch, at least one.
+        extents: least and greatest value of each temporal column.
+    """
+
+    lfta: str
+    rows: int
+    extents: tuple[Extent, ...]
+    _buffer: OutputBuffer
+    _give_back: Callable[[OutputBuffer], None]
+
+    def to_arrow(self) -> Any:
+        """The rows as an Arrow record batch that shares this batch's memory."""
+        buffer, rows = self._buffer, self.rows
+        arrays = [_arrow_array(buffer, i, rows) for i in range(len(buffer.layout.columns))]
+        if buffer.layout.interface is not None:
+            names = pa.array([buffer.layout.interface.encode()], pa.binary())
+            zeros = pa.array(np.zeros(rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
+        return pa.RecordBatch.from_arrays(arrays, schema=buffer.layout.arrow_schema)
+
+    def release(self) -> None:
+        """Give the buffer back to the runtime; the batch must not be used any more."""
+        self._give_back(self._buffer)
+
+
+def column_batch(
+    lfta: str, buffer: OutputBuffer, rows: int, give_back: Callable[[OutputBuffer], None]
+) -> ColumnBatch:
+    """The first ``rows`` rows of ``buffer`` as a batch."""
+    extents = tuple(
+        _extent(column, buffer, i, rows)
+        for i, column in enumerate(buffer.layout.columns)
+        if column.is_temporal
+    )
+    return ColumnBatch(lfta, rows, extents, buffer, give_back)
+
+
+def _extent(column: ColumnLayout, buffer: OutputBuffer, index: int, rows: int) -> Extent:
+    width = column.storage.width
+    dtype = np.int32 if column.storage is Storage.INT32 else np.int64
+    values = buffer.values[index][: rows * width].view(dtype)
+    return Extent(column.name, int(values.min()), int(values.max()))
+
+
+def _arrow_array(buffer: OutputBuffer, index: int, rows: int) -> Any:
+    storage = buffer.layout.columns[index].storage
+    validity = buffer.validity[index]
+    bitmap = None
+    if validity is not None:
+        bitmap = pa.py_buffer(np.packbits(validity[:rows], bitorder="little"))
+    data = buffer.values[index]
+    if storage is Storage.BYTE:
+        buffers = [bitmap, pa.py_buffer(np.packbits(data[:rows], bitorder="little"))]
+    elif storage is Storage.STRING:
+        heap = buffer.heaps[index]
+        buffers = [bitmap, pa.py_buffer(data[: 4 * (rows + 1)]), pa.py_buffer(heap)]
+    else:
+        buffers = [bitmap, pa.py_buffer(data[: rows * storage.width])]
+    return pa.Array.from_buffers(storage.arrow_type, rows, buffers)

@@ -1,0 +1,270 @@
+"""LFTAs of one interface, compiled: blocks in, columnar batches and punctuation out."""
+
+from __future__ import annotations
+
+import queue
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gscope.capture.lfta.codegen.outputs import column_word, output_layout
+from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batch
+from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
+from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
+from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.lfta.stage import LISTS_BYTES, REASONS_BYTES
+from gscope.capture.lfta.state import (
+    HEAP,
+    PACKETS_PER_BATCH,
+    RUN_WORDS,
+    VALIDITY,
+    VALUES,
+    Run,
+    State,
+    state_words,
+)
+from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.record import RECORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gscope.capture.lfta.cache import CompiledKernel
+    from gscope.capture.ring.block import Block
+    from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.messages import Punctuation
+
+
+FOREVER = (1 << 63) - 1
+_LINE_BYTES = 64
+
+
+class LftaEngine(Protocol):
+    """What the compiled runtime and the interpreter both are."""
+
+    bound_ns: int
+    """No packet earlier than this is accepted any more; never falls."""
+
+    def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
+        """Take packets of ``block`` from number ``start`` on, up to the first at or after ``until_ns``.
+
+        Returns:
+            The number of the first packet not taken. Nothing of the block is referred to afterwards.
+        """
+
+    def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
+        """Promise that no packet earlier than ``clock_ns − skew_ns`` will be accepted.
+
+        Puts out all groups of epochs that this closes, and every other finished row, then returns the
+        punctuations of each LFTA's stream, which hold for everything put out from now on.
+        """
+
+    def finish(self) -> None:
+        """Put out everything that is left."""
+
+    @property
+    def interface_counters(self) -> InterfaceCounters:
+        """A snapshot of the interface's counters."""
+
+    def lfta_counters(self, lfta: str) -> LftaCounters:
+        """A snapshot of one LFTA's counters."""
+
+
+class LftaRuntime:
+    """Runs a compiled kernel on the packets of one interface; see ``LftaEngine``.
+
+    One thread at a time may call it; kernels run without the GIL. Its memory is laid out once: tables,
+    scratch areas and ``settings.buffers`` output buffers for each LFTA.
+
+    Args:
+        lftas: those of the kernel that are attached to ``interface`` are run.
+        emit: takes finished batches, on the calling thread.
+    """
+
+    def __init__(
+        self,
+        lftas: Sequence[Lfta],
+        interface: str,
+        settings: LftaSettings,
+        kernel: CompiledKernel,
+        emit: Callable[[str, ColumnBatch], None],
+    ) -> None:
+        self.bound_ns = NO_BOUND
+        self._kernel = kernel
+        self._lftas = {
+            number: _RunningLfta(lfta, interface, settings, kernel.slot_bytes[number], emit)
+            for number, name in enumerate(kernel.lftas)
+            for lfta in lftas
+            if lfta.name == name and interface in lfta.interfaces
+        }
+        widest = max((len(lfta.schema.columns) for lfta in lftas), default=0)
+        self._state = np.zeros((len(kernel.lftas), state_words(widest)), np.int64)
+        for number, running in self._lftas.items():
+            running.attach(self._state[number])
+        self._run = np.zeros(RUN_WORDS, np.int64)
+        self._run[Run.RESUME] = -1
+        self._run[Run.LITERALS] = kernel.literals.ctypes.data
+        batch = PACKETS_PER_BATCH
+        sizes = (
+            batch * RECORD_BYTES,
+            batch * RECORD_BYTES,
+            LISTS_BYTES,
+            batch * 8,
+            batch * 8 * kernel.entry_words,
+            REASONS_BYTES,
+        )
+        self._scratch = [_aligned(size) for size in sizes]
+        self._addresses = [_address(area) for area in self._scratch]
+
+    def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
+        """See ``LftaEngine``."""
+        arrays = (
+            block.data,
+            block.offset,
+            block.caplen,
+            block.wirelen,
+            block.time_ns,
+            block.linktype,
+        )
+        addresses = [_address(array) for array in arrays]
+        position = start
+        while True:
+            full = self._kernel.run(
+                *addresses,
+                position,
+                block.count,
+                until_ns,
+                self.bound_ns,
+                *self._addresses,
+                self._run,
+                self._state,
+            )
+            position = int(self._run[Run.POSITION])
+            if full < 0:
+                return position
+            self._lftas[full].hand_over()
+
+    def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
+        """See ``LftaEngine``."""
+        self.bound_ns = max(self.bound_ns, clock_ns - skew_ns)
+        promises = {}
+        for number, running in self._lftas.items():
+            if running.lfta.is_aggregation:
+                last = closed_epoch(running.lfta, self.bound_ns)
+                if last is not None:
+                    self._flush(number, last)
+            running.hand_over()
+            promises[running.lfta.name] = punctuations(running.lfta, self.bound_ns)
+        return promises
+
+    def finish(self) -> None:
+        """See ``LftaEngine``."""
+        for number, running in self._lftas.items():
+            if running.lfta.is_aggregation:
+                self._flush(number, FOREVER)
+            running.hand_over()
+
+    def _flush(self, number: int, last: int) -> None:
+        running = self._lftas[number]
+        state = self._state[number]
+        # An empty table, or one without groups that old, needs no look.
+        if state[State.LIVE] == 0 or state[State.OLDEST] > last:
+            return
+        while not self._kernel.flush(number, state, last):
+            running.hand_over()
+
+    @property
+    def interface_counters(self) -> InterfaceCounters:
+        """See ``LftaEngine``."""
+        by_reason = [int(self._run[Run.REASONS + reason]) for reason in Reason]
+        odd = {reason: by_reason[reason] for reason in Reason if reason and by_reason[reason]}
+        return InterfaceCounters(by_reason[Reason.NONE], int(self._run[Run.LATE]), odd)
+
+    def lfta_counters(self, lfta: str) -> LftaCounters:
+        """See ``LftaEngine``."""
+        return next(r.counters for r in self._lftas.values() if r.lfta.name == lfta)
+
+
+class _RunningLfta:
+    """Tables, output buffers and state of one LFTA on one interface."""
+
+    def __init__(
+        self,
+        lfta: Lfta,
+        interface: str,
+        settings: LftaSettings,
+        slot_bytes: tuple[int, ...],
+        emit: Callable[[str, ColumnBatch], None],
+    ) -> None:
+        self.lfta = lfta
+        self._emit = emit
+        self._settings = settings
+        # Pages of a table are zero and cost no memory until a group is put there.
+        self._tables = [_aligned(size * settings.table_slots) for size in slot_bytes]
+        layout = output_layout(lfta, interface)
+        self._free: queue.SimpleQueue[OutputBuffer] = queue.SimpleQueue()
+        rows = max(settings.batch_rows, PACKETS_PER_BATCH)
+        for _ in range(settings.buffers):
+            self._free.put(OutputBuffer(layout, rows, settings.heap_bytes))
+        self._buffer = self._free.get()
+
+    def attach(self, state: NDArray[np.int64]) -> None:
+        """Set up the LFTA's words."""
+        self._state = state
+        buckets = self._settings.table_slots // 2
+        state[State.ACTIVE] = 1
+        state[State.BUCKETS] = buckets
+        state[State.SHIFT] = 64 - (buckets.bit_length() - 1)
+        state[State.SLOW] = self._settings.slow_flush_buckets
+        state[State.NEWEST] = NO_BOUND
+        state[State.OLDEST] = FOREVER
+        state[State.PENDING] = FOREVER
+        state[State.CURSOR] = buckets * len(self._tables)
+        for word, table in zip((State.TABLE_A, State.TABLE_B), self._tables, strict=False):
+            state[word] = _address(table)
+        self._connect()
+
+    def _connect(self) -> None:
+        state, buffer = self._state, self._buffer
+        state[State.ROWS] = 0
+        state[State.CAPACITY] = buffer.rows
+        state[State.HEAP_CAPACITY] = buffer.heap_bytes
+        for n in range(len(buffer.values)):
+            state[column_word(n, VALUES)] = _address(buffer.values[n])
+            state[column_word(n, VALIDITY)] = _address(buffer.validity[n])
+            state[column_word(n, HEAP)] = _address(buffer.heaps[n])
+
+    def hand_over(self) -> None:
+        """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""
+        rows = int(self._state[State.ROWS])
+        if rows:
+            self._emit(
+                self.lfta.name, column_batch(self.lfta.name, self._buffer, rows, self._free.put)
+            )
+            self._buffer = self._free.get()
+        self._buffer.ensure_heap(int(self._state[State.HEAP_WANTED]))
+        self._connect()
+
+    @property
+    def counters(self) -> LftaCounters:
+        state = self._state
+        return LftaCounters(
+            int(state[State.MATCHED]),
+            int(state[State.OUT]),
+            int(state[State.EVICTED]),
+            int(state[State.LIVE]),
+            int(state[State.WITHOUT_EPOCH]),
+        )
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    """Zeroed memory that begins at a cache line."""
+    area = np.zeros(size + _LINE_BYTES, np.uint8)
+    skip = -area.ctypes.data % _LINE_BYTES
+    return area[skip : skip + size]
+
+
+def _address(array: NDArray[np.generic] | None) -> int:
+    return 0 if array is None else array.ctypes.data

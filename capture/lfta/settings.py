@@ -1,0 +1,43 @@
+"""Sizes of an LFTA's memory; together they bound what a runtime ever holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gscope.errors import UsageError
+
+MIN_TABLE_SLOTS = 4
+"""Two buckets of two slots: the smallest table that still hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LftaSettings:
+    """How much memory each LFTA of an interface gets.
+
+    Attributes:
+        table_slots: slots of each group table, a power of two. The default keeps a flow table of 32-byte
+            slots (2 MB) within a second-level cache and its companion for IPv6 within the third.
+        batch_rows: rows of an output buffer; a full buffer becomes one batch.
+        heap_bytes: bytes for the STRING values of an output buffer.
+        buffers: output buffers of each LFTA; with two a writer may work on one while the kernel fills
+            the other.
+        slow_flush_buckets: buckets of older epochs that leave with each batch of packets.
+    """
+
+    table_slots: int = 1 << 16
+    batch_rows: int = 1 << 15
+    heap_bytes: int = 1 << 20
+    buffers: int = 2
+    slow_flush_buckets: int = 8
+
+    def __post_init__(self) -> None:
+        slots = self.table_slots
+        if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
+            message = (
+                f"table_slots is {slots!r}; it must be a power of two of at least {MIN_TABLE_SLOTS}"
+            )
+            raise UsageError(message)
+        for name in ("batch_rows", "heap_bytes", "buffers"):
+            if getattr(self, name) < 1:
+                message = f"{name} is {getattr(self, name)!r}; it must be positive"
+                raise UsageError(message)

@@ -1,0 +1,88 @@
+"""The stage before all LFTAs: decode a batch of packets, sort them by IP version, count what is odd."""
+
+from __future__ import annotations
+
+from gscope.capture.intrinsics import ld64, st64
+from gscope.capture.jit import kernel
+from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run
+from gscope.capture.packet.layers import locate
+from gscope.capture.packet.reasons import REASON_COUNT
+from gscope.capture.packet.record import INFO, REASON_SHIFT, RECORD_BYTES, VERSION_SHIFT
+from gscope.capture.packet.tunnels import locate_inner
+
+# Lists of packet numbers within a batch: a length, then the numbers.
+LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
+LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL = range(4)
+LISTS_BYTES = 4 * LIST_BYTES
+
+_BATCH = PACKETS_PER_BATCH
+_LATE = int(Run.LATE)
+_RESUME = int(Run.RESUME)
+_REASONS = int(Run.REASONS)
+REASONS_BYTES = 8 * REASON_COUNT
+
+
+@kernel
+def stage(
+    data: int,
+    offsets: int,
+    caplens: int,
+    times: int,
+    linktypes: int,
+    first: int,
+    stop: int,
+    until_ns: int,
+    bound_ns: int,
+    records: int,
+    lists: int,
+    ignored: int,
+    run: list[int],
+) -> int:
+    """Decode the next batch: packets from ``first`` to ``stop`` or the first one at or after ``until_ns``.
+
+    Packets earlier than ``bound_ns`` are late: counted, and in no list. A batch that is decoded again because
+    an LFTA ran out of room in it is not counted again.
+
+    Returns:
+        How many packets the batch has.
+    """
+    count = 0
+    limit = min(stop - first, _BATCH)
+    while count < limit and ld64(times + 8 * (first + count)) < until_ns:
+        count += 1
+    locate(data, offsets, caplens, linktypes, first, count, records, ignored)
+    ipv4 = ipv6 = other = all_ = odd = 0
+    is_first = run[_RESUME] < 0
+    for i in range(count):
+        info = ld64(records + i * RECORD_BYTES + INFO)
+        version = (info >> VERSION_SHIFT) & 15
+        # Written always, kept by the length: no branch to be guessed wrong in mixed traffic.
+        st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)
+        st64(lists + LIST_BYTES * LIST_IPV6 + 8 + 8 * ipv6, i)
+        st64(lists + LIST_BYTES * LIST_OTHER + 8 + 8 * other, i)
+        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * all_, i)
+        if ld64(times + 8 * (first + i)) < bound_ns:
+            continue
+        ipv4 += version == 4
+        ipv6 += version == 6
+        other += version == 0
+        all_ += 1
+        reason = (info >> REASON_SHIFT) & 255
+        if reason != 0 and is_first:
+            run[_REASONS + reason] += 1
+            odd += 1
+    if is_first:
+        run[_LATE] += count - all_
+        run[_REASONS] += all_ - odd
+    st64(lists + LIST_BYTES * LIST_IPV4, ipv4)
+    st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
+    st64(lists + LIST_BYTES * LIST_OTHER, other)
+    st64(lists + LIST_BYTES * LIST_ALL, all_)
+    return count
+
+
+@kernel
+def locate_inners(records: int, inner_records: int, count: int) -> None:
+    """Decode the packets inside the batch's packets."""
+    for i in range(count):
+        locate_inner(records + i * RECORD_BYTES, inner_records + i * RECORD_BYTES)

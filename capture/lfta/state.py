@@ -1,0 +1,94 @@
+"""Where generated kernels and the runtime find each other's numbers: the words of two int64 arrays.
+
+``Run`` numbers the words of an interface's array, ``State`` those of the array that each of its LFTAs has.
+Kernels see both enumerations as module constants.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from gscope.capture.packet.reasons import REASON_COUNT
+
+PACKETS_PER_BATCH = 128
+"""Packets decoded, then selected, then folded together: enough for prefetches to arrive, few enough to stay
+in the first-level cache."""
+
+
+class Run(IntEnum):
+    """Words of an interface's array; ``REASONS`` is followed by one counter for each ``Reason``.
+
+    ``REASONS[Reason.NONE]`` counts accepted packets.
+    """
+
+    POSITION = 0
+    """Next packet of the block."""
+    RESUME = 1
+    """LFTA that asked for room in the middle of a batch; -1 for none."""
+    LATE = 2
+    """Packets below the bound."""
+    LITERALS = 3
+    """Address of the bytes of STRING literals."""
+    REASONS = 4
+
+
+RUN_WORDS = Run.REASONS + REASON_COUNT
+
+VALUES, VALIDITY, HEAP = 0, 1, 2
+COLUMN_WORDS = 3
+"""Words of a column: addresses of values, validity bytes and heap."""
+
+
+class State(IntEnum):
+    """Words of an LFTA's array; ``COLUMNS`` is followed by ``COLUMN_WORDS`` for each output column."""
+
+    ACTIVE = 0
+    """Whether the LFTA runs on this interface."""
+    ROWS = 1
+    """Rows in the output buffer."""
+    CAPACITY = 2
+    """Rows it has room for."""
+    HEAP_CAPACITY = 3
+    """Bytes each heap has room for."""
+    HEAP_WANTED = 4
+    """Bytes a heap must have for the batch that did not fit."""
+    MATCHED = 5
+    """Packets that passed the predicate."""
+    OUT = 6
+    """Rows put out."""
+    EVICTED = 7
+    """Groups pushed out on a collision."""
+    LIVE = 8
+    """Groups in the tables."""
+    WITHOUT_EPOCH = 9
+    """Packets that passed but whose epoch is NULL: they belong to no group."""
+    RESUME = 10
+    """First packet of the batch not yet folded, when room ran out in the middle of it."""
+    BUCKETS = 11
+    """Buckets of each table."""
+    SHIFT = 12
+    """How far a hash is shifted right to give its bucket."""
+    BASE = 13
+    """Epoch of the tag 1."""
+    NEWEST = 14
+    """Greatest epoch seen."""
+    OLDEST = 15
+    """No group in the tables is of an earlier epoch."""
+    CURSOR = 16
+    """Next bucket of the slow flush; it rests at the end of the tables."""
+    PENDING = 17
+    """What OLDEST becomes when the slow flush has been through."""
+    SWEEP = 18
+    """Next bucket of a flush that ran out of room."""
+    SLOW = 19
+    """Buckets that the slow flush looks at with each batch."""
+    TABLE_A = 20
+    """Address of the table for packets with IPv4 addresses in their key, or of the only table."""
+    TABLE_B = 21
+    """Address of the table for all others."""
+    COLUMNS = 22
+
+
+def state_words(columns: int) -> int:
+    """Length of the array of an LFTA with ``columns`` output columns."""
+    return State.COLUMNS + columns * COLUMN_WORDS

@@ -1,0 +1,160 @@
+"""Kernels behind catalog functions that need more than an expression; strings are address and length."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gscope.capture.intrinsics import bswap64, copy_bytes, ld8, ld32, ld64, st32, st64, ult
+from gscope.capture.jit import intrinsic, kernel, types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INFINITY = math.inf
+NAN = math.nan
+
+
+def _bitcast(result: Any, argument: Any) -> Any:
+    def typing(_context: Any, value: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.bitcast(values[0], context.get_value_type(result))
+
+        return result(argument), codegen
+
+    return intrinsic(typing)
+
+
+float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64))
+"""The bits of a double."""
+bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
+"""The double with these bits."""
+
+_LARGEST = (1 << 63) - 1
+_SMALLEST = -(1 << 63)
+
+
+@kernel
+def saturate(value: float) -> int:
+    """A double as an integer, towards zero; NaN is 0, what does not fit is the nearest end."""
+    if value != value:
+        return 0
+    if value >= 9223372036854775808.0:
+        return _LARGEST
+    if value <= -9223372036854775808.0:
+        return _SMALLEST
+    return int(value)
+
+
+@kernel
+def float_remainder(a: float, b: float) -> float:
+    """C's fmod."""
+    return math.fmod(a, b)
+
+
+@kernel
+def round_half_away(value: float) -> float:
+    """The nearest whole number, a half going away from zero; a zero comes out positive."""
+    whole = np.trunc(value)
+    if abs(value - whole) >= 0.5:
+        whole += 1.0 if value > 0.0 else -1.0
+    return whole + 0.0
+
+
+@kernel
+def byte_matches(offset: int, byte: int, text: int, length: int) -> bool:
+    """Whether the byte at ``offset`` exists and is ``byte``."""
+    return 0 <= offset < length and ld8(text + offset) == byte
+
+
+@kernel
+def same_at(a: int, b: int, length: int) -> bool:
+    """Whether ``length`` bytes at two addresses agree."""
+    at = 0
+    while at + 8 <= length:
+        if ld64(a + at) != ld64(b + at):
+            return False
+        at += 8
+    while at < length:
+        if ld8(a + at) != ld8(b + at):
+            return False
+        at += 1
+    return True
+
+
+@kernel
+def starts_with(text: int, length: int, needle: int, needle_length: int) -> bool:
+    """Whether ``text`` begins with ``needle``."""
+    return length >= needle_length and same_at(text, needle, needle_length)
+
+
+@kernel
+def same_bytes(a: int, length_a: int, b: int, length_b: int) -> bool:
+    """Whether two strings are equal."""
+    return length_a == length_b and same_at(a, b, length_a)
+
+
+@kernel
+def compare_bytes(a: int, length_a: int, b: int, length_b: int) -> int:
+    """Negative, zero or positive as ``a`` is before, equal to or after ``b`` as unsigned bytes."""
+    shorter = min(length_a, length_b)
+    for at in range(shorter):
+        difference = ld8(a + at) - ld8(b + at)
+        if difference != 0:
+            return difference
+    return length_a - length_b
+
+
+@kernel
+def contains(text: int, length: int, needle: int, needle_length: int) -> bool:
+    """Whether ``needle`` stands anywhere in ``text``."""
+    if needle_length == 0:
+        return True
+    first = ld8(needle)
+    for at in range(length - needle_length + 1):
+        if ld8(text + at) == first and same_at(text + at, needle, needle_length):
+            return True
+    return False
+
+
+@kernel
+def float_key(value: float) -> float:
+    """The one double that stands for all that compare equal: one zero, one NaN."""
+    return NAN if value != value else value + 0.0
+
+
+@kernel
+def store_address(target: int, high: int, low: int) -> None:
+    """Store 128 bits in network order."""
+    st64(target, bswap64(high))
+    st64(target + 8, bswap64(low))
+
+
+@kernel
+def append_bytes(end: int, heap: int, text: int, length: int) -> None:
+    """Put a string behind the one that ends as ``end`` tells, and tell its own end in the word behind."""
+    begin = ld32(end)
+    copy_bytes(heap + begin, text, length)
+    st32(end + 4, begin + length)
+
+
+@kernel
+def wide_less(high_a: int, low_a: int, high_b: int, low_b: int) -> bool:
+    """Whether the first of two unsigned 128-bit numbers is less."""
+    return ult(high_a, high_b) or (high_a == high_b and ult(low_a, low_b))
+
+
+@kernel
+def float_less(bits_a: int, bits_b: int) -> bool:
+    """Whether the double with the bits ``bits_a`` is less; NaN is greater than all numbers."""
+    a, b = bits_float(bits_a), bits_float(bits_b)
+    return a < b or (a == a and b != b)
+
+
+@kernel
+def first_epoch(epoch: int, tags: int) -> int:
+    """The epoch of tag 1 for tags that begin with ``epoch``: a quarter of them for time that steps back."""
+    back = tags // 4
+    return min(max(epoch, _SMALLEST + back) - back, _LARGEST - tags)
