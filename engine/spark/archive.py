@@ -54,6 +54,9 @@ KEPT_ARCHIVES = 3
 
 _FORMAT = "1"
 
+# A larger heap lays objects out in another way, and an archive holds objects.
+_COMPRESSED_POINTERS_BELOW_BYTES = 32 << 30
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,7 +75,8 @@ def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None
     path with sizes and times of the jars, and the options that shape its contents.
     """
     digest = hashlib.sha256(f"{_FORMAT}\0{settings.java.home}\0{settings.java.identity}".encode())
-    digest.update(f"\0{settings.only_c1}\0{settings.heap_bytes >> 35}".encode())
+    compressed = settings.heap_bytes < _COMPRESSED_POINTERS_BELOW_BYTES
+    digest.update(f"\0{settings.only_c1}\0{compressed}".encode())
     for jar in class_path(spark_home()):
         status = jar.stat()
         digest.update(f"\0{jar}\0{status.st_size}\0{status.st_mtime_ns}".encode())

@@ -52,6 +52,8 @@ _OPENED_PACKAGES = (
     "java.security.jgss/sun.security.krb5",
 )
 
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL})
+
 _COMMON_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     # No /tmp/hsperfdata files, and no warning about archives on anyone's terminal.
@@ -246,8 +248,8 @@ class JvmProcess:
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         said = lines[-1] if lines else "it said nothing"
         message = f"Spark's Java ended at its start with code {code}: {said} (log: {self.log})"
-        if self.settings.archive is not None:
-            # A damaged archive would stop every later start as well; it is only a cache.
+        if self.settings.archive is not None and -code in _CRASHES:
+            # A damaged archive would crash every later start as well; it is only a cache.
             self.settings.archive.unlink(missing_ok=True)
             message += "; its class-data archive was removed, so try again"
         return message

@@ -1,0 +1,90 @@
+"""One JVM for the whole file: session, answer, quiet, end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gscope.engine.spark.archive import with_archive
+from gscope.engine.spark.java import find_java
+from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.spark.jvm import JvmProcess
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmProcess]:
+    settings = with_archive(JvmSettings(find_java(), heap_bytes=1 << 30))
+    with launch_jvm(settings, tmp_path_factory.mktemp("run")) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def session(jvm: JvmProcess) -> Iterator[SparkSession]:
+    handler = signal.getsignal(signal.SIGINT)
+    opened = start_session(jvm, SessionSettings(cores=2))
+    assert signal.getsignal(signal.SIGINT) is handler
+    yield opened
+    stop_session(opened, jvm)
+    assert jvm.wait() is not None
+    assert not jvm.directory.exists()
+
+
+def test_a_parquet_file_is_grouped_and_comes_back_as_arrow(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    table = pa.table(
+        {
+            "port": pa.array([i % 3 for i in range(9)], pa.int32()),
+            "addr": pa.array([bytes([i % 3] * 16) for i in range(9)], pa.binary(16)),
+            "cnt": pa.array(range(9), pa.int64()),
+        }
+    )
+    pq.write_table(table, path)
+    rows = session.read.schema("port INT, addr BINARY, cnt BIGINT").parquet(str(path))
+    answer = rows.groupBy("port", "addr").agg({"cnt": "sum"}).toArrow()
+    expected = [(i, bytes([i] * 16), 9 + 3 * i) for i in range(3)]
+    assert sorted(tuple(row.values()) for row in answer.to_pylist()) == expected
+
+
+def test_the_configuration_is_the_designed_one(session: SparkSession, jvm: JvmProcess) -> None:
+    conf = session.sparkContext.getConf()
+    assert conf.get("spark.master") == "local[2]"
+    assert conf.get("spark.local.dir") == str(jvm.directory / "local")
+    assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert session.conf.get("spark.sql.ansi.enabled") == "false"
+    assert session.sparkContext.pythonExec == sys.executable
+    assert session.sparkContext.uiWebUrl is None
+
+
+def test_the_secret_of_the_gateway_is_not_left_in_the_environment(session: SparkSession) -> None:
+    assert not [key for key in os.environ if key.startswith("PYSPARK_GATEWAY")]
+
+
+def test_a_second_session_is_refused(session: SparkSession, jvm: JvmProcess) -> None:
+    with pytest.raises(EngineError, match="open already"):
+        start_session(jvm)
+
+
+def test_nothing_is_written_to_the_terminal(
+    session: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    session.range(3).count()
+    assert capfd.readouterr() == ("", "")
