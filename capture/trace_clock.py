@@ -15,16 +15,17 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gscope.capture.log.log import Beat
-from gscope.queries.streams.messages import Hop, Punctuation
+from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamLog
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import PacketSource
@@ -35,22 +36,6 @@ MIN_TIME_NS = -(2**63)
 BEAT_PACKETS = 50_000
 BEAT_SECONDS = 0.25
 """Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
-
-
-class InterfaceRuntime(Protocol):
-    """The LFTAs of one interface at work."""
-
-    def process(self, block: Block, start: int, until_ns: int) -> int:
-        """Run packets from index ``start`` up to the first whose time is ≥ ``until_ns``; its index."""
-
-    def heartbeat(self, bound_ns: int) -> Mapping[str, tuple[Punctuation, ...]]:
-        """What each LFTA (by name) can promise when every later packet has a time ≥ ``bound_ns``."""
-
-    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
-        """The counters of an LFTA, for the first hop of its heartbeats."""
-
-    def finish(self) -> None:
-        """Put out everything that is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +83,7 @@ class TraceInterface:
         self,
         name: str,
         source: PacketSource,
-        runtime: InterfaceRuntime,
+        runtime: LftaEngine,
         streams: Mapping[str, str],
         skew_ns: int,
     ) -> None:
@@ -117,10 +102,29 @@ class TraceInterface:
         self._latest_ns = MIN_TIME_NS
 
     @property
+    def unread_packets(self) -> int:
+        """Packets of the block at hand that are not processed: none at the end of input."""
+        return 0 if self._block is None else self._block.count - self._index
+
+    @property
     def last_ns(self) -> int:
         """Time of the last packet of the block at hand."""
         block = self._block
         return self.head_ns if block is None else int(block.time_ns[block.count - 1])
+
+    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
+        """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
+        packets, tuples = self.runtime.interface_counters, self.runtime.lfta_counters(lfta)
+        return (
+            ("packets_total", packets.packets + self.late_packets),
+            ("late_packets_total", packets.late_packets + self.late_packets),
+            ("malformed_packets_total", sum(packets.odd_packets.values())),
+            ("tuples_in_total", tuples.matched_tuples),
+            ("tuples_out_total", tuples.out_tuples),
+            ("evicted_groups_total", tuples.evicted_groups),
+            ("live_groups", tuples.live_groups),
+            ("without_epoch_tuples_total", tuples.without_epoch_tuples),
+        )
 
     def fetch(self) -> None:
         """Get the next block with a packet in it, or end."""
@@ -285,13 +289,11 @@ class TraceClock:
         beats: list[Beat] = []
         for interface in self._active:
             arrived_ns, begin_s = self._wall_ns(), self._monotonic()
-            bound_ns = max(clock_ns - interface.skew_ns, MIN_TIME_NS)
-            promises = interface.runtime.heartbeat(bound_ns)
+            promises = interface.runtime.heartbeat(clock_ns, interface.skew_ns)
             worked_ns = int((self._monotonic() - begin_s) * 1e9)
             for lfta, punctuations in promises.items():
                 stream = interface.streams[lfta]
-                counters = interface.runtime.counters(lfta)
-                hop = Hop(stream, arrived_ns, 0, worked_ns, counters)
+                hop = Hop(stream, arrived_ns, 0, worked_ns, interface.counters(lfta))
                 beats.append(Beat(stream, punctuations, (hop,)))
         self._log.beat(self._identity, clock_ns, beats)
         self._beat_packets = self._packets()

@@ -1,0 +1,219 @@
+"""The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
+
+Reads ``capture.json`` and ``program.pickle`` in RUN_DIR, runs the program's LFTAs into the stream log ``log``, and
+serves the log on ``capture.sock`` until every consumer has acknowledged all of it. What happens is told on standard
+output (see ``events.py``).
+
+The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless it is needed for a capture): when that
+closes, the supervisor died and so does the daemon, at once. The first SIGTERM or SIGINT ends the input: windows are
+closed, what there is is logged, and served as before; one that comes later ends the daemon at once.
+
+Exit codes: 0 served, 1 an input or the log is unusable, 2 wrong settings, 3 served but packets were lost in strict
+mode, 128 + n ended at once by signal n.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.capture.events import Events
+from gscope.capture.settings import (
+    LOG_FOLDER,
+    PROGRAM_FILE,
+    SETTINGS_FILE,
+    SOCKET_FILE,
+    CaptureSettings,
+)
+from gscope.errors import GscopeError, StreamError, UsageError
+
+if TYPE_CHECKING:
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.replay import Stop
+    from gscope.capture.summary import Summary
+    from gscope.queries.plan.program import Program
+
+EXIT_LOST = 3
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Daemon:
+    """One run of the capture daemon in ``run_dir``."""
+
+    def __init__(self, run_dir: Path, events: Events) -> None:
+        self._run_dir = run_dir
+        self._events = events
+        self._phases = {"started_s": _process_age_s()}
+        self._log: StreamLog | None = None
+        self._stop: Stop | None = None
+        self._is_stopping = threading.Event()
+
+    def run(self, supervisor_fd: int) -> int:
+        """Replay and serve; the exit code.
+
+        Raises:
+            GscopeError: settings, an input or the log are unusable.
+        """
+        settings = self._settings()
+        if supervisor_fd == 0 and any("-" in each.files for each in settings.interfaces):
+            message = "standard input cannot be a capture and the supervisor's pipe; name another descriptor"
+            raise UsageError(message)
+        began = time.perf_counter()
+        # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
+        from gscope.capture.inputs import Inputs
+        from gscope.capture.replay import Stop, open_log, replay_capture
+
+        self._phases["imports_s"] = time.perf_counter() - began
+        program = self._program()
+        with Inputs(settings) as inputs:
+            self._stop = Stop()
+            if self._is_stopping.is_set():
+                self._stop.request()
+            self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
+            if not self._log.is_empty:
+                message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
+                raise StreamError(message)
+            server = _ServerThread(self._log, self._run_dir / SOCKET_FILE, self._events)
+            try:
+                summary = replay_capture(
+                    program,
+                    settings,
+                    self._log,
+                    inputs=inputs,
+                    stop=self._stop,
+                    on_progress=self._events.on_progress,
+                )
+                self._tell(summary)
+                server.ensure_listening()
+                self._log.wait_acknowledged()
+            finally:
+                self._log.close()
+                server.stop()
+        return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
+
+    def on_signal(self, number: int) -> None:
+        """End the input at the first signal, and the process at another."""
+        if self._is_stopping.is_set():
+            os._exit(128 + number)
+        self._is_stopping.set()
+        if self._stop is not None:
+            self._stop.request()
+
+    def _tell(self, summary: Summary) -> None:
+        fields = summary.to_dict()
+        fields["phases"] = {**self._phases, **summary.phases}
+        self._events.send("summary", **fields)
+
+    def _settings(self) -> CaptureSettings:
+        path = self._run_dir / SETTINGS_FILE
+        try:
+            return CaptureSettings.from_json(path.read_bytes())
+        except OSError as error:
+            message = (
+                f"cannot read the capture settings {path}: {os.strerror(error.errno or 0).lower()}"
+            )
+            raise UsageError(message) from error
+
+    def _program(self) -> Program:
+        path = self._run_dir / PROGRAM_FILE
+        try:
+            # Written by the supervisor into the run's private folder.
+            with path.open("rb") as file:
+                program: Program = pickle.load(file)
+        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+            message = f"cannot read the program {path}: {error}"
+            raise UsageError(message) from error
+        return program
+
+
+class _ServerThread:
+    """Starts the Flight server beside the first packets: its libraries take long to load."""
+
+    def __init__(self, log: StreamLog, socket: Path, events: Events) -> None:
+        self._log = log
+        self._socket = socket
+        self._events = events
+        self._server: LogServer | None = None
+        self._failure: GscopeError | None = None
+        self._thread = threading.Thread(target=self._start, name="start server")
+        self._thread.start()
+
+    def ensure_listening(self) -> None:
+        """Wait until consumers can connect.
+
+        Raises:
+            StreamError: they never can.
+        """
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """End the server; the log must be closed."""
+        self._thread.join()
+        if self._server is not None:
+            self._server.stop()
+
+    def _start(self) -> None:
+        from gscope.capture.log.server import LogServer
+
+        try:
+            self._server = LogServer(self._log, self._socket)
+        except GscopeError as error:
+            self._failure = error
+            return
+        self._events.send("listening", socket=str(self._socket))
+
+
+if TYPE_CHECKING:
+    from gscope.capture.log.server import LogServer
+
+
+def _process_age_s() -> float:
+    """Seconds since this process was started, to a hundredth."""
+    started_ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _follow_supervisor(descriptor: int) -> None:
+    """End the process when the supervisor has died."""
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except OSError:
+        pass
+    # Nothing to clean up: the index of the log is right at any moment.
+    os._exit(1)
+
+
+def _follow_signals(daemon: Daemon) -> None:
+    while True:
+        daemon.on_signal(signal.sigwait(_SIGNALS))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the daemon named by the command line; the exit code."""
+    # Before any thread, so that all have it: signals are taken by the one thread that waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    events = Events(sys.stdout)
+    run_dir = Path(arguments[0])
+    supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
+    daemon = Daemon(run_dir, events)
+    for target, argument in ((_follow_supervisor, supervisor_fd), (_follow_signals, daemon)):
+        threading.Thread(target=target, args=(argument,), daemon=True).start()
+    try:
+        return daemon.run(supervisor_fd)
+    except GscopeError as error:
+        events.send("error", message=str(error), exit_code=error.exit_code)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

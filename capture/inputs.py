@@ -1,0 +1,74 @@
+"""The inputs of a replay: all opened before the work begins, interrupted and closed together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from gscope.capture.ring.ring import RingSource
+from gscope.capture.sources.file import DEFAULT_BLOCK_BYTES
+from gscope.capture.sources.open import open_source
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.capture.settings import CaptureSettings, InterfaceSettings
+    from gscope.capture.sources.base import BlockSource, PacketSource
+
+READ_AHEAD_BYTES = 4 << 20
+"""A smaller file is read by the time a thread for it has started."""
+
+
+class Inputs:
+    """The open source of each interface; a context manager.
+
+    Raises:
+        CaptureError: inputs that cannot be used, one sentence (and line) each; then none is open.
+    """
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        self._sources: dict[str, PacketSource] = {}
+        self._files: list[BlockSource] = []
+        problems: list[str] = []
+        for interface in settings.interfaces:
+            try:
+                self._sources[interface.name] = self._open(interface, settings)
+            except CaptureError as error:
+                problems.append(str(error))
+        if problems:
+            self.close()
+            raise CaptureError("\n".join(problems))
+
+    def __getitem__(self, interface: str) -> PacketSource:
+        return self._sources[interface]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def interrupt(self) -> None:
+        """Make reads that wait for input end soon, as if the input ended; from any thread."""
+        for file in self._files:
+            file.interrupt()
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        for source in self._sources.values():
+            source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _open(self, interface: InterfaceSettings, settings: CaptureSettings) -> PacketSource:
+        file = open_source(
+            *interface.files, block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES
+        )
+        self._files.append(file)
+        is_large = file.size_bytes is None or file.size_bytes >= READ_AHEAD_BYTES
+        if not settings.read_ahead or not is_large:
+            return file
+        ring = RingSource(file)
+        ring.start()
+        return ring

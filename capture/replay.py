@@ -1,0 +1,221 @@
+"""Replay: files in, sealed batches and heartbeats in a stream log out; no process, no server."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gscope.capture.inputs import Inputs
+from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.runtime import LftaRuntime
+from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.budget import WaitForRoom
+from gscope.capture.log.consumers import Consumer
+from gscope.capture.log.log import BatchLimits, StreamLog
+from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.summary import InterfaceSummary, Summary
+from gscope.capture.trace_clock import ClockSettings, TraceClock, TraceInterface
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gscope.capture.lfta.columns import ColumnBatch
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.settings import CaptureSettings, InterfaceSettings
+    from gscope.capture.trace_clock import Progress
+    from gscope.queries.plan.program import Program
+
+
+class EngineMaker(Protocol):
+    """Makes the LFTAs of an interface ready to run: compiled ones, or interpreted ones for comparison."""
+
+    def __call__(self, interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        """The LFTAs of ``interface``; they hand their output to ``emit``, which releases each batch."""
+
+
+class Stop:
+    """Ends a replay from another thread, as if the input ended there."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._inputs: Inputs | None = None
+        self._lock = threading.Lock()
+
+    def request(self) -> None:
+        """Stop now; also a read that waits for a pipe ends."""
+        self.event.set()
+        with self._lock:
+            if self._inputs is not None:
+                self._inputs.interrupt()
+
+    def watch(self, inputs: Inputs | None) -> None:
+        """Interrupt ``inputs`` on a request, also one that came before."""
+        with self._lock:
+            self._inputs = inputs
+            if inputs is not None and self.event.is_set():
+                inputs.interrupt()
+
+
+def open_log(folder: Path, program: Program, settings: CaptureSettings) -> StreamLog:
+    """The stream log of a replay of ``program`` in ``folder``.
+
+    Raises:
+        StreamError: unusable, damaged or in use.
+    """
+    specs = [
+        StreamSpec.from_lfta(lfta, interface)
+        for lfta in program.lftas
+        for interface in lfta.interfaces
+    ]
+    return StreamLog(
+        folder,
+        specs,
+        consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
+        limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
+        budget=WaitForRoom(settings.log_bytes),
+    )
+
+
+def replay_capture(
+    program: Program,
+    settings: CaptureSettings,
+    log: StreamLog,
+    *,
+    engines: EngineMaker | None = None,
+    inputs: Inputs | None = None,
+    stop: Stop | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Run the program's LFTAs over the settings' files into ``log``, and end all its streams.
+
+    Args:
+        program: the compiled query set.
+        settings: what to read and how.
+        log: of ``open_log``, empty; stays open.
+        engines: makes the LFTAs of an interface; by default ``compiled_engines``.
+        inputs: open already, still to be closed by the caller; by default opened and closed here.
+        stop: to end early.
+        on_progress: told at every heartbeat.
+
+    Raises:
+        CaptureError: a file cannot be used; nothing was read.
+        StreamError: the log cannot be written.
+    """
+    if inputs is None:
+        with Inputs(settings) as opened:
+            return replay_capture(
+                program,
+                settings,
+                log,
+                engines=engines,
+                inputs=opened,
+                stop=stop,
+                on_progress=on_progress,
+            )
+    stop = stop or Stop()
+    began = time.perf_counter()
+    engines = engines or compiled_engines(program, settings)
+    interfaces = [
+        _interface(program, interface, inputs, log, engines) for interface in settings.interfaces
+    ]
+    ready = time.perf_counter()
+    clock = TraceClock(
+        interfaces,
+        log,
+        ClockSettings(
+            settings.heartbeat_interval_ns, settings.heartbeat_every_tick, settings.speed
+        ),
+        stop=stop.event,
+        on_progress=on_progress,
+    )
+    stop.watch(inputs)
+    try:
+        clock.run()
+    finally:
+        stop.watch(None)
+    ended = time.perf_counter()
+    return Summary(
+        tuple(_interface_summary(interface) for interface in interfaces),
+        {
+            stream: dict(interface.counters(lfta))
+            for interface in interfaces
+            for lfta, stream in interface.streams.items()
+        },
+        dataclasses.asdict(log.stats),
+        {"kernels_s": ready - began, "capture_s": ended - ready},
+        stop.event.is_set(),
+    )
+
+
+def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker:
+    """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
+
+    Raises:
+        UnsupportedError: an LFTA asks for what kernels do not have.
+    """
+    defaults = LftaSettings()
+    sizes = LftaSettings(
+        table_slots=settings.table_slots or defaults.table_slots,
+        batch_rows=settings.output_rows or defaults.batch_rows,
+    )
+    kernel = load_kernel(program.lftas)
+
+    def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
+
+    make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
+        _no_packets(), 0
+    )
+    return make
+
+
+def _interface(
+    program: Program,
+    settings: InterfaceSettings,
+    inputs: Inputs,
+    log: StreamLog,
+    engines: EngineMaker,
+) -> TraceInterface:
+    streams = {
+        lfta.name: lfta.stream(settings.name)
+        for lfta in program.lftas
+        if settings.name in lfta.interfaces
+    }
+
+    def emit(lfta: str, batch: ColumnBatch) -> None:
+        try:
+            log.append(streams[lfta], batch.to_arrow(), batch.extents)
+        finally:
+            batch.release()
+
+    runtime = engines(settings.name, emit)
+    return TraceInterface(settings.name, inputs[settings.name], runtime, streams, settings.skew_ns)
+
+
+def _interface_summary(interface: TraceInterface) -> InterfaceSummary:
+    stats = interface.source.stats
+    counts = interface.runtime.interface_counters
+    return InterfaceSummary(
+        interface.name,
+        received=stats.received_packets,
+        dropped=stats.dropped_packets,
+        filtered=stats.filtered_packets,
+        shed=0,
+        late=interface.late_packets + counts.late_packets,
+        malformed={reason.name.lower(): count for reason, count in counts.odd_packets.items()},
+        accepted=counts.accepted_packets,
+        unread=interface.unread_packets,
+        damage=tuple(interface.source.damage),
+    )
+
+
+def _no_packets() -> Block:
+    numbers = np.zeros(1, np.int32)
+    times = np.zeros(1, np.int64)
+    return Block(np.zeros(PADDING_BYTES, np.uint8), times, numbers, numbers, times, numbers)
