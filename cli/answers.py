@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gscope.engine.outputs import read_output, remove_output
-from gscope.engine.sinks.columns import readable
+from gscope.engine.sinks.columns import readable, readable_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 class Sink(Protocol):
     """Where answers go. Rows arrive as readable tables (see ``engine/sinks/columns.py``)."""
+
+    def begin(self, query: str, schema: pa.Schema) -> None:
+        """Rows of ``query`` with that readable schema will come, or none."""
 
     def write(self, query: str, table: pa.Table) -> None:
         """Take rows of ``query``.
@@ -39,6 +42,11 @@ class Answers:
         self._sink = sink
         self._step = 0
         self.rows: dict[str, int] = {query: 0 for query, _ in program.results}
+
+    def begin(self) -> None:
+        """Every input could be opened: rows will come."""
+        for query in self.rows:
+            self._sink.begin(query, readable_schema(self._program.schema(query)))
 
     def on_commit(self, step: int, outputs: list[dict[str, Any]]) -> None:
         """Deliver a step; one that a restarted job tells of again is known by its number."""

@@ -132,6 +132,7 @@ class Supervisor:
                     raise self._failure(source, event.fields["message"])
                 case Event("capture", "listening"):
                     self.reached("capture listening")
+                    answers.begin()
                     self._connect()
                     if passthrough is not None:
                         passthrough.start(self._events)

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.schema import Schema
 
 _V4_MAPPED = bytes(10) + b"\xff\xff"
+_READABLE: dict[GsqlType, pa.DataType] = {
+    GsqlType.BOOL: pa.bool_(),
+    GsqlType.INT: pa.int64(),
+    GsqlType.FLOAT: pa.float64(),
+    GsqlType.TIMESTAMP: pa.timestamp("ns"),
+    GsqlType.INTERVAL: pa.int64(),
+}
 _OCTETS = pa.array([str(value) for value in range(256)])
 
 
@@ -32,6 +39,11 @@ def readable(table: pa.Table, schema: Schema) -> pa.Table:
     """
     columns = [_readable(_flat(table[column.name]), column.type) for column in schema.columns]
     return pa.table(columns, names=list(schema.names))
+
+
+def readable_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of what ``readable`` gives."""
+    return pa.schema([pa.field(c.name, _READABLE.get(c.type, pa.string())) for c in schema.columns])
 
 
 def as_text(column: pa.Array) -> pa.Array:

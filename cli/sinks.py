@@ -1,0 +1,141 @@
+"""Sinks: standard output as text, files that appear when they are complete."""
+
+from __future__ import annotations
+
+import fcntl
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.engine.sinks.text import csv_header, write_csv, write_ndjson
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
+
+
+class StreamSink:
+    """CSV or NDJSON on one open file; flushed with every delivery.
+
+    Args:
+        queries: the results; with several, NDJSON lines say which they belong to, and CSV is refused.
+
+    Raises:
+        UsageError: several results as CSV.
+    """
+
+    def __init__(self, file: BinaryIO, kind: str, queries: Sequence[str]) -> None:
+        if kind == "csv" and len(queries) > 1:
+            message = (
+                f"csv on standard output has room for one result, there are {len(queries)}"
+                f" ({', '.join(queries)}); choose one with -q NAME or write files with -w DIR"
+            )
+            raise UsageError(message)
+        self._file = file
+        self._kind = kind
+        self._says_query = len(queries) > 1
+        self._has_header = False
+
+    def begin(self, _query: str, schema: pa.Schema) -> None:
+        """The heading, also of an empty answer."""
+        if self._kind == "csv":
+            self._file.write(csv_header(schema.names))
+            self._file.flush()
+
+    def write(self, query: str, table: pa.Table) -> None:
+        """Write rows."""
+        if self._says_query:
+            name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))
+            table = table.add_column(0, "query", name)
+        if self._kind == "csv":
+            write_csv(table, self._file)
+        else:
+            write_ndjson(table, self._file)
+        self._file.flush()
+
+    def close(self, *, is_complete: bool) -> None:
+        """Nothing is held back."""
+
+
+class FolderSink:
+    """One file a result in a folder; each appears, whole, when the run is complete.
+
+    Until then rows go to ``.<name>.partial``, which the next run into this folder starts anew.
+
+    Args:
+        folder: made if it is missing.
+        kind: one of ``FORMATS`` but ``table``.
+
+    Raises:
+        UsageError: the folder cannot be written, or another run writes there.
+    """
+
+    def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
+        self._writers: dict[str, _FileWriter] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for query in queries:
+                self._writers[query] = _FileWriter(folder, query, kind)
+        except OSError as error:
+            message = f"cannot write to {folder}: {error.strerror}"
+            raise UsageError(message) from error
+
+    def begin(self, query: str, schema: pa.Schema) -> None:
+        """The heading, also of an empty answer."""
+        self._writers[query].begin(schema)
+
+    def write(self, query: str, table: pa.Table) -> None:
+        """Write rows."""
+        self._writers[query].write(table)
+
+    def close(self, *, is_complete: bool) -> None:
+        """Put complete files into place; remove incomplete ones."""
+        for writer in self._writers.values():
+            writer.close(is_complete=is_complete)
+
+
+class _FileWriter:
+    def __init__(self, folder: Path, query: str, kind: str) -> None:
+        self._path = folder / f"{query}.{kind}"
+        self._partial = folder / f".{query}.{kind}.partial"
+        self._kind = kind
+        self._file: BinaryIO = self._partial.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another run is writing {self._path}"
+            raise UsageError(message) from error
+        self._file.truncate(0)
+        self._columns: Any = None
+
+    def begin(self, schema: pa.Schema) -> None:
+        if self._kind == "csv":
+            self._file.write(csv_header(schema.names))
+        elif self._kind != "ndjson":
+            self._columns = self._columnar(schema)
+
+    def write(self, table: pa.Table) -> None:
+        if self._kind == "csv":
+            write_csv(table, self._file)
+        elif self._kind == "ndjson":
+            write_ndjson(table, self._file)
+        else:
+            self._columns.write_table(table)
+
+    def close(self, *, is_complete: bool) -> None:
+        if self._columns is not None:
+            self._columns.close()
+        self._file.close()
+        if is_complete:
+            self._partial.rename(self._path)
+        else:
+            self._partial.unlink(missing_ok=True)
+
+    def _columnar(self, schema: pa.Schema) -> Any:
+        if self._kind == "parquet":
+            return pq.ParquetWriter(self._file, schema, compression="zstd")
+        return pa.ipc.new_file(self._file, schema)
