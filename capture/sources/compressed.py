@@ -32,8 +32,8 @@ class Member(Protocol):
         """Whether the member has ended."""
 
     @property
-    def unused_data(self) -> bytes:
-        """What was given but lies behind the member's end."""
+    def unused_data(self) -> bytes | None:
+        """What was given but lies behind the member's end; lz4 says None for nothing."""
 
     @property
     def needs_input(self) -> bool:
@@ -151,7 +151,7 @@ class DecompressedBytes:
             self._at_end = True
             return
         if member.eof:
-            self._input = memoryview(member.unused_data + bytes(self._input))
+            self._input = memoryview((member.unused_data or b"") + bytes(self._input))
             self._member = None
 
     def _end_of_input(self) -> None:

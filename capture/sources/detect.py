@@ -10,40 +10,43 @@ from gscope.errors import CaptureError
 if TYPE_CHECKING:
     from gscope.capture.sources.format import CaptureFormat
 
-HEAD_BYTES = max(pcap.HEADER_BYTES, pcapng.HEADER_BYTES)
-"""How many of the first bytes decide."""
+MAGIC_BYTES = 4
+
+
+def header_bytes(magic: bytes) -> int:
+    """How many bytes ``detect_format`` needs of an input whose first ``MAGIC_BYTES`` are ``magic``.
+
+    No more is read before the first packet is wanted: the link behind a pipe may be silent.
+    """
+    if magic in pcap.MAGICS:
+        return pcap.HEADER_BYTES
+    return pcapng.HEADER_BYTES if magic == pcapng.MAGIC else MAGIC_BYTES
 
 
 def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
     """The format of the input that begins with ``head``, and how many bytes of it are the file's header.
 
     Args:
-        head: the first ``HEAD_BYTES`` bytes, fewer only if there are no more.
+        head: the first ``header_bytes`` bytes, fewer only if there are no more.
         name: of the input, for the message.
 
     Raises:
         CaptureError: it is none, or ends within its header.
     """
+    magic = head[:MAGIC_BYTES]
+    needed = header_bytes(magic)
     if not head:
         message = f"{name} is empty"
-        raise CaptureError(message)
-    if head[:4] in pcap.MAGICS:
-        _ensure_whole(head, pcap.HEADER_BYTES, name)
+    elif magic not in pcap.MAGICS and magic != pcapng.MAGIC:
+        message = (
+            f"{name} is not a capture: it is neither pcap nor pcapng, plain or in gzip, zstd or lz4"
+        )
+    elif len(head) < needed:
+        message = f"{name} ends within its header, after {len(head)} of {needed} bytes"
+    elif magic in pcap.MAGICS:
         return pcap.PcapFormat(head), pcap.HEADER_BYTES
-    if head[:4] == pcapng.MAGIC:
-        _ensure_whole(head, pcapng.HEADER_BYTES, name)
-        fault = pcapng.section_fault(head)
-        if fault:
-            message = f"{name} is no usable capture: its section header {fault}"
-            raise CaptureError(message)
+    elif fault := pcapng.section_fault(head):
+        message = f"{name} is no usable capture: its section header {fault}"
+    else:
         return pcapng.PcapngFormat(), 0
-    message = (
-        f"{name} is not a capture: it is neither pcap nor pcapng, plain or in gzip, zstd or lz4"
-    )
     raise CaptureError(message)
-
-
-def _ensure_whole(head: bytes, header_bytes: int, name: str) -> None:
-    if len(head) < header_bytes:
-        message = f"{name} ends within its header, after {len(head)} of {header_bytes} bytes"
-        raise CaptureError(message)

@@ -8,8 +8,8 @@ import numpy as np
 
 from gscope.capture.ring.block import Block
 from gscope.capture.sources.base import SourceStats
-from gscope.capture.sources.compressed import MAGIC_BYTES, DecompressedBytes, is_compressed
-from gscope.capture.sources.detect import HEAD_BYTES, detect_format
+from gscope.capture.sources.compressed import DecompressedBytes, is_compressed
+from gscope.capture.sources.detect import MAGIC_BYTES, detect_format, header_bytes
 from gscope.capture.sources.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
 from gscope.errors import CaptureError
 
@@ -43,7 +43,7 @@ class FileSource:
         self.stats = SourceStats()
         self.size_bytes: int | None = None
         self.damage: list[str] = []
-        self.block_bytes = max(block_bytes, HEAD_BYTES)
+        self.block_bytes = max(block_bytes, _LEAST_RECORD_BYTES)
         self._where = self.name
         self._stored: StoredBytes | None = None
         self._stream: ByteStream | None = None
@@ -52,6 +52,7 @@ class FileSource:
         # What was read but not used yet: the beginning of the next record, at ``_base`` of the input.
         self._carry = b""
         self._base = 0
+        self._ending: list[str] = []
 
     def open(self) -> None:
         """See ``PacketSource``."""
@@ -68,8 +69,9 @@ class FileSource:
                 head = b""
             elif self.size_bytes is not None:
                 self.block_bytes = min(self.block_bytes, max(self.size_bytes, _LEAST_BLOCK_BYTES))
-            head = _read_head(stream, head, HEAD_BYTES)
-            if stored.damage and len(head) < HEAD_BYTES:
+            head = _read_head(stream, head, MAGIC_BYTES)
+            head = _read_head(stream, head, header_bytes(head))
+            if stored.damage and len(head) < header_bytes(head[:MAGIC_BYTES]):
                 message = f"{self.name} cannot be read: {stored.damage[0]}"
                 raise CaptureError(message)
             self._format, self._base = detect_format(head, self.name)
@@ -103,7 +105,7 @@ class FileSource:
             return False
         block.position = stream.position
         if not block.count:
-            self._tell_rest(capture_format)
+            self._ending = self._ending_of(capture_format)
             self.close()
             return False
         self.stats.received_packets += block.count
@@ -120,9 +122,11 @@ class FileSource:
         if self._stream is not None:
             self._stream.close()
         if self._stream is not None and self._format is not None:
-            self.damage += [f"{self.name}: {sentence}" for sentence in self._stream.damage]
-            self.damage += [f"{self.name}: {sentence}" for sentence in self._format.findings()]
+            causes = [f"{self.name}: {sentence}" for sentence in self._stream.damage]
+            counts = [f"{self.name}: {sentence}" for sentence in self._format.findings()]
+            self.damage += causes + self._ending + counts
         self._stream = self._format = self._block = None
+        self._ending = []
         self._carry = b""
 
     def _fill(self, block: Block, stream: ByteStream, capture_format: CaptureFormat) -> None:
@@ -151,15 +155,16 @@ class FileSource:
         self._carry = bytes(view[used:filled])
         self._base += used
 
-    def _tell_rest(self, capture_format: CaptureFormat) -> None:
-        """Say what is left of the input behind the last packet."""
+    def _ending_of(self, capture_format: CaptureFormat) -> list[str]:
+        """What is left of the input behind the last packet, in a sentence."""
         if capture_format.broken:
-            self.damage.append(f"{self._where}: {capture_format.broken}")
-        elif self._carry:
-            self.damage.append(
-                f"{self._where}: the last record is cut after {len(self._carry)} of "
-                f"{capture_format.needed_bytes} bytes, at byte {self._base}"
-            )
+            return [f"{self._where}: {capture_format.broken}"]
+        if not self._carry:
+            return []
+        return [
+            f"{self._where}: the last record is cut after {len(self._carry)} of "
+            f"{capture_format.needed_bytes} bytes, at byte {self._base}"
+        ]
 
 
 def _read_head(stream: ByteStream, head: bytes, size: int) -> bytes:

@@ -44,12 +44,12 @@ _MAX_OPTIONS_BYTES = 2**20
 
 _OPTION_TSRESOL, _OPTION_TSOFFSET = 9, 14
 
-# What a counter of the kernel means, for one and for many.
+# What a counter of the kernel counts.
 _FINDINGS = {
-    UNKNOWN_INTERFACE: "packets name an interface that no block describes; they are not used",
-    MALFORMED: "packet blocks are too short for what they claim to hold; they are not used",
-    CLAMPED_TIMES: "packets have a time beyond the year 2262; they are set to its end",
-    NO_TIME: "packets carry no time; they take that of the packet before",
+    UNKNOWN_INTERFACE: "packets of an interface that no block describes, not used",
+    MALFORMED: "packet blocks too short for what they claim to hold, not used",
+    CLAMPED_TIMES: "packets with a time beyond the year 2262, set to its end",
+    NO_TIME: "packets without a time, which take that of the packet before",
 }
 
 
@@ -104,8 +104,8 @@ class PcapngFormat:
     def findings(self) -> list[str]:
         """See ``CaptureFormat``."""
         counts = [(int(self._state[counter]), text) for counter, text in _FINDINGS.items()]
-        counts.append((self._cut_options, "interface descriptions have options that are cut"))
-        return [f"{count} {text}" for count, text in counts if count]
+        counts.append((self._cut_options, "interface descriptions with options that are cut"))
+        return [f"{text}: {count}" for count, text in counts if count]
 
     def _begin_section(self, data: memoryview, at: int) -> int:
         """Read the section header that ``data`` begins with; its length, 0 when it is not whole or is broken."""
