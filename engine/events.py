@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from contextlib import suppress
 from typing import IO, Any
 
 
@@ -29,18 +30,7 @@ class Events:
         """Write one event. A supervisor that is gone is noticed on standard input, not here."""
         line = json.dumps({"event": event, **fields})
         with self._lock:
-            try:
+            # a supervisor that is gone closes standard input as well, which ends the job
+            with suppress(BrokenPipeError):
                 self._file.write(line + "\n")
                 self._file.flush()
-            except BrokenPipeError:
-                self._file = _Nowhere()
-
-
-class _Nowhere(IO[str]):
-    """Takes everything and keeps nothing."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def flush(self) -> None:
-        return

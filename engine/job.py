@@ -26,7 +26,7 @@ from gscope.engine.settings import (
     SOCKET_FILE,
     EngineSettings,
 )
-from gscope.engine.spark.archive import default_archive
+from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
 from gscope.errors import GscopeError
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from gscope.engine.subscription import LogClient
-
     from gscope.engine.spark.evaluation import Evaluator
     from gscope.engine.spark.jvm import JvmProcess
     from gscope.engine.steps import Step, Steps
+    from gscope.engine.subscription import LogClient
     from gscope.engine.traces import Tracer
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
@@ -62,16 +61,12 @@ class Job:
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
         """
-        java = find_java()
-        settings = JvmSettings(
-            java, heap_bytes=self._settings.heap_bytes, archive=default_archive(java)
-        )
+        settings = with_archive(JvmSettings(find_java(), heap_bytes=self._settings.heap_bytes))
         with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
             self._phase("jvm_launched")
             # imported only now, while the JVM starts beside
-            from gscope.engine.subscription import LogClient
-
             from gscope.engine.steps import Steps
+            from gscope.engine.subscription import LogClient
 
             connect.wait()
             self._phase("connected")
@@ -82,6 +77,7 @@ class Job:
                 inbox = _subscribe(client, steps)
                 self._answer(jvm, program, steps, client, inbox)
         self._phase("finished")
+        build_later(settings)
         self._events.send("finished", steps=steps.number, phases=self._phases)
 
     def _answer(

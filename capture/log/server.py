@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.capture.log.failure import plain_errors
-from gscope.capture.log.socket_path import SocketAddress
 from gscope.errors import StreamError
+from gscope.queries.streams.socket_address import SocketAddress
 from gscope.queries.streams.wire import encode
 
 if TYPE_CHECKING:

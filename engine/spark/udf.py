@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from gscope.queries.catalog.functions import FUNCTIONS
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.util import PythonEvalType
 
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
+from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Expression, walk
 
@@ -38,7 +39,9 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         function = _arrow_function(
             call.function, [argument.type for argument in call.arguments], call.type
         )
-        session.udf.register(name, arrow_udf(function, returnType=SPARK_TYPES[call.type]))
+        # named, because the kind is otherwise read off annotations that a variadic function lacks
+        kind = PythonEvalType.SQL_SCALAR_ARROW_UDF
+        session.udf.register(name, arrow_udf(function, SPARK_TYPES[call.type], kind))
 
 
 def _arrow_function(name: str, inputs: list[GsqlType], output: GsqlType) -> Callable[..., Any]:
@@ -58,7 +61,6 @@ def _arrow_function(name: str, inputs: list[GsqlType], output: GsqlType) -> Call
         ]
         return pa.array(results, type=arrow_type)
 
-    # PySpark takes the kind of function from the annotations' number of arrays
     return call
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.temporal import ordering_of
-
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
 from gscope.queries.catalog.schema import ColumnSchema
@@ -57,12 +56,12 @@ def choose_interfaces(
     """The interfaces that the predicates over ``interface`` alone admit, and the other predicates."""
     static = [p for p in predicates if reads_interface(p) and not reads_packet(p)]
     others = tuple(p for p in predicates if p not in static)
-    chosen = tuple(
-        name
-        for name in interfaces
-        if all(evaluate(p, lambda _, name=name: name.encode()) is True for p in static)
-    )
+    chosen = tuple(n for n in interfaces if all(_admits(p, n) for p in static))
     return chosen, others
+
+
+def _admits(predicate: Expression, interface: str) -> bool:
+    return evaluate(predicate, lambda _: interface.encode()) is True
 
 
 @dataclass(slots=True)

@@ -10,14 +10,14 @@ import pyarrow.flight as flight
 import pytest
 
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.client import LogClient
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
-from gscope.capture.log.socket_path import SocketAddress
+from gscope.engine.subscription import LogClient
 from gscope.errors import StreamError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.streams.messages import Message, Punctuation
+from gscope.queries.streams.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from gscope.capture.log.socket_path import SocketAddress
 from gscope.errors import StreamError
+from gscope.queries.streams.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:

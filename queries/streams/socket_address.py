@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.failure import plain_errors
+from gscope.errors import StreamError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,11 @@ class SocketAddress:
         self._descriptor = -1
         reachable = str(path.absolute())
         if len(reachable.encode()) > _LONGEST:
-            with plain_errors("open the folder", path.parent):
+            try:
                 self._descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                message = f"cannot open the folder {path.parent}: {error.strerror}"
+                raise StreamError(message) from error
             reachable = f"/proc/self/fd/{self._descriptor}/{path.name}"
         self.location = f"grpc+unix://{reachable}"
 
