@@ -1,0 +1,48 @@
+# `make` alone prints what there is. Everything happens in .venv, made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := demo
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint types check wheel bench clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## make the environment: .venv with gscope and the tools of development
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "this needs Python 3.11 or later with venv (on Debian: apt-get install python3-venv)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP) ## a trace generated on the spot, a library query, the answer as a table
+	@mkdir -p $(DEMO)
+	$(BIN)/python -m gscope.capture.sources.synthetic $(DEMO)/trace.pcap --packets 20000 --rate 1000
+	$(BIN)/gscope replay $(DEMO)/trace.pcap -q top_talkers -o table
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## check types
+	$(BIN)/mypy
+
+check: lint types test ## what continuous integration runs: lint, types, tests
+
+wheel: $(STAMP) ## install the wheel into an empty environment elsewhere and answer a golden case there
+	$(BIN)/python tests/wheel_check.py
+
+bench: $(STAMP) ## how to run the benchmarks
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@sed -n '1,40p' benchmarks/README.md
+
+clean: ## remove what was made here
+	rm -rf $(VENV) $(DEMO) build dist benchmarks/out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

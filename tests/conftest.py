@@ -1,0 +1,32 @@
+"""What all tests share: Hypothesis profiles, and a limit on skipped tests in continuous integration."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+MAX_SKIPS_IN_CI = 0
+"""Raise it only together with the reason why a test cannot run there."""
+
+# Machines are shared and noisy: a slow example is no finding. CI must be reproducible.
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", _COMMON)
+settings.register_profile("ci", _COMMON, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter: TerminalReporter | None = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("CI"):
+        return
+    skipped = len(reporter.stats.get("skipped", []))
+    if skipped > MAX_SKIPS_IN_CI and exitstatus == pytest.ExitCode.OK:
+        reporter.write_line(f"{skipped} tests were skipped, at most {MAX_SKIPS_IN_CI} may be")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
