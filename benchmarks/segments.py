@@ -4,8 +4,7 @@
 
 The rows are those of the flow query: 72 bytes in nine columns. ``raw`` writes the columns' memory and
 nothing else: the floor that page cache and file creation set. Files are not synced to the disk.
-Shown is the least CPU time of the runs: everything happens in one thread, and what disturbs it, other work
-or pages the hypervisor hands out for the first time, only ever adds.
+Shown is the least CPU time of the runs: everything happens in one thread, and disturbance only ever adds.
 """
 
 from __future__ import annotations
