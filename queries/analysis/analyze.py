@@ -1,0 +1,91 @@
+"""Syntax of query files → logical plan: names resolved, types and orderings known, errors found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlError, ResolveError
+from gscope.queries.analysis.build import build_select
+from gscope.queries.analysis.merging import build_merge
+from gscope.queries.analysis.resolve import PacketInput, QueryEntry, QuerySet, ResolvedInput
+from gscope.queries.analysis.scope import Source, open_packets, open_query
+from gscope.queries.analysis.substitutes import Substitutes
+from gscope.queries.analysis.suggest import did_you_mean
+from gscope.queries.gsql import nodes
+from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gscope.queries.catalog.schema import Schema
+
+
+def analyze(
+    files: Sequence[nodes.File],
+    interfaces: tuple[str, ...],
+    interface_sets: Mapping[str, tuple[str, ...]],
+    parameters: Mapping[str, str],
+    only: Sequence[str] = (),
+) -> LogicalPlan:
+    """The logical plan of all queries of ``files`` together.
+
+    Args:
+        files: parsed query files; their queries may read each other's results.
+        interfaces: every interface by name; () if they are not known, then any name will do.
+        interface_sets: sets of interfaces by name; ``default`` is all of them unless given.
+        parameters: values of ``$name`` as text.
+        only: the queries wanted; others stay only if these read them. () for all.
+
+    Raises:
+        GsqlError: a query is wrong or this version does not run it; with position and remedy.
+    """
+    queries = QuerySet(interfaces, interface_sets)
+    queries.add_files(files)
+    _check_wanted(queries.own, only)
+    _check_parameters(queries, parameters)
+    schemas: dict[str, Schema] = {}
+    plans = []
+    for entry in queries.in_order(only or queries.own):
+        try:
+            plan = _plan(entry, schemas, parameters)
+        except GsqlError as error:
+            raise error.located(entry.file.text, entry.file.source) from None
+        schemas[entry.name] = plan.schema
+        plans.append(plan)
+    return LogicalPlan(interfaces, tuple(plans))
+
+
+def _plan(
+    entry: QueryEntry, schemas: Mapping[str, Schema], parameters: Mapping[str, str]
+) -> LogicalQuery:
+    sources = [_open(one, schemas) for one in entry.inputs]
+    substitutes = Substitutes(entry.owner, parameters)
+    if isinstance(entry.body, nodes.Merge):
+        root = build_merge(entry.body, sources, substitutes)
+        return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
+    node = build_select(entry.body, sources, substitutes)
+    return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text)
+
+
+def _open(one: ResolvedInput, schemas: Mapping[str, Schema]) -> Source:
+    if isinstance(one, PacketInput):
+        return open_packets(one.protocol, one.interfaces, one.qualifiers)
+    return open_query(one.query, schemas[one.query], one.qualifiers)
+
+
+def _check_wanted(own: Sequence[str], only: Sequence[str]) -> None:
+    if not own:
+        message = "there is no query in the text"
+        raise ResolveError(message, remedy="write SELECT … FROM …")
+    for name in only:
+        if name not in own:
+            message = f"there is no query {name}"
+            raise ResolveError(message, remedy=did_you_mean(name, own, "queries are"))
+
+
+def _check_parameters(queries: QuerySet, parameters: Mapping[str, str]) -> None:
+    declared = [p.name for entry in queries.entries.values() for p in entry.owner.params]
+    for name in parameters:
+        if name not in declared:
+            message = f"no query declares a parameter {name}"
+            raise ResolveError(message, remedy=did_you_mean(name, declared, "parameters are"))

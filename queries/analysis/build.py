@@ -1,0 +1,169 @@
+"""SELECT and MERGE → trees of logical operators.
+
+SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
+SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
+SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
+MERGE a.t : b.t FROM a, b                      Merge(a, b)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.grouping import Grouping
+from gscope.queries.analysis.naming import default_name, unique_names
+from gscope.queries.analysis.schemas import column_schema, group_schema
+from gscope.queries.analysis.types import Typer
+from gscope.queries.analysis.validate import (
+    check_where,
+    choose_epoch,
+    find_aggregates,
+    refuse_unsupported,
+)
+from gscope.queries.catalog.schema import Schema
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.plan.expressions import Column, Literal, NamedExpression
+from gscope.queries.plan.logical import Filter, GroupBy, Node, Project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.analysis.scope import Source
+    from gscope.queries.analysis.substitutes import Substitutes
+    from gscope.queries.catalog.types import Ordering
+    from gscope.queries.plan.expressions import Expression, PacketField
+
+
+def build_select(body: nodes.Select, sources: Sequence[Source], substitutes: Substitutes) -> Node:
+    """The plan of a SELECT over ``sources``, its inputs in order.
+
+    Raises:
+        GsqlError: the query is wrong, or this version does not run it.
+    """
+    refuse_unsupported(body)
+    return _Select(body, sources[0], substitutes).build()
+
+
+def project(
+    node: Node,
+    columns: Sequence[NamedExpression],
+    ordering: Callable[[PacketField | Column], Ordering],
+) -> Project:
+    """The projection, with types and orderings worked out."""
+    return Project(node, tuple(columns), Schema(tuple(column_schema(c, ordering) for c in columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Select:
+    body: nodes.Select
+    source: Source
+    substitutes: Substitutes
+
+    def build(self) -> Node:
+        body = self.body
+        self._check_group_terms()
+        node: Node = self.source.node
+        if body.where is not None:
+            check_where(body.where)
+            typer = Typer(self._where_name, self.substitutes, _no_aggregate)
+            node = Filter(node, typer.condition(body.where, "in WHERE"), node.schema)
+        if self._is_grouped():
+            return self._grouped(node)
+        if body.having is not None:
+            message = "HAVING chooses groups, but the query makes none"
+            remedy = "write WHERE, or add GROUP BY"
+            raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
+        columns = self._outputs(Typer(self.source.resolve, self.substitutes, _no_aggregate))
+        if body.distinct:
+            return self._distinct(node, columns)
+        return project(node, columns, self.source.ordering)
+
+    def _is_grouped(self) -> bool:
+        body = self.body
+        parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
+        return bool(body.group_by) or any(any(find_aggregates(part)) for part in parts)
+
+    def _grouped(self, node: Node) -> Node:
+        body = self.body
+        for output in body.outputs:
+            if isinstance(output, nodes.Star):
+                message = "* cannot stand beside groups: a group has many tuples"
+                remedy = "name the group-by terms and aggregates"
+                raise TypeMismatchError(message, position=output.position, remedy=remedy)
+        grouping = Grouping.of(body, self.source, self.substitutes)
+        typer = grouping.typer()
+        columns = self._outputs(typer)
+        having = None if body.having is None else typer.condition(body.having, "in HAVING")
+        group = grouping.node(node)
+        if body.distinct:
+            self._check_distinct(group, columns)
+        above: Node = group
+        if having is not None:
+            above = Filter(above, having, above.schema)
+        return project(above, columns, lambda leaf: group.schema[leaf.name].ordering)
+
+    def _check_distinct(self, group: GroupBy, columns: Sequence[NamedExpression]) -> None:
+        """Groups are distinct already if all their keys are shown."""
+        shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
+        if not {key.name for key in group.keys} <= shown:
+            message = "this version does not run SELECT DISTINCT over groups"
+            remedy = "name the query, and SELECT DISTINCT from it in another"
+            raise UnsupportedError(message, position=self.body.position, remedy=remedy)
+
+    def _distinct(self, node: Node, columns: Sequence[NamedExpression]) -> GroupBy:
+        keys = [column_schema(c, self.source.ordering) for c in columns]
+        epoch = choose_epoch(keys, node.schema, self.body.position, has_terms=True)
+        return GroupBy(node, tuple(columns), epoch, (), group_schema(keys, epoch, ()))
+
+    def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
+        expressions: list[Expression] = []
+        wanted: list[tuple[str, bool, nodes.Node]] = []
+        for output in self.body.outputs:
+            if isinstance(output, nodes.Star):
+                self._check_star(output)
+                expressions += [self.source.fields[name] for name in self.source.stars]
+                wanted += [(name, False, output) for name in self.source.stars]
+                continue
+            expression = typer.type(output.expression)
+            if expression.type is GsqlType.NULL:
+                expression = Literal(None, GsqlType.INT)
+            expressions.append(expression)
+            name = output.name or default_name(output.expression, self.source)
+            wanted.append((name, output.name is not None, output))
+        names = unique_names(wanted)
+        return tuple(NamedExpression(n, e) for n, e in zip(names, expressions, strict=True))
+
+    def _check_star(self, star: nodes.Star) -> None:
+        if star.qualifier is not None and star.qualifier not in self.source.qualifiers:
+            message = f"no input is called {star.qualifier}"
+            remedy = f"the input is {self.source.qualifiers[0]}"
+            raise ResolveError(message, position=star.position, remedy=remedy)
+
+    def _check_group_terms(self) -> None:
+        for term in self.body.group_by:
+            if isinstance(term.expression, nodes.Literal):
+                message = "a constant makes no groups"
+                remedy = "GROUP BY takes the expressions themselves, not their positions"
+                raise TypeMismatchError(message, position=term.position, remedy=remedy)
+
+    def _where_name(self, name: nodes.Name) -> Expression:
+        try:
+            return self.source.resolve(name)
+        except ResolveError as error:
+            aliases = [t.name for t in self.body.group_by] + [
+                o.name for o in self.body.outputs if isinstance(o, nodes.OutputItem)
+            ]
+            if len(name.parts) == 1 and name.parts[0] in aliases:
+                error.remedy = (
+                    f"{name.parts[0]} is made after WHERE: repeat its expression here, "
+                    "or test it in HAVING"
+                )
+            raise
+
+
+def _no_aggregate(node: nodes.FunctionCall) -> Expression:
+    message = f"the aggregate {node.name} cannot stand here"
+    raise TypeMismatchError(message, position=node.position)

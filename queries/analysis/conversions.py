@@ -1,0 +1,154 @@
+"""Implicit conversions: every one becomes a call of its own, so that nothing downstream converts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError
+from gscope.queries.analysis.constants import apply, parse_mac, parse_timestamp, text_of
+from gscope.queries.catalog.scalar.addresses import parse_ip
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Expression, Literal, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.errors import Position
+
+_BOOL, _INT, _FLOAT, _STRING = GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING
+_NUMBERS = (_BOOL, _INT, _FLOAT)
+_NS_A_MS = 1e6
+
+_STEPS: dict[tuple[GsqlType, GsqlType], tuple[str, ...]] = {
+    (_BOOL, _INT): ("bool_to_int",),
+    (_BOOL, _FLOAT): ("bool_to_int", "int_to_float"),
+    (_INT, _FLOAT): ("int_to_float",),
+    (_STRING, GsqlType.IP): ("string_to_ip",),
+}
+"""What leads from one type to another without being asked for."""
+
+_FROM_TEXT: dict[GsqlType, tuple[Callable[[str], Value], str]] = {
+    GsqlType.IP: (
+        parse_ip,
+        "an address such as '10.0.0.1'; for networks write in_net[ip, '10.0.0.0/8']",
+    ),
+    GsqlType.MAC: (parse_mac, "an address such as 'aa:bb:cc:dd:ee:ff'"),
+    GsqlType.TIMESTAMP: (parse_timestamp, "a UTC time such as '2024-05-06 07:08:09'"),
+}
+"""Types whose constants may be written as plain text: how to read it, and what it must look like."""
+
+
+def convert(
+    expression: Expression, target: GsqlType, position: Position, where: str = "here"
+) -> Expression:
+    """``expression`` as a value of ``target``.
+
+    Raises:
+        TypeMismatchError: no implicit conversion leads there.
+    """
+    if expression.type is target:
+        return expression
+    if expression.type is GsqlType.NULL:
+        return Literal(None, target)
+    if isinstance(expression, Literal) and expression.type is _STRING and target in _FROM_TEXT:
+        return _read_text(expression, target, position)
+    if isinstance(expression, Literal) and (expression.type, target) == (_INT, GsqlType.MAC):
+        return Literal(expression.value, target)
+    steps = _STEPS.get((expression.type, target))
+    if steps is None:
+        message = f"{target.value} is needed {where}, not {expression.type.value}"
+        raise TypeMismatchError(message, position=position, remedy=_remedy(expression.type, target))
+    for step in steps:
+        expression = apply(step, expression)
+    return expression
+
+
+def predicate(expression: Expression, position: Position, where: str) -> Expression:
+    """``expression`` as a condition; an INT is true unless it is 0.
+
+    Raises:
+        TypeMismatchError: it is neither BOOL nor INT.
+    """
+    if expression.type is _INT:
+        return apply("int_to_bool", expression)
+    return convert(expression, _BOOL, position, where)
+
+
+def unify(
+    expressions: Sequence[Expression], position: Position, where: str
+) -> tuple[Expression, ...]:
+    """All ``expressions`` as values of the one type they share.
+
+    Raises:
+        TypeMismatchError: they share none.
+    """
+    types = {e.type for e in expressions} - {GsqlType.NULL}
+    return tuple(convert(e, _common(types, position, where), position, where) for e in expressions)
+
+
+def unify_compared(expressions: Sequence[Expression], position: Position) -> tuple[Expression, ...]:
+    """As ``unify``, with what only comparisons allow.
+
+    An IP compares with integers by its IPv4 value, a difference of times with intervals, in ms.
+    """
+    types = {e.type for e in expressions} - {GsqlType.NULL}
+    if GsqlType.IP in types and _INT in types:
+        expressions = [apply("ip_to_int", e) if e.type is GsqlType.IP else e for e in expressions]
+    elif types == {_FLOAT, GsqlType.INTERVAL}:
+        expressions = [_in_ms(e) for e in expressions]
+    return unify(expressions, position, "in this comparison")
+
+
+def _common(types: set[GsqlType], position: Position, where: str) -> GsqlType:
+    if not types:
+        return _INT
+    if len(types) == 1:
+        return next(iter(types))
+    if types <= set(_NUMBERS):
+        return max(types, key=_NUMBERS.index)
+    special = types - {_STRING}
+    if len(special) == 1 and special <= _FROM_TEXT.keys():
+        return next(iter(special))
+    if types == {_INT, GsqlType.MAC}:
+        return GsqlType.MAC
+    names = " and ".join(sorted(t.value for t in types))
+    message = f"{names} do not go together {where}"
+    a, b = sorted(types, key=lambda t: t is GsqlType.TIMESTAMP)[-2:]
+    raise TypeMismatchError(message, position=position, remedy=_remedy(b, a) or _remedy(a, b))
+
+
+def _read_text(literal: Literal, target: GsqlType, position: Position) -> Literal:
+    if literal.value is None:
+        return Literal(None, target)
+    read, example = _FROM_TEXT[target]
+    text = text_of(literal)
+    value = read(text)
+    if value is None:
+        message = f"{text!r} is no {target.value}"
+        raise TypeMismatchError(message, position=position, remedy=f"write {example}")
+    return Literal(value, target)
+
+
+def _in_ms(expression: Expression) -> Expression:
+    if isinstance(expression, Literal) and isinstance(expression.value, int):
+        return Literal(expression.value / _NS_A_MS, _FLOAT)
+    return expression
+
+
+_REMEDIES = {
+    (GsqlType.TIMESTAMP, _INT): "use `time` for whole seconds, or INT(timestamp) for nanoseconds",
+    (GsqlType.TIMESTAMP, _FLOAT): "use `time` for whole seconds, or INT(timestamp) for nanoseconds",
+    (GsqlType.TIMESTAMP, GsqlType.INTERVAL): "write the interval as INTERVAL '5 sec'",
+    (_STRING, _INT): "write INT(x) to read a number from text",
+    (_STRING, _FLOAT): "write INT(x) to read a number from text",
+    (GsqlType.IP, _INT): "write INT(ip) for the value of an IPv4 address",
+    (_FLOAT, _INT): "write INT(x) to cut off the fraction",
+    (_INT, GsqlType.TIMESTAMP): "write TIMESTAMP(x) if x counts nanoseconds",
+    (_INT, GsqlType.INTERVAL): "write a length of time as INTERVAL '5 sec'",
+}
+
+
+def _remedy(source: GsqlType, target: GsqlType) -> str:
+    if target is _STRING:
+        return "write STRING(x) to get a text"
+    return _REMEDIES.get((source, target), "")

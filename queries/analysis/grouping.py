@@ -1,0 +1,174 @@
+"""GROUP BY: its terms, the aggregates found in SELECT and HAVING, and what names mean above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlError, ResolveError, TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.conversions import convert
+from gscope.queries.analysis.naming import default_name, unique_names
+from gscope.queries.analysis.schemas import column_schema, group_schema
+from gscope.queries.analysis.types import Typer
+from gscope.queries.analysis.validate import choose_epoch
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.schema import ColumnSchema
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.plan.logical import AggregateCall, GroupBy, Node
+
+if TYPE_CHECKING:
+    from gscope.queries.analysis.scope import Source
+    from gscope.queries.analysis.substitutes import Substitutes
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The grouping of one SELECT; aggregates gather here while what stands above is typed."""
+
+    body: nodes.Select
+    source: Source
+    substitutes: Substitutes
+    keys: tuple[NamedExpression, ...] = ()
+    aggregates: dict[tuple[str, tuple[Expression, ...]], AggregateCall] = field(
+        default_factory=dict
+    )
+
+    @classmethod
+    def of(cls, body: nodes.Select, source: Source, substitutes: Substitutes) -> Grouping:
+        """The grouping with its keys typed and named, still without aggregates.
+
+        Raises:
+            GsqlError: a term is wrong.
+        """
+        grouping = cls(body, source, substitutes)
+        typer = Typer(grouping._term_name, substitutes, _not_in_term)
+        expressions = [typer.type(term.expression) for term in body.group_by]
+        names = unique_names(
+            [
+                (t.name or default_name(t.expression, source), t.name is not None, t)
+                for t in body.group_by
+            ]
+        )
+        grouping.keys = tuple(
+            NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)
+        )
+        return grouping
+
+    def typer(self) -> Typer:
+        """Types expressions over the groups; their leaves are columns of keys and aggregates."""
+        return Typer(self._ungrouped, self.substitutes, self._aggregate, self._known)
+
+    def node(self, source: Node) -> GroupBy:
+        """The operator, with every aggregate met so far.
+
+        Raises:
+            TemporalError: nothing would ever close a group.
+        """
+        keys = [column_schema(key, self.source.ordering) for key in self.keys]
+        terms = self.body.group_by
+        position = terms[0].position if terms else self.body.position
+        epoch = choose_epoch(keys, source.schema, position, has_terms=bool(terms))
+        calls = tuple(self.aggregates.values())
+        columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
+        return GroupBy(source, self.keys, epoch, calls, group_schema(keys, epoch, columns))
+
+    def _term_name(self, name: nodes.Name) -> Expression:
+        """A name in GROUP BY: a column of the input, else an expression that SELECT names so."""
+        try:
+            return self.source.resolve(name)
+        except ResolveError:
+            for output in self.body.outputs:
+                if isinstance(output, nodes.OutputItem) and (output.name,) == name.parts:
+                    typer = Typer(self.source.resolve, self.substitutes, _not_in_term)
+                    return typer.type(output.expression)
+            raise
+
+    def _known(self, node: nodes.Expression) -> Expression | None:
+        """The key that a piece of syntax is: by its name, or because it says the same."""
+        if isinstance(node, nodes.Name) and len(node.parts) == 1:
+            for key in self.keys:
+                if key.name == node.parts[0]:
+                    return _column(key)
+        if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
+            return None
+        try:
+            meaning = Typer(self.source.resolve, self.substitutes, _not_in_term).type(node)
+        except GsqlError:
+            return None
+        return next((_column(key) for key in self.keys if key.expression == meaning), None)
+
+    def _ungrouped(self, name: nodes.Name) -> Expression:
+        self.source.resolve(name)
+        text = ".".join(name.parts)
+        message = f"{text} is neither grouped by nor inside an aggregate"
+        remedy = f"add {text} to GROUP BY, or write max({text})"
+        raise TypeMismatchError(message, position=name.position, remedy=remedy)
+
+    def _argument_name(self, name: nodes.Name) -> Expression:
+        """A name inside an aggregate: a column of the input, else a group-by term."""
+        try:
+            return self.source.resolve(name)
+        except ResolveError:
+            for key in self.keys:
+                if (key.name,) == name.parts:
+                    return key.expression
+            raise
+
+    def _aggregate(self, node: nodes.FunctionCall) -> Expression:
+        function, arguments = self._call(node)
+        known = self.aggregates.get((function, arguments))
+        if known is None:
+            taken = [k.name for k in self.keys] + [a.name for a in self.aggregates.values()]
+            (name,) = unique_names([(default_name(node, self.source), False, node)], taken)
+            entry = AGGREGATES[function]
+            type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
+            known = AggregateCall(name, function, arguments, type_, is_nullable)
+            self.aggregates[function, arguments] = known
+        return Column(known.name, known.type, known.is_nullable)
+
+    def _call(self, node: nodes.FunctionCall) -> tuple[str, tuple[Expression, ...]]:
+        function = node.name.lower()
+        if function not in AGGREGATES:
+            message = f"this version has no aggregate {node.name} yet"
+            raise UnsupportedError(message, position=node.position)
+        if node.distinct and function in ("count", "min", "max"):
+            function = "count_distinct" if function == "count" else function
+        elif node.distinct:
+            message = f"this version does not run {node.name}(DISTINCT …)"
+            raise UnsupportedError(message, position=node.position)
+        entry = AGGREGATES[function]
+        if not node.args and entry.takes_star:
+            return function, ()
+        if len(node.args) != 1:
+            count = "no argument" if not node.args else f"{len(node.args)} arguments"
+            message = f"{node.name} takes one argument, not {count}"
+            raise TypeMismatchError(message, position=node.position)
+        typer = Typer(self._argument_name, self.substitutes, _not_nested)
+        argument = typer.type(node.args[0])
+        if argument.type is GsqlType.NULL:
+            argument = Literal(None, GsqlType.INT)
+        if argument.type not in entry.argument_types and argument.type is GsqlType.BOOL:
+            argument = convert(argument, GsqlType.INT, node.position)
+        if argument.type not in entry.argument_types:
+            wanted = " or ".join(sorted(t.value for t in entry.argument_types))
+            message = f"{node.name} takes {wanted}, not {argument.type.value}"
+            raise TypeMismatchError(message, position=node.args[0].position)
+        return function, (argument,)
+
+
+def _column(key: NamedExpression) -> Column:
+    return Column(key.name, key.expression.type, key.expression.is_nullable)
+
+
+def _not_in_term(node: nodes.FunctionCall) -> Expression:
+    message = f"the aggregate {node.name} cannot stand in a group-by term"
+    remedy = "aggregate in one query and group its result in another"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)
+
+
+def _not_nested(node: nodes.FunctionCall) -> Expression:
+    message = f"the aggregate {node.name} cannot stand inside another"
+    remedy = "aggregate in one query and aggregate its result in another"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)

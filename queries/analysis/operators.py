@@ -1,0 +1,140 @@
+"""Operators of the text → canonical functions, by the types of their operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError
+from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.conversions import convert, predicate, unify_compared
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql.nodes import BinaryOperator, UnaryOperator
+from gscope.queries.plan.expressions import Expression, Literal
+
+if TYPE_CHECKING:
+    from gscope.errors import Position
+
+_BOOL, _INT, _FLOAT = GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT
+_IP, _TIMESTAMP, _INTERVAL = GsqlType.IP, GsqlType.TIMESTAMP, GsqlType.INTERVAL
+
+_LOGIC = {BinaryOperator.AND: "and", BinaryOperator.OR: "or"}
+_COMPARISONS = {
+    BinaryOperator.EQUAL: "eq",
+    BinaryOperator.NOT_EQUAL: "ne",
+    BinaryOperator.LESS: "lt",
+    BinaryOperator.LESS_EQUAL: "le",
+    BinaryOperator.GREATER: "gt",
+    BinaryOperator.GREATER_EQUAL: "ge",
+}
+_BITS = {
+    BinaryOperator.BIT_AND: "bit_and",
+    BinaryOperator.BIT_OR: "bit_or",
+    BinaryOperator.SHIFT_LEFT: "shl",
+    BinaryOperator.SHIFT_RIGHT: "shr",
+}
+_ARITHMETIC = {
+    BinaryOperator.ADD: "add",
+    BinaryOperator.SUBTRACT: "sub",
+    BinaryOperator.MULTIPLY: "mul",
+    BinaryOperator.MODULO: "mod",
+}
+_DIVISIONS = frozenset({BinaryOperator.DIVIDE, BinaryOperator.INTEGER_DIVIDE})
+_TIMES: dict[tuple[BinaryOperator, GsqlType, GsqlType], str] = {
+    (BinaryOperator.SUBTRACT, _TIMESTAMP, _TIMESTAMP): "ts_diff",
+    (BinaryOperator.ADD, _TIMESTAMP, _INTERVAL): "ts_add",
+    (BinaryOperator.SUBTRACT, _TIMESTAMP, _INTERVAL): "ts_sub",
+    (BinaryOperator.DIVIDE, _TIMESTAMP, _INTERVAL): "ts_idiv",
+    (BinaryOperator.INTEGER_DIVIDE, _TIMESTAMP, _INTERVAL): "ts_idiv",
+    (BinaryOperator.BIT_AND, _IP, _INT): "ip_mask",
+}
+_COMMUTING = frozenset({BinaryOperator.ADD, BinaryOperator.BIT_AND})
+
+
+def binary(
+    operator: BinaryOperator, left: Expression, right: Expression, position: Position
+) -> Expression:
+    """``left operator right``.
+
+    Raises:
+        TypeMismatchError: the operator means nothing for these types.
+    """
+    if operator in _LOGIC:
+        where = f"beside {operator.value}"
+        return apply(
+            _LOGIC[operator], *(predicate(side, position, where) for side in (left, right))
+        )
+    if operator in _COMPARISONS:
+        return apply(_COMPARISONS[operator], *unify_compared((left, right), position))
+    if (
+        operator in _COMMUTING
+        and left.type in (_INTERVAL, _INT)
+        and right.type in (_TIMESTAMP, _IP)
+    ):
+        left, right = right, left
+    special = _TIMES.get((operator, left.type, right.type))
+    if special is not None:
+        return apply(special, left, right)
+    left, right = (
+        _numeric(left, operator.value, position),
+        _numeric(right, operator.value, position),
+    )
+    if operator in _BITS:
+        return apply(_BITS[operator], *(_integer(s, operator, position) for s in (left, right)))
+    if operator in _DIVISIONS:
+        return _divide(operator, left, right, position)
+    if _FLOAT in (left.type, right.type):
+        sides = (convert(side, _FLOAT, position) for side in (left, right))
+        return apply(f"{_ARITHMETIC[operator]}_float", *sides)
+    return apply(f"{_ARITHMETIC[operator]}_int", left, right)
+
+
+def unary(operator: UnaryOperator, operand: Expression, position: Position) -> Expression:
+    """``operator operand``.
+
+    Raises:
+        TypeMismatchError: the operator means nothing for this type.
+    """
+    if operator is UnaryOperator.NOT:
+        return apply("not", predicate(operand, position, "behind NOT"))
+    operand = _numeric(operand, operator.value, position)
+    if operator is UnaryOperator.PLUS:
+        return operand
+    if operator is UnaryOperator.INVERT:
+        return apply("bit_not", convert(operand, _INT, position, "behind ~"))
+    return apply("neg_float" if operand.type is _FLOAT else "neg_int", operand)
+
+
+def _divide(
+    operator: BinaryOperator, left: Expression, right: Expression, position: Position
+) -> Expression:
+    """Integer by integer constant truncates, DIV always does; any other division is of FLOAT."""
+    are_integers = left.type is _INT and right.type is _INT
+    truncates = operator is BinaryOperator.INTEGER_DIVIDE
+    if are_integers and (truncates or isinstance(right, Literal)):
+        return apply("idiv_int", left, right)
+    ratio = apply("div_float", *(convert(side, _FLOAT, position) for side in (left, right)))
+    return apply("float_to_int", ratio) if truncates else ratio
+
+
+def _numeric(expression: Expression, operator: str, position: Position) -> Expression:
+    if expression.type in (_INT, _FLOAT):
+        return expression
+    if expression.type in (_BOOL, GsqlType.NULL):
+        return convert(expression, _INT, position)
+    message = f"{operator} does not work on {expression.type.value}"
+    raise TypeMismatchError(message, position=position, remedy=_HINTS.get(expression.type, ""))
+
+
+def _integer(expression: Expression, operator: BinaryOperator, position: Position) -> Expression:
+    return convert(expression, _INT, position, f"beside {operator.value}")
+
+
+_HINTS = {
+    _TIMESTAMP: (
+        "timestamp / INTERVAL '60 sec' and timestamp + INTERVAL '1 sec' work; "
+        "time counts whole seconds: time/60"
+    ),
+    _INTERVAL: "add an interval to a timestamp, or divide a timestamp by it",
+    _IP: "ip & 0xFFFFFF00 masks, prefix(ip, 24) is the readable way, INT(ip) is the IPv4 value",
+    GsqlType.STRING: "INT(x) reads a number from text",
+}

@@ -1,0 +1,35 @@
+"""Schemas of operators: types, nullability and inferred orderings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.analysis.temporal import column_ordering
+from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.catalog.types import CONSTANT, VARYING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.analysis.temporal import Leaf
+    from gscope.queries.catalog.types import Ordering
+    from gscope.queries.plan.expressions import NamedExpression
+
+
+def column_schema(column: NamedExpression, ordering: Callable[[Leaf], Ordering]) -> ColumnSchema:
+    """The schema of a computed column, where ``ordering`` tells that of its leaves."""
+    e = column.expression
+    return ColumnSchema(column.name, e.type, e.is_nullable, column_ordering(e, ordering))
+
+
+def group_schema(
+    keys: Sequence[ColumnSchema], epoch: str, aggregates: Sequence[ColumnSchema]
+) -> Schema:
+    """The schema of groups: they leave epoch by epoch, so no other key stays temporal."""
+    kept = [
+        key
+        if key.name == epoch or key.ordering == CONSTANT
+        else ColumnSchema(key.name, key.type, key.is_nullable, VARYING)
+        for key in keys
+    ]
+    return Schema((*kept, *aggregates))

@@ -1,0 +1,123 @@
+"""What a column name stands for in a query: a field of packets or a column of another query's result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.errors import ResolveError
+from gscope.queries.analysis.suggest import did_you_mean
+from gscope.queries.catalog.protocols import FIELD_ALIASES
+from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.catalog.types import CONSTANT, VARYING, Ordering
+from gscope.queries.plan.expressions import Column, Expression, PacketField
+from gscope.queries.plan.logical import QueryScan, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gscope.queries.catalog.protocols import Protocol
+    from gscope.queries.gsql import nodes
+
+_INNER = "inner."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input of a query, open for look-up.
+
+    Attributes:
+        what: how messages call it.
+        qualifiers: the names that may stand before a column of it.
+        fields: every name that means something, and what it means.
+        stars: the names that ``*`` stands for.
+    """
+
+    node: Scan | QueryScan
+    what: str
+    qualifiers: tuple[str, ...]
+    fields: Mapping[str, Expression]
+    stars: tuple[str, ...]
+
+    def ordering(self, leaf: PacketField | Column) -> Ordering:
+        """The declared ordering of a leaf of expressions over this input."""
+        schema = self.node.schema
+        return schema[leaf.name].ordering if leaf.name in schema else VARYING
+
+    def resolve(self, name: nodes.Name) -> Expression:
+        """What ``name`` stands for.
+
+        Raises:
+            ResolveError: nothing of that name is here.
+        """
+        text = self.bare(name)
+        found = self.find(text)
+        if found is None:
+            message = f"{self.what} has no column {text}"
+            remedy = did_you_mean(text, self.stars or self.fields, "its columns are")
+            raise ResolveError(message, position=name.position, remedy=remedy)
+        return found
+
+    def bare(self, name: nodes.Name) -> str:
+        """The name without its qualifier.
+
+        Raises:
+            ResolveError: the qualifier is none of this input.
+        """
+        parts = name.parts
+        if len(parts) > 1 and parts[0] in self.qualifiers:
+            return ".".join(parts[1:])
+        text = ".".join(parts)
+        if len(parts) > 1 and f"{parts[0]}." != _INNER:
+            message = f"no input is called {parts[0]}"
+            remedy = did_you_mean(parts[0], self.qualifiers, "inputs here")
+            raise ResolveError(message, position=name.position, remedy=remedy)
+        return text
+
+    def find(self, text: str) -> Expression | None:
+        """What a bare name stands for: as written, by another spelling, in another case; else None."""
+        if text in self.fields:
+            return self.fields[text]
+        spelt = {f for f in self.fields if _canonical(f) == _canonical(text)}
+        cased = {f for f in self.fields if f.lower() == text.lower()}
+        for candidates in (spelt, cased):
+            meanings = {self.fields[candidate] for candidate in candidates}
+            if len(meanings) == 1:
+                return meanings.pop()
+        return None
+
+
+def open_packets(
+    protocol: Protocol, interfaces: tuple[str, ...], qualifiers: tuple[str, ...]
+) -> Source:
+    """The packets of a protocol on some interfaces."""
+    schema = protocol.schema
+    if len(interfaces) != 1:
+        # Constant on one interface; together they take turns.
+        columns = tuple(
+            replace(c, ordering=VARYING) if c.ordering == CONSTANT else c for c in schema.columns
+        )
+        schema = Schema(columns)
+    fields: dict[str, Expression] = {}
+    for name in protocol.names:
+        field = protocol.field(name)
+        if field is not None:
+            fields[name] = field.expression
+    node = Scan(protocol.name, interfaces, protocol.membership, schema)
+    return Source(node, protocol.name, qualifiers, fields, schema.names)
+
+
+def open_query(name: str, schema: Schema, qualifiers: tuple[str, ...]) -> Source:
+    """The result of another query."""
+    fields: dict[str, Expression] = {c.name: _column(c) for c in schema.columns}
+    return Source(QueryScan(name, schema), name, qualifiers, fields, schema.names)
+
+
+def _column(column: ColumnSchema) -> Column:
+    return Column(column.name, column.type, column.is_nullable)
+
+
+def _canonical(name: str) -> str:
+    if name.startswith(_INNER):
+        return _INNER + _canonical(name[len(_INNER) :])
+    return FIELD_ALIASES.get(name, name)

@@ -1,0 +1,164 @@
+"""Typing: syntax of an expression → typed expression, with every conversion written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError, UnsupportedError
+from gscope.queries.analysis import operators
+from gscope.queries.analysis.calls import scalar_call
+from gscope.queries.analysis.constants import apply, from_literal
+from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
+from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.nodes import BinaryOperator
+from gscope.queries.plan.expressions import Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.analysis.substitutes import Substitutes
+
+
+def is_aggregate(node: nodes.FunctionCall) -> bool:
+    """Whether a call is one of an aggregate."""
+    return node.name.lower() in AGGREGATES or node.name.lower() in AGGREGATES_TO_COME
+
+
+@dataclass(frozen=True, slots=True)
+class Typer:
+    """Types expressions of one place in a query.
+
+    Attributes:
+        name: what a column name stands for here.
+        substitutes: what ``$x`` and ``#X`` stand for.
+        aggregate: what an aggregate stands for here; it raises where none may stand.
+        known: the expression that a whole piece of syntax stands for, None to look into it.
+    """
+
+    name: Callable[[nodes.Name], Expression]
+    substitutes: Substitutes
+    aggregate: Callable[[nodes.FunctionCall], Expression]
+    known: Callable[[nodes.Expression], Expression | None] = lambda _: None
+
+    def type(self, node: nodes.Expression) -> Expression:
+        """The typed expression.
+
+        Raises:
+            GsqlError: a name is unknown, types do not fit, or something is not supported.
+        """
+        known = self.known(node)
+        if known is not None:
+            return known
+        match node:
+            case nodes.Literal():
+                return from_literal(node)
+            case nodes.Name():
+                return self.name(node)
+            case nodes.Parameter():
+                return self.substitutes.parameter(node)
+            case nodes.Definition():
+                return self.substitutes.definition(node)
+            case nodes.Property():
+                message = f"this version knows no interface properties such as @{node.name}"
+                raise UnsupportedError(message, position=node.position)
+            case nodes.Unary():
+                return self._unary(node)
+            case nodes.Binary():
+                return operators.binary(
+                    node.operator, self.type(node.left), self.type(node.right), node.position
+                )
+            case nodes.FunctionCall():
+                return self._call(node)
+            case nodes.Case():
+                return self._case(node)
+            case nodes.InList():
+                return _negated(self._in_list(node), node.negated)
+            case nodes.Between():
+                return _negated(self._between(node), node.negated)
+            case nodes.Like():
+                return _negated(self._like(node), node.negated)
+            case nodes.IsNull():
+                return _negated(apply("is_null", self._typed_null(node.operand)), node.negated)
+
+    def condition(self, node: nodes.Expression, where: str) -> Expression:
+        """A typed expression that is a condition."""
+        return predicate(self.type(node), node.position, where)
+
+    def _unary(self, node: nodes.Unary) -> Expression:
+        return operators.unary(node.operator, self.type(node.operand), node.position)
+
+    def _call(self, node: nodes.FunctionCall) -> Expression:
+        if node.superaggregate:
+            message = f"this version does not run superaggregates such as {node.name}$"
+            raise UnsupportedError(message, position=node.position)
+        if is_aggregate(node):
+            return self.aggregate(node)
+        return scalar_call(node, tuple(self.type(argument) for argument in node.args))
+
+    def _case(self, node: nodes.Case) -> Expression:
+        conditions = [self._case_condition(node, branch) for branch in node.branches]
+        results = [self.type(branch.result) for branch in node.branches]
+        if node.otherwise is None:
+            results.append(Literal(None, GsqlType.NULL))
+        else:
+            results.append(self.type(node.otherwise))
+        unified = unify(results, node.position, "as results of CASE")
+        pairs = [part for pair in zip(conditions, unified[:-1], strict=True) for part in pair]
+        return apply("case", *pairs, unified[-1])
+
+    def _case_condition(self, node: nodes.Case, branch: nodes.CaseBranch) -> Expression:
+        if node.operand is None:
+            return self.condition(branch.condition, "behind WHEN")
+        sides = self.type(node.operand), self.type(branch.condition)
+        return operators.binary(BinaryOperator.EQUAL, *sides, branch.condition.position)
+
+    def _in_list(self, node: nodes.InList) -> Expression:
+        operand = self.type(node.operand)
+        choices = [self.type(choice) for choice in node.choices]
+        unified = unify_compared((operand, *choices), node.position)
+        literals = [c for c in unified[1:] if isinstance(c, Literal) and c.value is not None]
+        others = [c for c in unified[1:] if not isinstance(c, Literal)]
+        tests = [apply("eq", unified[0], other) for other in others]
+        if literals:
+            tests.insert(0, apply("in", unified[0], *literals))
+        if len(literals) + len(others) < len(choices):
+            # A NULL among the choices: whatever is not found is not known to be absent.
+            tests.append(Literal(None, GsqlType.BOOL))
+        result = tests[0]
+        for test in tests[1:]:
+            result = apply("or", result, test)
+        return result
+
+    def _between(self, node: nodes.Between) -> Expression:
+        operand = self.type(node.operand)
+        low, high = self.type(node.low), self.type(node.high)
+        above = operators.binary(BinaryOperator.GREATER_EQUAL, operand, low, node.low.position)
+        below = operators.binary(BinaryOperator.LESS_EQUAL, operand, high, node.high.position)
+        return apply("and", above, below)
+
+    def _like(self, node: nodes.Like) -> Expression:
+        operand = convert(
+            self.type(node.operand), GsqlType.STRING, node.operand.position, "before LIKE"
+        )
+        pattern = convert(
+            self.type(node.pattern), GsqlType.STRING, node.pattern.position, "behind LIKE"
+        )
+        if not isinstance(pattern, Literal):
+            message = "the pattern of LIKE must be a constant"
+            raise TypeMismatchError(message, position=node.pattern.position)
+        return apply("like", operand, pattern)
+
+    def _typed_null(self, node: nodes.Expression) -> Expression:
+        operand = self.type(node)
+        return (
+            convert(operand, GsqlType.INT, node.position)
+            if operand.type is GsqlType.NULL
+            else operand
+        )
+
+
+def _negated(expression: Expression, is_negated: bool) -> Expression:
+    return apply("not", expression) if is_negated else expression

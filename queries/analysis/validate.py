@@ -1,0 +1,122 @@
+"""What is GSQL but does not run in this version, refused by name; and what no version could run."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import TemporalError, TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.types import is_aggregate
+from gscope.queries.catalog.types import Direction
+from gscope.queries.gsql import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gscope.errors import Position
+    from gscope.queries.catalog.schema import ColumnSchema, Schema
+
+_SPLIT_UP = "put each step in a query of its own and read the result by name"
+
+
+def refuse_unsupported(body: nodes.Select) -> None:
+    """Refuse the clauses of SELECT that this version does not run.
+
+    Raises:
+        UnsupportedError: there is such a clause.
+    """
+    for join, joined in zip(body.joins, body.inputs[1:], strict=True):
+        message = f"this version does not run joins ({join.kind.value})"
+        raise UnsupportedError(message, position=joined.position, remedy="read one input, or MERGE")
+    clauses: tuple[tuple[str, nodes.Node | None], ...] = (
+        ("SUPERGROUP", body.supergroup[0] if body.supergroup else None),
+        ("CLEANING_WHEN", body.cleaning_when),
+        ("CLEANING_BY", body.cleaning_by),
+        ("CLOSING_WHEN", body.closing_when),
+    )
+    for name, clause in clauses:
+        if clause is not None:
+            message = f"this version does not run {name}"
+            raise UnsupportedError(message, position=clause.position)
+    refuse_windows(body.inputs)
+
+
+def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
+    """Refuse RANGE and SLICES.
+
+    Raises:
+        UnsupportedError: an input has a window.
+    """
+    for one in inputs:
+        if one.window is not None:
+            kind = "SLICES" if isinstance(one.window, nodes.SlicesWindow) else "RANGE"
+            message = f"this version does not run windows ([{kind} …])"
+            remedy = "group by an epoch instead, such as time/60 as tb"
+            raise UnsupportedError(message, position=one.window.position, remedy=remedy)
+
+
+def refuse_watchlist(body: nodes.Watchlist) -> None:
+    """Refuse WATCHLIST.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    message = "this version does not run WATCHLIST"
+    raise UnsupportedError(message, position=body.position)
+
+
+def check_where(node: nodes.Expression) -> None:
+    """WHERE chooses tuples, before there are groups.
+
+    Raises:
+        TypeMismatchError: there is an aggregate in it.
+    """
+    call = next(find_aggregates(node), None)
+    if call is not None:
+        message = (
+            f"the aggregate {call.name} cannot stand in WHERE, which is tested before grouping"
+        )
+        raise TypeMismatchError(message, position=call.position, remedy="move it to HAVING")
+
+
+def choose_epoch(
+    keys: Sequence[ColumnSchema], source: Schema, position: Position, has_terms: bool
+) -> str:
+    """The name of the key that closes groups: the first increasing one.
+
+    Raises:
+        TemporalError: no key is temporal.
+        UnsupportedError: all temporal keys are decreasing.
+    """
+    temporal = [key for key in keys if key.ordering.is_temporal]
+    for key in temporal:
+        if key.ordering.direction is Direction.INCREASING:
+            return key.name
+    if temporal:
+        message = f"the group-by term {temporal[0].name} decreases, which this version does not run"
+        remedy = f"group by its negative: -({temporal[0].name})"
+        raise UnsupportedError(message, position=position, remedy=remedy)
+    clause = "no group-by term is temporal" if has_terms else "there is no GROUP BY"
+    message = f"{clause}, so no group could ever be closed"
+    raise TemporalError(message, position=position, remedy=_epoch_remedy(source, has_terms))
+
+
+def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
+    """The calls of aggregates in a piece of syntax, outermost first."""
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting.extend(reversed(part))
+        elif is_dataclass(part) and isinstance(part, nodes.Node):
+            if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
+                yield part
+            waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))
+
+
+def _epoch_remedy(source: Schema, has_terms: bool) -> str:
+    names = [column.name for column in source.temporal]
+    if not names:
+        return "the input has no temporal column: let the query it comes from select one"
+    term = "time/60 as tb" if "time" in names else names[0]
+    return f"add {term} to GROUP BY" if has_terms else f"add GROUP BY {term}"
