@@ -170,6 +170,8 @@ def _ipv6(frame: Frame, at: int) -> _Packet:
     while packet.protocol in (0, 43, 44, 60) and packet.has_transport:
         header = frame.data[packet.payload : packet.end]
         if len(header) < 8:
+            if len(header) >= 2 and packet.protocol != 44:
+                packet.protocol = header[0]
             packet.payload = packet.end + 1
             break
         size = 8

@@ -145,7 +145,7 @@ def _wlan(frame: Frame, at: int, *, is_padded: bool) -> Next:
     # Destination and source by to-DS and from-DS.
     destination, source = {0: (4, 10), 1: (16, 10), 2: (4, 16), 3: (16, 24)}[flags & 3]
     frame.destination, frame.source = at + destination, at + source
-    if has_no_data or flags & 0x40 or frame.data[at + 22] % 16:
+    if has_no_data or flags & 0x44:
         return None
     at += length
     if is_aggregate:
@@ -206,7 +206,7 @@ _LINKTYPES: dict[int, Layer] = {
     127: _radiotap,
     192: _ppi,
     195: _nothing,
-    228: Network.IPV4,
+    228: Network.IP,
     229: Network.IPV6,
     230: _nothing,
     239: _nflog,

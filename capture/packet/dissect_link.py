@@ -154,7 +154,7 @@ def llc(frame: Frame, at: int) -> Next:
         if organization == 0x80C2 and protocol in (1, 7):
             return ethernet, at + 7
         return None
-    return (Network.IPV4, at) if destination == 6 else None
+    return (Network.IP, at) if destination == 6 else None
 
 
 def ppp(frame: Frame, at: int) -> Next:
@@ -167,7 +167,7 @@ def ppp(frame: Frame, at: int) -> Next:
 def ppp_hdlc(frame: Frame, at: int) -> Next:
     """PPP with address and control in front or without, or Cisco HDLC."""
     begin = frame.number(at, 2)
-    if begin == 0xFF03:
+    if begin >> 8 == 0xFF:
         return ppp, at + 2
     return (chdlc, at) if begin >> 8 in (0x0F, 0x8F) else (ppp, at)
 
@@ -195,8 +195,8 @@ def mpls(frame: Frame, at: int) -> Next:
     label = entry >> 12
     nibble = frame.number(at, 1) >> 4
     if label in (0, 2):
-        return (Network.IPV4 if label == 0 else Network.IPV6), at
-    if label == 13:
+        return (Network.IP if label == 0 else Network.IPV6), at
+    if label in (13, 14):
         return None
     if nibble in (4, 6):
         return Network.IP, at
@@ -216,8 +216,8 @@ def _pseudowire(frame: Frame, at: int) -> Next:
 
 _VLANS = (0x8100, 0x88A8, 0x9100)
 _TAGS = (*_VLANS, 0x8926, 0x893F)
-_CHDLC_TYPES = (0x0800, 0x86DD, 0x8847, 0x8848)
 _PSEUDOWIRE_TYPES = (0x0800, 0x0806, 0x86DD, 0x8847, *_VLANS)
+_CHDLC_TYPES = (0x0800, 0x86DD, 0x8847, 0x8848)
 _ETHERTYPES: dict[int, Layer] = {
     0x0800: Network.IPV4,
     0x0806: Network.ARP,
@@ -234,10 +234,10 @@ _ETHERTYPES: dict[int, Layer] = {
     **dict.fromkeys(_VLANS, _vlan),
 }
 _PPP_PROTOCOLS: dict[int, Layer] = {
-    0x0021: Network.IPV4,
+    0x0021: Network.IP,
     0x0057: Network.IPV6,
     0x0281: mpls,
     0x0283: mpls,
-    0x0800: Network.IPV4,
+    0x0800: Network.IP,
     0x86DD: Network.IPV6,
 }

@@ -72,10 +72,8 @@ def enter(linktype: int, base: int, end: int) -> Step:
             return ODD, base, end, _TRUNCATED, NO_LINK
     if linktype == LINKTYPE_ETHERNET:
         return ETHERNET, at, end, 0, NO_LINK
-    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD):
+    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD, LINKTYPE_IPV4):
         return IP, at, end, 0, NO_LINK
-    if linktype == LINKTYPE_IPV4:
-        return IPV4, at, end, 0, NO_LINK
     if linktype == LINKTYPE_IPV6:
         return IPV6, at, end, 0, NO_LINK
     if linktype == LINKTYPE_LINUX_SLL:

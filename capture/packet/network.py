@@ -109,6 +109,9 @@ def _record_ipv6(record: int, at: int, end: int, ethertype: int, link: int) -> i
         protocol in (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _DESTINATION_OPTIONS)
     ):
         if here + 8 > pend:
+            # Cut off; but of options, what follows is told by the first of the two bytes they begin with.
+            if here + 2 <= pend and protocol != _FRAGMENT:
+                protocol = ld8(here)
             here = pend + 1
             break
         if protocol == _FRAGMENT:

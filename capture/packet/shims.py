@@ -137,7 +137,7 @@ def after_llc(at: int, end: int, link: int) -> Step:
     if destination == 0xAA and source == 0xAA:
         return _after_snap(here, end, link)
     if destination == 6:
-        return IPV4, here, end, 0, link
+        return IP, here, end, 0, link
     return NOTHING, at, end, 0, link
 
 
@@ -168,7 +168,7 @@ def after_ppp(at: int, end: int, link: int) -> Step:
         protocol = be16(at)
         here = at + 2
     if protocol == 0x21 or protocol == TYPE_IPV4:
-        return IPV4, here, end, 0, link
+        return IP, here, end, 0, link
     if protocol == 0x57 or protocol == TYPE_IPV6:
         return IPV6, here, end, 0, link
     if protocol == 0x281 or protocol == 0x283:
@@ -181,7 +181,7 @@ def after_ppp_hdlc(at: int, end: int, link: int) -> Step:
     """RFC 1662 with address and control octets or without, or Cisco's framing."""
     if at + 2 > end:
         return ODD, at, end, _TRUNCATED, link
-    if be16(at) == 0xFF03:
+    if ld8(at) == 0xFF:
         return PPP, at + 2, end, 0, link
     if ld8(at) == 0x0F or ld8(at) == 0x8F:
         return after_chdlc(at, end, link)
@@ -221,11 +221,12 @@ def after_mpls(at: int, end: int, link: int) -> Step:
     if at + 1 > end:
         return ODD, at, end, _TRUNCATED, link
     if label == 0:
-        return IPV4, at, end, 0, link
+        return IP, at, end, 0, link
     if label == 2:
         return IPV6, at, end, 0, link
     nibble = ld8(at) >> 4
-    if label == 13 or nibble == 1:
+    # Generic associated channel, OAM alert, or a pseudowire's associated channel.
+    if label in (13, 14) or nibble == 1:
         return NOTHING, at, end, 0, link
     if nibble == 4 or nibble == 6:
         return IP, at, end, 0, link
@@ -236,14 +237,16 @@ def after_mpls(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _pseudowire_frame(at: int, end: int) -> int:
-    """Where the Ethernet frame of a pseudowire begins: behind a control word (RFC 4448) unless only without one a known type shows."""
-    if at + 18 <= end and _is_common_type(be16(at + 16)):
-        return at + 4
-    if at + 14 <= end and _is_common_type(be16(at + 12)):
-        return at
+    """Where a pseudowire's Ethernet frame begins: behind a control word (RFC 4448) of which the first bits are 0.
+
+    Unless a usual type stands only where there would be no control word: then the zeros begin a MAC address.
+    """
+    if at + 14 <= end and _is_usual_type(be16(at + 12)):
+        has_control_word = at + 18 <= end and _is_usual_type(be16(at + 16))
+        return at + 4 if has_control_word else at
     return at + 4
 
 
 @kernel
-def _is_common_type(ethertype: int) -> bool:
+def _is_usual_type(ethertype: int) -> bool:
     return ethertype in (TYPE_IPV4, TYPE_IPV6, TYPE_ARP, TYPE_MPLS) or is_vlan(ethertype)

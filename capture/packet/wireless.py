@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
 _MALFORMED = int(Reason.LINK_MALFORMED)
 
-_TO_DS, _FROM_DS, _PROTECTED, _ORDER = 0x01, 0x02, 0x40, 0x80
+_TO_DS, _FROM_DS, _MORE_FRAGMENTS, _PROTECTED, _ORDER = 0x01, 0x02, 0x04, 0x40, 0x80
 _HAS_QOS, _NO_DATA = 0x8, 0x4
 _AMSDU = 0x80
 
@@ -95,8 +95,7 @@ def after_wlan(base: int, at: int, end: int, is_padded: int) -> Step:
         length = (length + 3) & ~3
     if at + length > end:
         return ODD, at, end, _TRUNCATED, -1
-    is_later_fragment = ld8(at + 22) & 0x0F != 0
-    if subtype & _NO_DATA or flags & _PROTECTED or is_later_fragment:
+    if subtype & _NO_DATA or flags & (_PROTECTED | _MORE_FRAGMENTS):
         return NOTHING, at, end, 0, link
     if is_aggregate:
         return _first_subframe(base, at + length, end)
