@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.stored import ReadingInterrupted
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class ChainSource:
             except CaptureError as error:
                 # It was there when the work began, or is a pipe: what is read so far stays good.
                 self.damage.append(f"{error}; it is left out")
+            except ReadingInterrupted:
+                return
 
 
 def _exists(member: FileSource) -> bool:

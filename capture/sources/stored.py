@@ -83,7 +83,7 @@ class StoredBytes:
                 if self._is_interrupted:
                     raise ReadingInterrupted
                 got = self._file.readinto(buffer)
-                # None: somebody made the pipe non-blocking, and another reader was faster.
+                # None: the pipe does not block, and another reader of it was faster.
                 if got is not None:
                     self.position += got
                     return got
@@ -127,11 +127,16 @@ def _open(path: str) -> io.FileIO:
                 message = "standard input is a terminal; pipe a capture into it"
                 raise CaptureError(message)
             return file
-        return io.FileIO(path)
+        return io.FileIO(path, opener=_open_at_once)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"cannot open {shown}: {reason}"
         raise CaptureError(message) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A named pipe without a writer must not hold up ``open``, which cannot be interrupted; ``_wait`` can."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _announce_sequential(descriptor: int) -> None:

@@ -10,6 +10,7 @@ from tests.capture.sources.capture_bytes import drain, expected_of, packets_in, 
 from gscope.capture.ring.block import Block
 from gscope.capture.ring.ring import RingSource
 from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.chain import ChainSource
 from gscope.capture.sources.file import FileSource
 from gscope.errors import CaptureError
 
@@ -163,6 +164,20 @@ def test_close_ends_a_thread_that_waits_for_a_pipe(tmp_path: Path) -> None:
     ring.close()
     assert threading.active_count() == before
     os.close(keeper)
+
+
+def test_close_ends_a_thread_that_waits_for_the_writer_of_a_chained_pipe(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    first = tmp_path / "first"
+    first.write_bytes(pcap_of([b"abc"]))
+    before = threading.active_count()
+    ring = RingSource(ChainSource([FileSource(str(first)), FileSource(str(fifo))], name="c"))
+    ring.open()
+    assert ring.next_block() is not None
+    ring.close()
+    assert threading.active_count() == before
+    assert ring.damage == []
 
 
 def test_close_wakes_a_consumer_that_waits(tmp_path: Path) -> None:
