@@ -72,11 +72,12 @@ def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None
     """The place of the archive for a JVM with ``settings``, whether or not it is there.
 
     Its name is a hash of all that makes the JVM refuse an archive: the build of Java, the class
-    path with sizes and times of the jars, and the options that shape its contents.
+    path with sizes and times of the jars, and how wide pointers are. One archive serves both
+    choices of compilers.
     """
     digest = hashlib.sha256(f"{_FORMAT}\0{settings.java.home}\0{settings.java.identity}".encode())
     compressed = settings.heap_bytes < _COMPRESSED_POINTERS_BELOW_BYTES
-    digest.update(f"\0{settings.only_c1}\0{compressed}".encode())
+    digest.update(f"\0{compressed}".encode())
     for jar in class_path(spark_home()):
         status = jar.stat()
         digest.update(f"\0{jar}\0{status.st_size}\0{status.st_mtime_ns}".encode())
@@ -137,8 +138,6 @@ def build_later(
     command = [sys.executable, "-m", "gscope.engine.spark.archive", "--idle"]
     command += ["--java-home", str(settings.java.home)]
     command += ["--heap-bytes", str(settings.heap_bytes)]
-    if not settings.only_c1:
-        command.append("--all-compilers")
     try:
         return subprocess.Popen(
             command,
@@ -203,7 +202,7 @@ def _build(settings: JvmSettings, path: Path) -> None:
         directory = Path(name)
         product = directory / path.name
         dump = "AOTCacheOutput" if uses_aot_cache(settings.java) else "ArchiveClassesAtExit"
-        training = replace(settings, archive=None, options=(f"-XX:{dump}={product}",))
+        training = replace(settings, archive=None, only_c1=True, options=(f"-XX:{dump}={product}",))
         with launch_jvm(training, directory) as jvm:
             _run_training_job(jvm, directory)
             jvm.close_input()
@@ -264,7 +263,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m gscope.engine.spark.archive")
     parser.add_argument("--java-home", help="the Java to build for (default: the one found)")
     parser.add_argument("--heap-bytes", type=int, default=DEFAULT_HEAP_BYTES)
-    parser.add_argument("--all-compilers", action="store_true", help="not only the quick one")
     parser.add_argument("--idle", action="store_true", help="run at the lowest priority")
     given = parser.parse_args(arguments)
     if given.idle:
@@ -277,9 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.java_home:
         environ["JAVA_HOME"] = given.java_home
     try:
-        settings = JvmSettings(
-            find_java(environ), heap_bytes=given.heap_bytes, only_c1=not given.all_compilers
-        )
+        settings = JvmSettings(find_java(environ), heap_bytes=given.heap_bytes)
         built = build_archive(settings)
     except EngineError as error:
         sys.stderr.write(f"gscope: {error}\n")
