@@ -56,8 +56,10 @@ class DecompressedBytes:
 
     def __init__(self, stored: ByteStream, head: bytes) -> None:
         self._stored = stored
-        self._chunk = bytearray(_CHUNK_BYTES)
-        self._input = memoryview(head)
+        self._buffer = memoryview(bytearray(_CHUNK_BYTES))
+        # What was read last, and how much of it was used.
+        self._input = head
+        self._used = 0
         self._output = memoryview(b"")
         self._kind = ""
         self._member: Member | None = None
@@ -66,7 +68,7 @@ class DecompressedBytes:
     @property
     def position(self) -> int:
         """Compressed bytes consumed so far."""
-        return self._stored.position - len(self._input)
+        return self._stored.position - len(self._input) + self._used
 
     @property
     def damage(self) -> list[str]:
@@ -97,7 +99,7 @@ class DecompressedBytes:
         """Make ``_output`` non-empty; False at the end, or where input must be read but may not."""
         while not self._output and not self._at_end:
             starved = self._member is None or self._member.needs_input
-            if starved and not self._input:
+            if starved and self._used == len(self._input):
                 if not may_read:
                     return False
                 if not self._read():
@@ -109,38 +111,40 @@ class DecompressedBytes:
         return bool(self._output)
 
     def _read(self) -> bool:
-        got = self._stored.readinto(memoryview(self._chunk))
-        # A copy, because the rest of a member may be looked at after the next read.
-        self._input = memoryview(bytes(self._chunk[:got]))
+        """Replace what is left of ``_input`` by what comes next."""
+        got = self._stored.readinto(self._buffer)
+        self._input = bytes(self._buffer[:got])
+        self._used = 0
         return got > 0
 
     def _begin_member(self) -> bool:
         """Choose the decompressor for the member that begins here; False when there is none (yet)."""
-        while len(self._input) < MAGIC_BYTES:
-            head = bytes(self._input)
-            if not self._read():
-                self._input = memoryview(head)
+        while len(self._input) - self._used < MAGIC_BYTES:
+            head = self._input[self._used :]
+            more = self._read()
+            self._input = head + self._input
+            if not more:
                 break
-            self._input = memoryview(head + bytes(self._input))
-        kind = _kind_of(bytes(self._input[:MAGIC_BYTES]))
+        kind = _kind_of(self._input[self._used : self._used + MAGIC_BYTES])
         if kind is not None:
             self._kind, self._member = kind, _MEMBERS[kind]()
             return True
-        rest = bytes(self._input)
-        if rest.strip(b"\0"):
+        if self._input[self._used :].strip(b"\0"):
             self.damage.append(
                 f"what follows the {self._kind} data at byte {self.position} is not compressed and not used"
             )
             self._at_end = True
         # Zeros are padding, as gzip itself reads it.
-        self._input = memoryview(b"")
+        self._used = len(self._input)
         return False
 
     def _feed(self, max_length: int) -> None:
         member = self._member
         assert member is not None
-        piece = bytes(self._input[:_PIECE_BYTES]) if member.needs_input else b""
-        self._input = self._input[len(piece) :]
+        piece = b""
+        if member.needs_input:
+            piece = self._input[self._used : self._used + _PIECE_BYTES]
+            self._used += len(piece)
         try:
             self._output = memoryview(member.decompress(piece, max_length))
         except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError, MemoryError) as error:
@@ -151,7 +155,8 @@ class DecompressedBytes:
             self._at_end = True
             return
         if member.eof:
-            self._input = memoryview((member.unused_data or b"") + bytes(self._input))
+            # It is the end of the last piece. Stepping back copies nothing, however many members there are.
+            self._used -= len(member.unused_data or b"")
             self._member = None
 
     def _end_of_input(self) -> None:

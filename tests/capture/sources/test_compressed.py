@@ -52,6 +52,18 @@ def test_members_follow_each_other_and_may_be_empty(kind: str) -> None:
     assert read_bytes(packed) == (EXPECTED, [])
 
 
+@each_kind
+def test_a_member_for_every_byte_is_read(kind: str) -> None:
+    small = pcap_of([b"abc"] * 40)
+    packed = b"".join(KINDS[kind](bytes((value,))) for value in small)
+    assert read_bytes(packed) == (expected_of([b"abc"] * 40), [])
+
+
+def test_many_empty_members_take_little_time() -> None:
+    packed = gzip.compress(b"") * 50_000 + gzip.compress(CAPTURE)
+    assert read_bytes(packed) == (EXPECTED, [])
+
+
 def test_members_of_different_kinds_may_follow_each_other() -> None:
     packed = b"".join(
         pack(CAPTURE[number::1][:1] if number < 2 else CAPTURE[2:])
