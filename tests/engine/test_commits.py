@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gscope.engine.commits import Commit, CommitLog, Output
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def state(*carried: str) -> dict[str, Any]:
+    batch = {"stream": "f", "sequence": 1, "rows": 1, "size_bytes": 1, "extents": []}
+    carry = [{**batch, "path": path} for path in carried]
+    return {"q": {"watermark": 3, "ports": {"f": {"needed": 0, "ended": False, "carry": carry}}}}
+
+
+def staged(log: CommitLog, output: Output, text: str) -> None:
+    path = log.staged(output.path)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def test_an_output_appears_only_when_its_step_is_committed(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    output = Output("q", "q/1.arrow", 1)
+    staged(log, output, "rows")
+    assert not (log.outputs / output.path).exists()
+    log.write(Commit(1, state(), (output,)))
+    log.publish((output,))
+    assert (log.outputs / output.path).read_text() == "rows"
+
+
+def test_a_crash_between_commit_and_publish_is_made_good(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    output = Output("q", "q/1.arrow", 1)
+    staged(log, output, "rows")
+    log.write(Commit(1, state(), (output,)))
+    (recovered,) = CommitLog(tmp_path).recover()
+    assert recovered.outputs == (output,)
+    assert (log.outputs / output.path).read_text() == "rows"
+
+
+def test_what_no_commit_names_is_swept_away(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    committed = Output("q", "q/1.arrow", 1)
+    staged(log, committed, "rows")
+    log.write(Commit(1, state("kept"), (committed,)))
+    staged(log, Output("q", "q/2.arrow", 1), "half a step")
+    (log.carry / "kept").mkdir()
+    (log.carry / "dropped").mkdir()
+    log.recover()
+    assert [path.name for path in log.carry.iterdir()] == ["kept"]
+    assert [path.name for path in (log.outputs / "q").iterdir()] == ["1.arrow"]
+
+
+def test_a_record_cut_short_by_a_crash_was_never_one(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    log.write(Commit(1, state(), ()))
+    (tmp_path / "commits" / "000000000002.new").write_text('{"step": 2, "oper')
+    assert [commit.step for commit in log.recover()] == [1]
+
+
+def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    (tmp_path / "commits" / "000000000001.json").write_text("{}")
+    with pytest.raises(EngineError, match=r"000000000001\.json"):
+        log.recover()
