@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import logging
 import os
 import select
 import shutil
@@ -16,7 +17,7 @@ import signal
 import struct
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,6 +33,8 @@ MINIMUM_HEAP_BYTES = 512 << 20
 """Spark refuses to start below 450 MiB."""
 
 START_TIMEOUT_S = 60.0
+
+_log = logging.getLogger(__name__)
 
 # What org.apache.spark.launcher.JavaModuleOptions of Spark 4.3 opens to reflection.
 _OPENED_PACKAGES = (
@@ -58,6 +61,7 @@ _COMMON_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     # No /tmp/hsperfdata files, and no warning about archives on anyone's terminal.
     "-XX:-UsePerfData",
+    "-XX:-CreateCoredumpOnCrash",
     "-Xlog:disable",
     "-XX:+UseSerialGC",
     "-Dio.netty.tryReflectionSetAccessible=true",
@@ -175,38 +179,38 @@ def launch_jvm(
         (private / "tmp").mkdir()
         (private / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         (private / "classpath").write_text(_class_path_argument(jars), encoding="utf-8")
-        command = [
-            str(settings.java.executable),
-            *_options(settings, private),
-            f"@{private / 'classpath'}",
-            "org.apache.spark.deploy.SparkSubmit",
-            "pyspark-shell",
-        ]
         environment = _environment(os.environ if environ is None else environ, home, private)
-        process, lifeline = _spawn(command, environment, log)
+        return JvmProcess(settings, private, log, environment)
     except OSError as error:
         message = f"Java ({settings.java.executable}) could not be started: {error}"
         raise EngineError(message) from error
-    return JvmProcess(settings, process, lifeline, private, log)
 
 
 class JvmProcess:
     """A running gateway JVM. Its owner must ``stop`` it; use it as a context manager."""
 
     def __init__(
-        self,
-        settings: JvmSettings,
-        process: subprocess.Popen[bytes],
-        lifeline: int,
-        private: Path,
-        log: Path,
+        self, settings: JvmSettings, private: Path, log: Path, environment: dict[str, str]
     ) -> None:
         self.settings = settings
         self.directory = private
         self.log = log
-        self._process = process
-        self._lifeline: int | None = lifeline
+        self._crash_log = log.with_name("jvm-crash.log")
+        self._environment = environment
         self._address: GatewayAddress | None = None
+        self._lifeline: int | None
+        self._process, self._lifeline = self._spawn()
+
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], int]:
+        command = [
+            str(self.settings.java.executable),
+            *_options(self.settings, self.directory),
+            f"-XX:ErrorFile={self._crash_log}",
+            f"@{self.directory / 'classpath'}",
+            "org.apache.spark.deploy.SparkSubmit",
+            "pyspark-shell",
+        ]
+        return _spawn(command, self._environment, self.log)
 
     @property
     def pid(self) -> int:
@@ -239,20 +243,28 @@ class JvmProcess:
             message = f"Spark's Java was not ready after {timeout_s:g} s; its log is {self.log}"
             raise EngineError(message)
         if events[0][1] & (select.POLLERR | select.POLLNVAL):
-            raise EngineError(self._obituary())
+            return self._after_death(timeout_s)
         return _read_address(_connection_file(self.directory))
 
-    def _obituary(self) -> str:
-        """Why the JVM may have died at its start, and what to do about it."""
+    def _after_death(self, timeout_s: float) -> GatewayAddress:
+        """Tries once more if a damaged archive may be the cause; else says what is known."""
         code = self._process.wait()
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it said nothing"
-        message = f"Spark's Java ended at its start with code {code}: {said} (log: {self.log})"
-        if self.settings.archive is not None and -code in _CRASHES:
-            # A damaged archive would crash every later start as well; it is only a cache.
-            self.settings.archive.unlink(missing_ok=True)
-            message += "; its class-data archive was removed, so try again"
-        return message
+        archive = self.settings.archive
+        # Told not to dump core, a JVM that crashed exits with 1, but it leaves a report.
+        crashed = -code in _CRASHES or self._crash_log.exists()
+        if archive is not None and crashed:
+            _log.warning("Java crashed on its class-data archive %s, which is removed", archive)
+            archive.unlink(missing_ok=True)
+            self._crash_log.unlink(missing_ok=True)
+            self.close_input()
+            self.settings = replace(self.settings, archive=None)
+            self._process, self._lifeline = self._spawn()
+            return self._shake_hands(timeout_s)
+        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        telling = [line.strip() for line in said if any(map(str.isalnum, line))]
+        last = telling[-1] if telling else "it said nothing"
+        message = f"Spark's Java ended at its start with code {code}: {last} (log: {self.log})"
+        raise EngineError(message)
 
     def close_input(self) -> None:
         """Lets go of the JVM: it shuts down in its own time."""
