@@ -1,8 +1,8 @@
 """The one place that imports numba: ``kernel`` compiles a function, ``intrinsic`` makes one of LLVM code.
 
-Compiled kernels are kept on disk below a folder named by a hash of every source that takes part in kernels.
-numba itself watches only the file a kernel stands in, so that without the hash a changed helper in another
-file would leave a stale kernel behind.
+Compiled kernels are kept on disk below a folder named by a hash of the kernel's source file and of all that it
+imports from here. numba itself watches only the file a kernel stands in, so that without the hash a changed
+helper in another file would leave a stale kernel behind.
 
 Environment:
     GSCOPE_BOUNDSCHECK: "1" checks every array access in kernels (for tests); such kernels are not kept.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,7 +24,7 @@ from numba.core import types as _types
 from numba.extending import intrinsic as _numba_intrinsic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 # Partly typed in numba; what builds LLVM code is not checkable anyway.
 types: Any = _types
@@ -31,6 +32,7 @@ cgutils: Any = _cgutils
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+_HERE = Path(__file__).parent
 _BOUNDSCHECK = os.environ.get("GSCOPE_BOUNDSCHECK", "") not in ("", "0")
 
 
@@ -45,11 +47,11 @@ def kernel(function: F) -> F:
     )
     if _BOUNDSCHECK:
         return cast("F", compile_(cache=False)(function))
-    _point_numba_at_our_cache()
+    _point_numba_at_cache(Path(function.__code__.co_filename))
     try:
         return cast("F", compile_(cache=True)(function))
     except RuntimeError:
-        # numba found no folder that it may write to (a read-only system without a home): compile each time.
+        # No file holds the source, or numba may write to no folder (a read-only system without a home).
         return cast("F", compile_(cache=False)(function))
 
 
@@ -61,24 +63,55 @@ def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def sources_digest() -> str:
     """Hash of all sources that take part in kernels: decoding, and every file that uses this module."""
-    here = Path(__file__).parent
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(here.rglob("*.py")):
-        text = path.read_bytes()
-        if path.parent.name == "packet" or b"gscope.capture.jit" in text or path.samefile(__file__):
-            digest.update(path.relative_to(here).as_posix().encode() + b"\0" + text)
-    return digest.hexdigest()[:16]
-
-
-@functools.cache
-def _point_numba_at_our_cache() -> None:
-    default = (
-        Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "gscope" / "kernels"
+    return _digest(
+        path
+        for path in _HERE.rglob("*.py")
+        if path.parent.name == "packet" or b"gscope.capture.jit" in path.read_bytes()
     )
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or default) / sources_digest()
+
+
+def _point_numba_at_cache(source: Path) -> None:
+    if not source.is_file():
+        return
+    folder = _cache_root() / _digest(_with_imports(source))
     try:
         # Private: numba unpickles what it finds here.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return
     cast("Any", numba).config.CACHE_DIR = str(folder)
+
+
+def _cache_root() -> Path:
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "gscope" / "kernels"
+
+
+def _with_imports(source: Path) -> set[Path]:
+    """The file and all files of this package that it imports, at any depth."""
+    found: set[Path] = set()
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports(path)
+    return found
+
+
+@functools.cache
+def _imports(source: Path) -> tuple[Path, ...]:
+    names = re.findall(
+        rb"^from gscope\.capture\.([\w.]+) import", source.read_bytes(), re.MULTILINE
+    )
+    paths = (_HERE / f"{name.decode().replace('.', '/')}.py" for name in names)
+    return tuple(path for path in paths if path.is_file())
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted({path.resolve() for path in (*paths, Path(__file__))}):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

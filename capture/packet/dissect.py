@@ -177,7 +177,7 @@ def _ipv6(frame: Frame, at: int) -> _Packet:
         size = 8
         if packet.protocol == 44:
             packet.fragment_offset = int.from_bytes(header[2:4], "big") >> 3
-            packet.more_fragments = bool(header[3] & 1)
+            packet.more_fragments |= bool(header[3] & 1)
         else:
             size += header[1] * 8
         packet.protocol = header[0]
