@@ -1,0 +1,187 @@
+"""The capture daemon as a process: what it tells, serves and does when things end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.capture.test_replay import PACKET, SECOND, flow_program, write_pcap
+
+from gscope.capture.settings import (
+    PROGRAM_FILE,
+    SETTINGS_FILE,
+    SOCKET_FILE,
+    CaptureSettings,
+    ConsumerSettings,
+    InterfaceSettings,
+)
+from gscope.engine.subscription import LogClient
+from gscope.queries.streams.messages import EndOfStream, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STREAM = "flow@main"
+JOB = (ConsumerSettings("job"),)
+
+
+class RunningDaemon:
+    """A daemon in ``run_dir``; its standard input is the supervisor's pipe."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gscope.capture.daemon", str(run_dir)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def event(self, name: str) -> dict[str, Any]:
+        """The next event called ``name``; those before it are skipped."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            fields: dict[str, Any] = json.loads(line)
+            if fields["event"] == name:
+                return fields
+        assert self.process.stderr is not None
+        pytest.fail(f"no event {name!r}; {self.process.stderr.read()}")
+
+    def wait(self) -> int:
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def messages(self) -> list[Message]:
+        """All messages of the stream, read as a consumer does."""
+        with LogClient(self.run_dir / SOCKET_FILE) as client:
+            return [m for chunk in client.subscribe({STREAM: 0}) for m in chunk]
+
+    def acknowledge(self, cursor: int) -> None:
+        with LogClient(self.run_dir / SOCKET_FILE) as client:
+            client.acknowledge("job", {STREAM: cursor})
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Any]:
+    """Starts a daemon on settings and packets of a pcap file; ends it when the test ends."""
+    started: list[RunningDaemon] = []
+
+    def begin(*times: int, **settings: Any) -> RunningDaemon:
+        capture = tmp_path / "main.pcap"
+        write_pcap(capture, [(time, PACKET) for time in times])
+        files = settings.pop("files", (str(capture),))
+        chosen = CaptureSettings((InterfaceSettings("main", files),), **settings)
+        (tmp_path / SETTINGS_FILE).write_text(chosen.to_json())
+        (tmp_path / PROGRAM_FILE).write_bytes(pickle.dumps(flow_program("main")))
+        started.append(RunningDaemon(tmp_path))
+        return started[-1]
+
+    yield begin
+    for daemon in started:
+        daemon.close()
+
+
+def test_it_serves_until_all_is_acknowledged(start: Any, tmp_path: Path) -> None:
+    daemon = start(SECOND, 30 * SECOND, consumers=JOB, heartbeat_every_tick=True)
+    assert daemon.event("listening")["socket"] == str(tmp_path / SOCKET_FILE)
+    messages = daemon.messages()
+    assert isinstance(messages[-1], EndOfStream)
+    summary = daemon.event("summary")
+    (interface,) = summary["interfaces"]
+    assert (interface["received"], interface["accepted"]) == (2, 2)
+    assert summary["lftas"][STREAM]["tuples_out_total"] == 2
+    assert {"started_s", "imports_s", "kernels_s", "capture_s"} <= summary["phases"].keys()
+    assert daemon.process.poll() is None
+    daemon.acknowledge(len(messages))
+    assert daemon.wait() == 0
+    assert list((tmp_path / "log" / "segments").iterdir()) == []
+
+
+def test_without_consumers_it_ends_with_the_input(start: Any) -> None:
+    daemon = start(SECOND)
+    assert daemon.event("progress")["packets"] == 1
+    daemon.event("summary")
+    assert daemon.wait() == 0
+
+
+def test_strict_mode_tells_lost_packets_by_its_exit_code(start: Any) -> None:
+    assert start(100 * SECOND, SECOND, is_strict=True).wait() == 3
+
+
+def test_a_signal_closes_the_windows_and_the_log_is_still_served(start: Any) -> None:
+    daemon = start(SECOND, 10**6 * SECOND, consumers=JOB, speed=1.0)
+    daemon.event("listening")
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.event("summary")["is_stopped"]
+    messages = daemon.messages()
+    assert isinstance(messages[-1], EndOfStream)
+    daemon.acknowledge(len(messages))
+    assert daemon.wait() == 0
+
+
+def test_a_second_signal_ends_it_at_once(start: Any) -> None:
+    daemon = start(SECOND, consumers=JOB)
+    daemon.event("summary")
+    daemon.process.send_signal(signal.SIGINT)
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.wait() in {128 + signal.SIGINT, 128 + signal.SIGTERM}
+
+
+def test_a_pipe_without_a_writer_does_not_keep_a_signal_waiting(start: Any, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    daemon = start(SECOND, files=(str(tmp_path / "main.pcap"), str(pipe)), speed=1.0)
+    daemon.event("listening")
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.event("summary")["is_stopped"]
+    assert daemon.wait() == 0
+
+
+def test_it_dies_with_its_supervisor(start: Any) -> None:
+    daemon = start(SECOND, consumers=JOB)
+    daemon.event("summary")
+    daemon.process.stdin.close()
+    assert daemon.wait() == 1
+
+
+def test_an_unusable_file_is_one_sentence(start: Any, tmp_path: Path) -> None:
+    daemon = start(files=(str(tmp_path / "none.pcap"),))
+    error = daemon.event("error")
+    assert "none.pcap" in error["message"]
+    assert (error["exit_code"], daemon.wait()) == (1, 1)
+    assert daemon.process.stderr.read() == ""
+
+
+def test_wrong_settings_are_a_usage_error(start: Any, tmp_path: Path) -> None:
+    daemon = start(SECOND, files=("-",))
+    assert "standard input" in daemon.event("error")["message"]
+    assert daemon.wait() == 2
+
+
+def test_an_earlier_capture_is_not_mixed_with_a_new_one(start: Any, tmp_path: Path) -> None:
+    assert start(SECOND).wait() == 0
+    again = start(SECOND)
+    assert "earlier capture" in again.event("error")["message"]
+    assert again.wait() == 1
+
+
+def test_a_killed_daemon_leaves_a_log_that_is_right(start: Any, tmp_path: Path) -> None:
+    daemon = start(SECOND, 50 * SECOND, consumers=JOB, heartbeat_every_tick=True)
+    daemon.event("summary")
+    daemon.process.kill()
+    daemon.wait()
+    assert "earlier capture" in start(SECOND).event("error")["message"]
