@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gscope.capture.packet.reasons import Reason
+if TYPE_CHECKING:
+    from gscope.capture.packet.reasons import Reason
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from gscope.queries.plan.expressions import PacketField, walk
 from gscope.queries.streams.messages import Punctuation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gscope.queries.plan.expressions import Column, Expression, Value
     from gscope.queries.plan.program import Lfta
 
@@ -17,7 +19,7 @@ NS_PER_SECOND = 1_000_000_000
 NO_BOUND = -(1 << 63)
 """A bound that promises nothing: no packet is earlier."""
 
-_TIME_FIELDS = {
+_TIME_FIELDS: dict[str, Callable[[int], int]] = {
     "time": lambda time_ns: time_ns // NS_PER_SECOND,
     "timestamp": lambda time_ns: time_ns,
     "time_ns": lambda time_ns: time_ns,

@@ -11,7 +11,6 @@ from gscope.capture.lfta.codegen.outputs import column_word, output_layout
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batch
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
-from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.lfta.stage import LISTS_BYTES, REASONS_BYTES
 from gscope.capture.lfta.state import (
     HEAP,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gscope.capture.lfta.cache import CompiledKernel
+    from gscope.capture.lfta.settings import LftaSettings
     from gscope.capture.ring.block import Block
     from gscope.queries.plan.program import Lfta
     from gscope.queries.streams.messages import Punctuation
@@ -55,7 +55,7 @@ class LftaEngine(Protocol):
         """
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
-        """Promise that no packet earlier than ``clock_ns − skew_ns`` will be accepted.
+        """Promise that no packet earlier than ``clock_ns - skew_ns`` will be accepted.
 
         Puts out all groups of epochs that this closes, and every other finished row, then returns the
         punctuations of each LFTA's stream, which hold for everything put out from now on.

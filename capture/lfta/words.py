@@ -60,7 +60,7 @@ def round_half_away(value: float) -> float:
     whole = np.trunc(value)
     if abs(value - whole) >= 0.5:
         whole += 1.0 if value > 0.0 else -1.0
-    return whole + 0.0
+    return float(whole + 0.0)
 
 
 @kernel

@@ -96,8 +96,8 @@ def plan_aggregation(
     )
     tables, scopes = [], []
     places = (("a", State.TABLE_A), ("b", State.TABLE_B))
-    for (letter, address), members, (keys, states) in zip(places, groups, plans, strict=False):
-        table = Table(lfta, f"{number}_{letter}", address, keys, states, entry_words)
+    for (letter, address), members, (packing, states) in zip(places, groups, plans, strict=False):
+        table = Table(lfta, f"{number}_{letter}", address, packing, states, entry_words)
         tables.append(table)
         for way in members:
             _finish(way, table)
@@ -181,9 +181,9 @@ def _slow_flush(plan: Aggregation) -> Iterable[str]:
         word = "if" if n == 0 else "elif"
         begin = f" - {n} * buckets" if n else ""
         yield f"        {word} cursor < {n + 1} * buckets:"
-        yield f"            at = cursor{begin}"
-        yield f"            stop = min(at + s[{State.SLOW}], buckets)"
-        yield f"            reached = sweep_{table.name}(s, at, stop, s[{State.NEWEST}] - 1)"
+        yield f"            bucket = cursor{begin}"
+        yield f"            stop = min(bucket + s[{State.SLOW}], buckets)"
+        yield f"            reached = sweep_{table.name}(s, bucket, stop, s[{State.NEWEST}] - 1)"
         yield f"            cursor = reached + {n} * buckets"
         yield "            if reached < stop:"
         yield f"                s[{State.CURSOR}] = cursor"

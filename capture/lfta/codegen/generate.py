@@ -88,7 +88,7 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
             parts.append(selection_source(lfta, number, shared, literals))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]
-    inner = INNER + "record" in "\n".join(body)
+    inner = INNER + "record = " in "\n".join(body)
     lines = [*body, "", "", *_run(lftas, bool(shared), inner), "", "", *_flush(lftas)]
     names = ", ".join(lfta.name for lfta in lftas)
     source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"

@@ -34,6 +34,7 @@ def lower_value(scope: Scope, value: Value, type_: GsqlType) -> Lowered:
     """A constant."""
     if value is None:
         return null_literal(type_)
+    parts: tuple[str, ...]
     if isinstance(value, bytes):
         parts = (f"(literals + {scope.literals.place(value)})", str(len(value)))
     elif type_ is GsqlType.IP:

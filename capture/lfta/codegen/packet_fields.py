@@ -35,7 +35,7 @@ def lower_field(scope: Scope, field: PacketField) -> Lowered:
         code = None
     if member is False or code is None:
         return null_literal(field.type)
-    return _lower_code(scope, field, source, code, None if member is True else member)
+    return _lower_code(scope, field, code, None if member is True else member)
 
 
 def _member(source: PacketFieldCode, variant: Variant) -> bool | str:
@@ -48,13 +48,13 @@ def _member(source: PacketFieldCode, variant: Variant) -> bool | str:
         return source.member if variant == Variant.OTHER else False
     if variant == Variant.OTHER:
         return False
-    versions = {"version != 0": True, "version == 4": variant == 4, "version == 6": variant == 6}
+    versions = {"version != 0": True, f"version == {int(variant)}": True}
+    if source.member.startswith("version =="):
+        return source.member in versions
     return versions.get(source.member, source.member)
 
 
-def _lower_code(
-    scope: Scope, field: PacketField, source: PacketFieldCode, code: Code, member: str | None
-) -> Lowered:
+def _lower_code(scope: Scope, field: PacketField, code: Code, member: str | None) -> Lowered:
     conditions = [text for text in (code.null, member) if text is not None]
     if not field.is_nullable:
         conditions = []
@@ -86,7 +86,7 @@ def _lower_by_inner_version(scope: Scope, field: PacketField, source: PacketFiel
     member = source.member or "True"
     scope.bind(("inner_version", member))
     halves = [
-        _lower_code(scope, field, source, code, None) if code else null_literal(field.type)
+        _lower_code(scope, field, code, None) if code else null_literal(field.type)
         for code in (source.v4, source.v6)
     ]
     is_v4 = scope.value("inner_version == 4")

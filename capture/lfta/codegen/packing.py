@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.ranges import Range, range_of
-from gscope.capture.lfta.codegen.scope import Lowered, Scope
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Literal
@@ -14,6 +13,7 @@ from gscope.queries.plan.expressions import Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.capture.lfta.codegen.scope import Lowered, Scope
     from gscope.queries.plan.expressions import NamedExpression
 
 MIN_TAG_BITS = 16
@@ -93,13 +93,11 @@ def plan_packing(
         UnsupportedError: a STRING key.
     """
     shelf = _Shelf()
-    packed = []
     # Wide ones first, so that the narrow ones fill what is left.
     wants = [
         _Want.of(key, [v[n] for v in variants], key.name == epoch) for n, key in enumerate(keys)
     ]
-    for want in sorted(wants, key=lambda want: -want.bits):
-        packed.append(want.place(shelf))
+    packed = [want.place(shelf) for want in sorted(wants, key=lambda want: -want.bits)]
     order = {key.name: n for n, key in enumerate(keys)}
     packed.sort(key=lambda key: order[key.name])
     return Packing(tuple(packed), *shelf.finish())
@@ -161,9 +159,8 @@ class _Want:
         null = None
         if constant is None and not self.is_epoch and any(x.null for x in self.lowered):
             null = shelf.take(1)
-        places = []
-        for bits in (WORD_BITS, WORD_BITS) if self.bits == 128 else (self.bits,) * (self.bits > 0):
-            places.append(shelf.take(bits))
+        sizes = (WORD_BITS, WORD_BITS) if self.bits == 128 else (self.bits,) * (self.bits > 0)
+        places = [shelf.take(bits) for bits in sizes]
         return PackedKey(
             self.key.name,
             self.key.expression.type,

@@ -228,8 +228,8 @@ def _fold_one(partial: SlotPartial, at: str) -> list[str]:
         better = f"wide_less({', '.join((*first, *second))})"
         return [f"if {better}:", f"    st64({at}, {x})", f"    st64({at} + 8, {new[1]})"]
     if partial.type is GsqlType.FLOAT:
-        first, second = (x, f"ld64({at})") if op is PartialOp.MIN else (f"ld64({at})", x)
-        return [f"if float_less({first}, {second}):", f"    st64({at}, {x})"]
+        order = (x, f"ld64({at})") if op is PartialOp.MIN else (f"ld64({at})", x)
+        return [f"if float_less({', '.join(order)}):", f"    st64({at}, {x})"]
     return [f"st64({at}, {op.value}(ld64({at}), {x}))"]
 
 
