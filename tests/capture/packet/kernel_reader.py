@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gscope.capture.jit import kernel
 from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
 from gscope.capture.packet.layers import locate
 from gscope.capture.packet.reasons import REASON_COUNT, Reason
 from gscope.capture.packet.record import RECORD_BYTES
+from gscope.capture.packet.tunnels import locate_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,30 +59,44 @@ def _field_lines(field: PacketFieldCode, slot: int) -> list[str]:
 
 
 def _reader_source() -> str:
-    body: list[str] = []
-    for number, field in enumerate(FIELDS.values()):
-        body += _field_lines(field, 3 * number)
-    assignments = [f"    {name} = {expression}" for name, expression in bindings(body)]
-    return "\n".join(
-        (
-            IMPORTS,
-            "from gscope.capture.intrinsics import st64",
-            "from gscope.capture.packet.tunnels import locate_inner",
-            "def read(record, inner_record, base, caplen, wirelen, time_ns, linktype, out):",
-            "    locate_inner(record, inner_record)",
-            *assignments,
-            *body,
-        )
-    )
+    """A module of one kernel for each dozen of fields: numba compiles small functions faster."""
+    numbered = list(enumerate(FIELDS.values()))
+    parts = [numbered[begin : begin + 12] for begin in range(0, len(numbered), 12)]
+    lines = [
+        IMPORTS,
+        "from gscope.capture.intrinsics import st64",
+        "from gscope.capture.jit import kernel",
+    ]
+    arguments = "record, inner_record, base, caplen, wirelen, time_ns, linktype, out"
+    for number, part in enumerate(parts):
+        body = [line for slot, field in part for line in _field_lines(field, 3 * slot)]
+        assignments = [f"    {name} = {expression}" for name, expression in bindings(body)]
+        lines += ["@kernel", f"def read_{number}({arguments}):", *assignments, *body]
+    lines += [f"READERS = ({', '.join(f'read_{number}' for number in range(len(parts)))},)", ""]
+    return "\n".join(lines)
 
 
-def _compile_reader() -> Callable[..., None]:
-    scope: dict[str, Any] = {}
-    exec(compile(_reader_source(), "<reader>", "exec"), scope)
-    return kernel(scope["read"])  # type: ignore[no-any-return]
+def _load_readers() -> tuple[Callable[..., None], ...]:
+    """The kernels, from a file, because only those of files are kept as compiled."""
+    source = _reader_source()
+    name = f"field_reader_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    path = Path(__file__).parents[3] / ".cache" / f"{name}.py"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(source)
+        draft.replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    readers: tuple[Callable[..., None], ...] = module.READERS
+    return readers
 
 
-_READ = _compile_reader()
+_READERS = _load_readers()
 
 
 def read_packets(
@@ -111,16 +130,10 @@ def read_packets(
     for i, packet in enumerate(packets):
         record = records.ctypes.data + RECORD_BYTES * i
         base = address + int(offsets[i])
-        _READ(
-            record,
-            inner.ctypes.data,
-            base,
-            len(packet.data),
-            packet.wirelen,
-            packet.time_ns,
-            packet.linktype,
-            out.ctypes.data,
-        )
+        locate_inner(record, inner.ctypes.data)
+        sizes = (len(packet.data), packet.wirelen, packet.time_ns, packet.linktype)
+        for read in _READERS:
+            read(record, inner.ctypes.data, base, *sizes, out.ctypes.data)
         info = int(records[RECORD_BYTES * i + 24 :][:8].view(np.int64)[0])
         fields = {
             field.name: _value(field, out[3 * n : 3 * n + 3].tolist(), buffer, address)
