@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
@@ -111,10 +112,11 @@ def _common(types: set[GsqlType], position: Position, where: str) -> GsqlType:
         return next(iter(special))
     if types == {_INT, GsqlType.MAC}:
         return GsqlType.MAC
-    names = " and ".join(sorted(t.value for t in types))
-    message = f"{names} do not go together {where}"
-    a, b = sorted(types, key=lambda t: t is GsqlType.TIMESTAMP)[-2:]
-    raise TypeMismatchError(message, position=position, remedy=_remedy(b, a) or _remedy(a, b))
+    ordered = sorted(types, key=lambda t: t.value)
+    message = f"{' and '.join(t.value for t in ordered)} do not go together {where}"
+    pairs = itertools.permutations(ordered, 2)
+    remedy = next((_REMEDIES[pair] for pair in pairs if pair in _REMEDIES), "")
+    raise TypeMismatchError(message, position=position, remedy=remedy)
 
 
 def _read_text(literal: Literal, target: GsqlType, position: Position) -> Literal:

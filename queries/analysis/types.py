@@ -17,7 +17,7 @@ from gscope.queries.gsql.nodes import BinaryOperator
 from gscope.queries.plan.expressions import Expression, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gscope.queries.analysis.substitutes import Substitutes
 
@@ -127,10 +127,7 @@ class Typer:
         if len(literals) + len(others) < len(choices):
             # A NULL among the choices: whatever is not found is not known to be absent.
             tests.append(Literal(None, GsqlType.BOOL))
-        result = tests[0]
-        for test in tests[1:]:
-            result = apply("or", result, test)
-        return result
+        return _any(tests)
 
     def _between(self, node: nodes.Between) -> Expression:
         operand = self.type(node.operand)
@@ -158,6 +155,14 @@ class Typer:
             if operand.type is GsqlType.NULL
             else operand
         )
+
+
+def _any(tests: Sequence[Expression]) -> Expression:
+    """Whether one of many holds; halved, so that long lists make no deep expressions."""
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    return apply("or", _any(tests[:middle]), _any(tests[middle:]))
 
 
 def _negated(expression: Expression, is_negated: bool) -> Expression:

@@ -17,12 +17,18 @@ from gscope.queries.catalog.protocols import (
     Protocol,
     ProtocolField,
 )
+from gscope.queries.plan.expressions import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gscope.errors import Position
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.expressions import Expression
+
+# Fields are put in place of their names, so a few lines could grow without bound.
+_MAX_PARTS = 250
+_MAX_DEPTH = 50
 
 
 def known_protocols(files: Sequence[nodes.File]) -> dict[str, Protocol]:
@@ -81,6 +87,7 @@ def _define(definition: nodes.ProtocolDefinition, parent: Protocol) -> Protocol:
             )
         so_far = _with(parent, definition.name, fields, parent.membership)
         expression = _typer(so_far).type(entry.expression)
+        _check_size(expression, entry.name, entry.position)
         fields.append(
             ProtocolField(
                 entry.name, expression, ordering_of(expression), f"defined in {definition.name}"
@@ -91,7 +98,21 @@ def _define(definition: nodes.ProtocolDefinition, parent: Protocol) -> Protocol:
         typer = _typer(_with(parent, definition.name, fields, parent.membership))
         own = typer.condition(definition.where, "in WHERE")
         membership = own if membership is None else apply("and", membership, own)
+        _check_size(membership, definition.name, definition.where.position)
     return _with(parent, definition.name, fields, membership)
+
+
+def _check_size(expression: Expression, name: str, position: Position) -> None:
+    waiting = [(expression, 1)]
+    parts = 0
+    while waiting:
+        part, depth = waiting.pop()
+        parts += 1
+        if parts > _MAX_PARTS or depth > _MAX_DEPTH:
+            message = f"{name} grows too large: all it is made of, written out, is too long"
+            raise TypeMismatchError(message, position=position, remedy="build on fewer fields")
+        if isinstance(part, Call):
+            waiting += [(argument, depth + 1) for argument in part.arguments]
 
 
 def _with(
