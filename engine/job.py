@@ -93,6 +93,7 @@ class Job:
             self._events.send("ready", session_s=self._phases["session"])
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
             tracer = Tracer()
+            acknowledged: dict[str, int] = {}
             while not steps.is_finished:
                 messages = inbox.take()
                 tracer.on_messages(messages, time.time_ns())
@@ -101,8 +102,11 @@ class Job:
                 if step is not None and (step.reads_rows or steps.is_finished):
                     self._evaluate(step, steps, evaluator, tracer)
                     self._phases.setdefault("first_commit", time.monotonic() - self._began)
-                    client.acknowledge(self._settings.consumer, steps.needed())
-            client.acknowledge(self._settings.consumer, steps.needed())
+                    acknowledged = steps.needed()
+                    client.acknowledge(self._settings.consumer, acknowledged)
+            # The daemon ends when all is acknowledged: nothing is told twice.
+            if steps.needed() != acknowledged:
+                client.acknowledge(self._settings.consumer, steps.needed())
         finally:
             stop_session(session, jvm)
 

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
+    from pyspark.sql import SparkSession
 
 MAX_SKIPS_IN_CI = 0
 """Raise it only together with the reason why a test cannot run there."""
@@ -30,3 +34,17 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if skipped > MAX_SKIPS_IN_CI and exitstatus == pytest.ExitCode.OK:
         reporter.write_line(f"{skipped} tests were skipped, at most {MAX_SKIPS_IN_CI} may be")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSpark]:
+    """The holder of the session that tests share."""
+    shared = SharedSpark(tmp_path_factory.mktemp("spark"))
+    yield shared
+    shared.release()
+
+
+@pytest.fixture
+def spark(shared_spark: SharedSpark) -> SparkSession:
+    """The session that tests share."""
+    return shared_spark.session()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.util import PythonEvalType
 
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -39,9 +38,8 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         function = _arrow_function(
             call.function, [argument.type for argument in call.arguments], call.type
         )
-        # named, because the kind is otherwise read off annotations that a variadic function lacks
-        kind = PythonEvalType.SQL_SCALAR_ARROW_UDF
-        session.udf.register(name, arrow_udf(function, SPARK_TYPES[call.type], kind))
+        register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
+        session.udf.register(name, register)
 
 
 def _arrow_function(name: str, inputs: list[GsqlType], output: GsqlType) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from tests.shared_spark import SharedSpark
 
     from gscope.engine.spark.jvm import JvmProcess
 
@@ -29,7 +30,10 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmProcess]:
+def jvm(
+    tmp_path_factory: pytest.TempPathFactory, shared_spark: SharedSpark
+) -> Iterator[JvmProcess]:
+    shared_spark.release()
     settings = with_archive(JvmSettings(find_java(), heap_bytes=1 << 30))
     with launch_jvm(settings, tmp_path_factory.mktemp("run")) as process:
         yield process

@@ -1,0 +1,37 @@
+"""One Spark session for all tests of a process; PySpark allows no second one beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.spark.archive import with_archive
+from gscope.engine.spark.java import find_java
+from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+class SharedSpark:
+    """Starts on first use. A test that needs the process without a session calls ``release``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: tuple[SparkSession, JvmProcess] | None = None
+
+    def session(self) -> SparkSession:
+        """The session, started if need be."""
+        if self._open is None:
+            settings = with_archive(JvmSettings(find_java(), heap_bytes=2 << 30))
+            jvm = launch_jvm(settings, self._folder)
+            self._open = start_session(jvm, SessionSettings(cores=2)), jvm
+        return self._open[0]
+
+    def release(self) -> None:
+        """End the session and its JVM; the next use starts another."""
+        if self._open is not None:
+            stop_session(*self._open)
+            self._open = None
