@@ -6,14 +6,52 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from gscope.capture.settings import InterfaceSettings
+from gscope.cli.quantities import parse_duration
+from gscope.cli.settings import DEFAULT_SKEW_NS
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from gscope.cli.config_file import ConfiguredInterface
 
 _ENDINGS = re.compile(r"(?i)(\.(pcap|pcapng|cap|dmp|ntar|trace|gz|zst|zstd|lz4))+[0-9]*$")
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.+)", re.DOTALL)
 STDIN = "-"
+
+
+def chosen_interfaces(
+    captures: Sequence[str],
+    names: Sequence[str],
+    skews: Sequence[str],
+    configured: Mapping[str, ConfiguredInterface],
+) -> tuple[InterfaceSettings, ...]:
+    """The interfaces of a replay.
+
+    Args:
+        captures: as on the command line; () for the configured interfaces.
+        names: only these; () for all.
+        skews: ``DURATION`` for all or ``NAME=DURATION``.
+        configured: those of the configuration.
+
+    Raises:
+        UsageError: there is none, a name is unknown or a duration wrong.
+    """
+    files = interfaces_of(captures) if captures else _configured_files(configured)
+    for name in names:
+        if name not in files:
+            message = f"there is no interface {name!r}; there are {', '.join(files) or 'none'}"
+            raise UsageError(message)
+    if not files:
+        message = "there is nothing to read: name a capture, such as gscope replay trace.pcap …"
+        raise UsageError(message)
+    skew_ns = _skews(skews, files, configured)
+    return tuple(
+        InterfaceSettings(name, paths, skew_ns[name])
+        for name, paths in files.items()
+        if not names or name in names
+    )
 
 
 def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -67,3 +105,36 @@ def _unique(base: str, taken: set[str]) -> str:
         name = f"{base}_{number}"
     taken.add(name)
     return name
+
+
+def _configured_files(
+    configured: Mapping[str, ConfiguredInterface],
+) -> dict[str, tuple[str, ...]]:
+    return {name: interface.files for name, interface in configured.items() if interface.files}
+
+
+def _skews(
+    texts: Sequence[str],
+    names: Mapping[str, object],
+    configured: Mapping[str, ConfiguredInterface],
+) -> dict[str, int]:
+    """The skew of each interface: its own flag over the flag for all over the configuration."""
+    skews = {
+        name: configured[name].skew_ns if name in configured else DEFAULT_SKEW_NS for name in names
+    }
+    own: dict[str, int] = {}
+    for text in texts:
+        name, equals, duration = text.rpartition("=")
+        if equals and name not in names:
+            message = f"--skew {text}: there is no interface {name!r}; there are {', '.join(names)}"
+            raise UsageError(message)
+        try:
+            value = parse_duration(duration)
+        except ValueError as error:
+            message = f"--skew: {error}"
+            raise UsageError(message) from error
+        if equals:
+            own[name] = value
+        else:
+            skews = dict.fromkeys(skews, value)
+    return {**skews, **own}

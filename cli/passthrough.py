@@ -6,10 +6,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
-from gscope.engine.subscription import LogClient
 
+from gscope.cli.capture_plan import CONSUMER
 from gscope.cli.processes import Event
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
+from gscope.engine.subscription import LogClient
 from gscope.errors import GscopeError
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from gscope.cli.processes import Events
     from gscope.queries.plan.program import Program
-
-CONSUMER = "cli"
 
 
 class Passthrough:

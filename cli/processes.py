@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,21 +38,31 @@ Events = queue.SimpleQueue[Event]
 class Process:
     """A child that tells events as JSON lines on its standard output.
 
-    Its standard input stays open: when this process dies, however, the child reads the end and
-    ends as well. Its standard error goes to ``<name>.log`` in the run's folder. It is in a process
-    group of its own, so that Ctrl-C reaches the supervisor alone.
+    A pipe to it stays open: when this process dies, however, the child reads the end and ends as
+    well. The pipe is its standard input, or, if that is wanted for a capture, the descriptor named
+    by its second argument. Its standard error goes to ``<name>.log`` in the run's folder. It is in a
+    process group of its own, so that Ctrl-C reaches the supervisor alone.
+
+    Args:
+        gets_stdin: the child reads this process's standard input.
     """
 
-    def __init__(self, name: str, module: str, run_dir: Path, events: Events) -> None:
+    def __init__(
+        self, name: str, module: str, run_dir: Path, events: Events, *, gets_stdin: bool = False
+    ) -> None:
         self.name = name
         self.log = run_dir / f"{name}.log"
         self._events = events
-        with self.log.open("ab") as log:
+        reader, writer = os.pipe()
+        self._pipe = os.fdopen(writer, "wb")
+        arguments = [sys.executable, "-m", module, str(run_dir)]
+        with self.log.open("ab") as log, os.fdopen(reader, "rb"):
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, str(run_dir)],
-                stdin=subprocess.PIPE,
+                [*arguments, str(reader)] if gets_stdin else arguments,
+                stdin=None if gets_stdin else reader,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                pass_fds=(reader,) if gets_stdin else (),
                 process_group=0,
             )
         threading.Thread(target=self._follow, name=f"events-{name}", daemon=True).start()
@@ -61,13 +73,10 @@ class Process:
         return self._process.pid
 
     def tell(self, line: str) -> None:
-        """Write one line to its standard input; a child that is gone shows as its exit event."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            return
+        """Write one line to the pipe; a child that is gone shows as its exit event."""
+        with suppress(BrokenPipeError):
+            self._pipe.write(line.encode() + b"\n")
+            self._pipe.flush()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; harmless when it has ended."""
@@ -79,6 +88,8 @@ class Process:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+        with suppress(BrokenPipeError):
+            self._pipe.close()
 
     def last_words(self) -> str:
         """The last line it wrote to standard error, "" for none."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
+_TEXT = ("csv", "ndjson")
 
 
 class StreamSink:
@@ -25,14 +25,17 @@ class StreamSink:
         queries: the results; with several, NDJSON lines say which they belong to, and CSV is refused.
 
     Raises:
-        UsageError: several results as CSV.
+        UsageError: several results as CSV, or a format that is for files.
     """
 
     def __init__(self, file: BinaryIO, kind: str, queries: Sequence[str]) -> None:
+        if kind not in _TEXT:
+            message = f"{kind} is for files; name a folder for them with -w DIR"
+            raise UsageError(message)
         if kind == "csv" and len(queries) > 1:
             message = (
                 f"csv on standard output has room for one result, there are {len(queries)}"
-                f" ({', '.join(queries)}); choose one with -q NAME or write files with -w DIR"
+                f" ({', '.join(queries)}); choose one with --deliver NAME or write files with -w DIR"
             )
             raise UsageError(message)
         self._file = file
@@ -68,13 +71,16 @@ class FolderSink:
 
     Args:
         folder: made if it is missing.
-        kind: one of ``FORMATS`` but ``table``.
+        kind: an output format but ``table``.
 
     Raises:
         UsageError: the folder cannot be written, or another run writes there.
     """
 
     def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
+        if kind == "table":
+            message = "a table is for terminals; write files as csv, ndjson, parquet or arrow"
+            raise UsageError(message)
         self._writers: dict[str, _FileWriter] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -6,15 +6,18 @@ import pickle
 import queue
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gscope.cli.interfaces import STDIN
 from gscope.cli.processes import Event, Events, Process, stop_all
 from gscope.engine.settings import JOB_FOLDER, PROGRAM_FILE, EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from gscope.capture.settings import CaptureSettings
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_RESTARTS = 3
 BACKOFF_S = 0.5
+CAUSE_WAIT_S = 0.5
 
 CAPTURE = "capture"
 JOB = "job"
@@ -31,13 +35,25 @@ PASSTHROUGH = "passthrough"
 
 
 class Interrupted(GscopeError):
-    """The user asked a second time to stop at once."""
+    """A signal asked to stop at once.
 
-    exit_code = 128 + signal.SIGINT
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
+        self.exit_code = 128 + number
 
 
 class Watcher(Protocol):
     """Who is told how the run goes, for a progress bar."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Make room on the terminal while answers are written."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
 
     def on_progress(self, fields: dict[str, Any]) -> None:
         """The capture daemon got further; see its ``progress`` event."""
@@ -53,12 +69,16 @@ class Outcome:
     Attributes:
         capture: the capture daemon's ``summary`` event.
         phases: seconds since the start of the command by what had been reached then.
+        job_phases: the same of the HFTA job by its own account, since its own start.
         restarts: how often the HFTA job was started again.
+        signal: that ended the input, 0 for none.
     """
 
     capture: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
+    job_phases: dict[str, float] = field(default_factory=dict)
     restarts: int = 0
+    signal: int = 0
 
 
 class Supervisor:
@@ -71,18 +91,23 @@ class Supervisor:
     """
 
     def __init__(self, run_dir: Path, watcher: Watcher, began: float) -> None:
-        self._run_dir = run_dir
+        self.run_dir = run_dir
         self._watcher = watcher
         self._events: Events = queue.SimpleQueue()
         self._processes: dict[str, Process] = {}
         self._began = began
-        self._interrupts = 0
         self.outcome = Outcome()
+
+    @property
+    def outputs(self) -> Path:
+        """Where the HFTA job publishes its outputs."""
+        return self.run_dir / JOB_FOLDER / "outputs"
 
     def start_job(self, settings: EngineSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
-        settings.write(self._run_dir)
-        self._processes[JOB] = Process(JOB, "gscope.engine.job", self._run_dir, self._events)
+        settings.write(self.run_dir)
+        self._processes[JOB] = self._job()
+        self.reached("processes started")
 
     def drop_job(self) -> None:
         """The program needs no Spark after all."""
@@ -94,24 +119,35 @@ class Supervisor:
         """Hand the program over and start the capture daemon."""
         from gscope.capture.settings import SETTINGS_FILE
 
-        with (self._run_dir / PROGRAM_FILE).open("wb") as file:
+        with (self.run_dir / PROGRAM_FILE).open("wb") as file:
             pickle.dump(program, file)
-        (self._run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
+        (self.run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
         self._processes[CAPTURE] = Process(
-            CAPTURE, "gscope.capture.daemon", self._run_dir, self._events
+            CAPTURE,
+            "gscope.capture.daemon",
+            self.run_dir,
+            self._events,
+            gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
         )
-        self.reached("compiled")
 
     def reached(self, phase: str) -> None:
         """Note when a phase was reached first."""
         self.outcome.phases.setdefault(phase, time.monotonic() - self._began)
 
-    def on_interrupt(self) -> None:
-        """Ctrl-C: the first closes the windows and flushes, the second leaves at once."""
-        self._interrupts += 1
-        self._events.put(Event("user", "interrupt", {"count": self._interrupts}))
+    def on_signal(self, number: int) -> None:
+        """A signal handler: the first closes the windows and flushes, the second leaves at once.
 
-    def run(self, answers: Answers, passthrough: Passthrough | None) -> None:
+        Before there is anything to close, the first leaves at once too.
+
+        Raises:
+            Interrupted: leave.
+        """
+        if self.outcome.signal or CAPTURE not in self._processes:
+            raise Interrupted(number)
+        self.outcome.signal = number
+        self._events.put(Event("user", "signal", {}))
+
+    def run(self, answers: Answers, passthrough: Passthrough) -> None:
         """Follow the events until everything is answered.
 
         Raises:
@@ -121,20 +157,24 @@ class Supervisor:
         waiting = {CAPTURE}
         if JOB in self._processes:
             waiting.add(JOB)
-        if passthrough is not None:
+        if passthrough.streams:
             waiting.add(PASSTHROUGH)
         while waiting:
             event = self._events.get()
             match event:
-                case Event("user", "interrupt"):
-                    self._interrupt()
+                case Event("user", "signal"):
+                    self._watcher.on_phase("closing windows")
+                    self._processes[CAPTURE].signal(signal.SIGTERM)
+                case Event("job") if JOB not in self._processes:
+                    continue  # dropped: whatever it complains of, nobody needs it
                 case Event(source, "error"):
-                    raise self._failure(source, event.fields["message"])
+                    raise self._root_cause(event)
                 case Event("capture", "listening"):
                     self.reached("capture listening")
-                    answers.begin()
+                    with self._watcher.aside():
+                        answers.begin()
                     self._connect()
-                    if passthrough is not None:
+                    if passthrough.streams:
                         passthrough.start(self._events)
                 case Event("capture", "progress"):
                     self._watcher.on_progress(event.fields)
@@ -146,12 +186,15 @@ class Supervisor:
                     self.reached("Spark ready")
                 case Event("job", "commit"):
                     self.reached("first step committed")
-                    answers.on_commit(event.fields["step"], event.fields["outputs"])
+                    with self._watcher.aside():
+                        answers.on_commit(event.fields["step"], event.fields["outputs"])
                     self.reached("first rows delivered")
                 case Event("job", "finished"):
+                    self.outcome.job_phases = event.fields["phases"]
                     waiting.discard(JOB)
                 case Event("passthrough", "rows"):
-                    answers.deliver(event.fields["query"], event.fields["table"])
+                    with self._watcher.aside():
+                        answers.deliver(event.fields["query"], event.fields["table"])
                     self.reached("first rows delivered")
                     event.fields["done"]()
                 case Event("passthrough", "finished"):
@@ -161,19 +204,16 @@ class Supervisor:
         self.reached("answered")
 
     def stop(self) -> None:
-        """End every process."""
+        """End every process, and the progress display."""
+        self._watcher.close()
         stop_all(list(self._processes.values()))
+
+    def _job(self) -> Process:
+        return Process(JOB, "gscope.engine.job", self.run_dir, self._events)
 
     def _connect(self) -> None:
         if JOB in self._processes:
             self._processes[JOB].tell("connect")
-
-    def _interrupt(self) -> None:
-        if self._interrupts > 1:
-            message = "interrupted"
-            raise Interrupted(message)
-        self._watcher.on_phase("closing windows")
-        self._processes[CAPTURE].signal(signal.SIGTERM)
 
     def _on_exit(self, source: str, fields: dict[str, Any], waiting: set[str]) -> None:
         process = self._processes.get(source)
@@ -195,24 +235,33 @@ class Supervisor:
         self.outcome.restarts += 1
         self._watcher.on_phase(f"the HFTA job ended with {_how(code)}; starting it again")
         self._wait(BACKOFF_S * 2 ** (self.outcome.restarts - 1))
-        self._processes[JOB] = Process(JOB, "gscope.engine.job", self._run_dir, self._events)
+        self._processes[JOB] = self._job()
         if "capture listening" in self.outcome.phases:
             self._connect()
 
     def _wait(self, seconds: float) -> None:
-        """Back off, but leave at once when the user insists."""
+        """Back off; what comes meanwhile is looked at afterwards."""
         until = time.monotonic() + seconds
         postponed: list[Event] = []
         while (rest := until - time.monotonic()) > 0:
-            try:
-                event = self._events.get(timeout=rest)
-            except queue.Empty:
-                break
-            if event.name == "interrupt" and self._interrupts > 1:
-                break
-            postponed.append(event)
+            with suppress(queue.Empty):
+                postponed.append(self._events.get(timeout=rest))
         for event in postponed:
             self._events.put(event)
+
+    def _root_cause(self, error: Event) -> GscopeError:
+        """The error to report: readers of a dead capture daemon complain before its own word comes."""
+        until = time.monotonic() + CAUSE_WAIT_S
+        while error.source != CAPTURE and (rest := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                match self._events.get(timeout=rest):
+                    case Event("capture", "error") as cause:
+                        error = cause
+                    case Event("capture", "exit", {"code": int(code)}) if code != 0:
+                        return self._failure(CAPTURE, f"the capture daemon ended with {_how(code)}")
+        failure = self._failure(error.source, error.fields["message"])
+        failure.exit_code = error.fields.get("exit_code", failure.exit_code)
+        return failure
 
     def _failure(self, source: str, message: str) -> GscopeError:
         kinds: dict[str, Callable[[str], GscopeError]] = {CAPTURE: CaptureError, JOB: EngineError}
@@ -226,8 +275,3 @@ def _how(code: int) -> str:
     if code < 0:
         return f"signal {signal.Signals(-code).name}"
     return f"code {code}"
-
-
-def outputs_folder(run_dir: Path) -> Path:
-    """Where the HFTA job publishes its outputs."""
-    return run_dir / JOB_FOLDER / "outputs"

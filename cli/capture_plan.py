@@ -1,0 +1,62 @@
+"""What the capture daemon is told for one run of a program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
+from gscope.engine.settings import EngineSettings
+from gscope.queries.plan.program import MergeNode, StreamInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.cli.config import Config
+    from gscope.queries.plan.program import HftaNode, Input, Program
+
+CONSUMER = "cli"
+"""By this name the command line acknowledges the streams that are answers themselves."""
+
+
+def capture_settings(
+    program: Program,
+    interfaces: Sequence[InterfaceSettings],
+    config: Config,
+    speed: float | None,
+) -> CaptureSettings:
+    """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
+    readers = {
+        EngineSettings().consumer: _streams(
+            program, [source for node in program.nodes for source in _inputs(node)]
+        ),
+        CONSUMER: passed_streams(program),
+    }
+    return CaptureSettings(
+        interfaces=tuple(interfaces),
+        consumers=tuple(
+            ConsumerSettings(name, streams) for name, streams in readers.items() if streams
+        ),
+        heartbeat_interval_ns=config.heartbeat_interval_ns,
+        speed=speed,
+        table_slots=config.table_slots,
+        output_rows=config.output_rows,
+        block_bytes=config.block_bytes,
+        batch_rows=config.batch_rows,
+        batch_bytes=config.batch_bytes,
+        open_bytes=config.open_bytes,
+        log_bytes=config.log_bytes,
+    )
+
+
+def passed_streams(program: Program) -> tuple[str, ...]:
+    """The streams that are answers as they stand."""
+    return _streams(program, [source for _, source in program.results])
+
+
+def _streams(program: Program, sources: Sequence[Input]) -> tuple[str, ...]:
+    lftas = dict.fromkeys(source.lfta for source in sources if isinstance(source, StreamInput))
+    return tuple(stream for name in lftas for stream in program.lfta(name).streams)
+
+
+def _inputs(node: HftaNode) -> tuple[Input, ...]:
+    return node.inputs if isinstance(node, MergeNode) else (node.input,)

@@ -1,0 +1,151 @@
+"""The command ``gscope``: finds the subcommand, and turns errors into text and exit codes."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope import __version__
+from gscope.errors import GscopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "replay": "gscope.cli.replay:replay",
+    "check": "gscope.cli.check:check",
+    "explain": "gscope.cli.explain:explain",
+    "schema": "gscope.cli.schema:schema",
+    "library": "gscope.cli.library:library",
+    "config": "gscope.cli.show_config:config",
+}
+"""Each command's module is imported only when it is used or listed."""
+
+DEBUG_VARIABLE = "GSCOPE_DEBUG"
+_FIRST = """\
+A first command to try:
+
+  gscope replay trace.pcap -q top_talkers
+
+`gscope -h` lists the commands, `gscope COMMAND -h` explains one.
+"""
+
+
+class Commands(click.Group):
+    """The subcommands, imported when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """Their names, most used first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that ``args`` start with; an unknown one gets a suggestion."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}"
+            message = f"there is no command {name!r}; {hint}"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="gscope", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Answer SQL-like queries (GSQL) over packets."""
+    if context.invoked_subcommand is None:
+        click.echo(
+            f"gscope {__version__}: answers SQL-like queries (GSQL) over packets.\n\n{_FIRST}",
+            nl=False,
+        )
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; the exit code. Messages are on standard error."""
+    try:
+        result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _leave_pipe()
+    except click.exceptions.Abort:
+        return 128 + signal.SIGINT
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except click.ClickException as error:
+        _say(_usage(error))
+        return error.exit_code
+    except GscopeError as error:
+        _say(f"gscope: {error}")
+        return error.exit_code
+    except OSError as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            traceback.print_exc()
+        _say(f"gscope: {_system(error)}")
+        return 1
+    except Exception as error:
+        return _bug(error)
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: click.ClickException) -> str:
+    """A click error as one sentence and where to find help."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "gscope"
+    message = error.format_message().strip().rstrip(".")
+    return f"{path}: {message[:1].lower()}{message[1:]}\n`{path} -h` explains the command."
+
+
+def _system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{(error.strerror or str(error)).lower()}"
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    first = (str(error).splitlines() or [""])[0]
+    _say(
+        f"gscope: this is a bug in gscope ({type(error).__name__}: {first}); "
+        f"{DEBUG_VARIABLE}=1 shows where"
+    )
+    return 1
+
+
+def _say(text: str) -> None:
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        return
+
+
+def _leave_pipe() -> int:
+    """Nobody reads any more: say nothing, also not when the interpreter flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE

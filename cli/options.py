@@ -1,0 +1,160 @@
+"""Options that several commands share. Each has an environment twin, shown in its help."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from gscope.cli.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.cli.settings import Setting
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Lines(click.types.StringParamType):
+    """Text; several values in one environment variable stand on a line each."""
+
+    name = "text"
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        """One value a line."""
+        return [line for line in rv.splitlines() if line.strip()]
+
+
+class WholeText(click.types.StringParamType):
+    """Text that may have several lines; an environment variable holds one value."""
+
+    name = "text"
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        """One value."""
+        return [rv]
+
+
+def option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """A click option with the environment twin ``GSCOPE_<LONG NAME>``."""
+    long = next(name for name in names if name.startswith("--")).split("/")[0]
+    settings.setdefault("envvar", "GSCOPE_" + long[2:].replace("-", "_").upper())
+    return click.option(*names, show_envvar=True, **settings)
+
+
+def with_queries(function: F) -> F:
+    """``-q``, ``-e``, ``--param``: which queries, with which values."""
+    for each in (
+        option(
+            "--param",
+            "parameters",
+            metavar="NAME=VALUE",
+            multiple=True,
+            type=Lines(),
+            help="Value of a PARAM entry of a query. May be repeated.",
+        ),
+        option(
+            "-e",
+            "--expression",
+            "expressions",
+            metavar="GSQL",
+            multiple=True,
+            type=WholeText(),
+            help="Query text. May be repeated; the texts may read each other's results.",
+        ),
+        option(
+            "-q",
+            "--query",
+            "queries",
+            metavar="QUERY",
+            multiple=True,
+            type=Lines(),
+            help="A .gsql file, or a query of the library by name (see `gscope library`). "
+            "A name that is neither but occurs in the given texts chooses what is delivered, "
+            "like --deliver. May be repeated.",
+        ),
+    ):
+        function = each(function)
+    return function
+
+
+def with_deliver(function: F) -> F:
+    """``--deliver``: which results."""
+    return option(
+        "--deliver",
+        "delivered",
+        metavar="NAME",
+        multiple=True,
+        type=Lines(),
+        help="Deliver the result of this query and of no other that is not named. "
+        "By default the results that no other query reads, and external ones.",
+    )(function)
+
+
+def with_interfaces(function: F) -> F:
+    """``-i``: interfaces that queries are compiled for."""
+    return option(
+        "-i",
+        "--interface",
+        "interfaces",
+        metavar="NAME",
+        multiple=True,
+        type=Lines(),
+        help="An interface by name. By default those of the configuration.",
+    )(function)
+
+
+def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """All settings as options, and ``--config``; the command gets one argument ``config``."""
+    chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(**arguments: Any) -> Any:
+            from gscope.cli.config import Given, load_config
+
+            context = click.get_current_context()
+            given: dict[str, Given] = {}
+            for setting in chosen:
+                value = arguments.pop(setting.attribute)
+                if value is not None:
+                    origin = _origin(context, setting)
+                    given[setting.key] = Given(str(value), origin)
+            path = arguments.pop("config_path")
+            return function(**arguments, config=load_config(given, path))
+
+        decorated: Any = command
+        for setting in reversed(chosen):
+            decorated = _setting_option(setting)(decorated)
+        return option(
+            "--config",
+            "config_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Configuration; by default ./gscope.yaml or ~/.config/gscope/gscope.yaml.",
+        )(decorated)
+
+    return decorate
+
+
+def _setting_option(setting: Setting) -> Callable[[F], F]:
+    text = setting.meaning[0].upper() + setting.meaning[1:] + "."
+    if setting.default is not None and setting.kind.metavar:
+        text += f" Default: {setting.default_text}."
+    if not setting.kind.metavar:
+        name = setting.long
+        return option(
+            f"{name}/--no-{name[2:]}", setting.attribute, default=None, help=text, is_flag=True
+        )
+    names = [name for name in (setting.short, setting.long) if name]
+    return option(*names, setting.attribute, metavar=setting.kind.metavar, help=text)
+
+
+def _origin(context: click.Context, setting: Setting) -> str:
+    if context.get_parameter_source(setting.attribute) is ParameterSource.ENVIRONMENT:
+        return f"${setting.variable}"
+    return setting.long

@@ -1,0 +1,103 @@
+"""Durations and sizes as people write them: ``500ms``, ``10 sec``, ``2G``."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+_QUANTITY = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ]*)\s*")
+_NS: dict[str, int] = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_NS_SPELLINGS = {
+    "": "s",
+    "sec": "s",
+    "second": "s",
+    "seconds": "s",
+    "m": "min",
+    "minute": "min",
+    "minutes": "min",
+    "hour": "h",
+    "hours": "h",
+}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_LARGEST = 2**63 - 1
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``2h``; a bare number is seconds.
+
+    Raises:
+        ValueError: it is none; the message says what is expected.
+    """
+    number, unit = _quantity(text)
+    scale = _NS.get(_NS_SPELLINGS.get(unit, unit)) if number is not None else None
+    if number is None or scale is None:
+        message = f"{text!r} is no duration; write it like 500ms, 10s, 2 min or 1h"
+        raise ValueError(message)
+    return _whole(number * scale, text)
+
+
+def show_duration(nanoseconds: int) -> str:
+    """The shortest text that ``parse_duration`` reads as ``nanoseconds``."""
+    for unit, scale in reversed(_NS.items()):
+        if unit != "µs" and nanoseconds and nanoseconds % scale == 0:
+            return f"{nanoseconds // scale}{unit}"
+    return f"{nanoseconds}ns" if nanoseconds else "0s"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``2G``, ``64 MiB``, ``4096``; K, M, G and T are powers of 1024.
+
+    Raises:
+        ValueError: it is none; the message says what is expected.
+    """
+    number, unit = _quantity(text)
+    scale = _BYTES.get(re.sub(r"i?b$", "", unit.lower())) if number is not None else None
+    if number is None or scale is None:
+        message = f"{text!r} is no size; write it like 64M, 2G or 4096"
+        raise ValueError(message)
+    return _whole(number * scale, text)
+
+
+def show_size(size_bytes: int) -> str:
+    """The shortest text that ``parse_size`` reads as ``size_bytes``."""
+    for unit, scale in reversed(_BYTES.items()):
+        if unit and size_bytes and size_bytes % scale == 0:
+            return f"{size_bytes // scale}{unit.upper()}"
+    return str(size_bytes)
+
+
+def parse_count(text: str) -> int:
+    """A positive integer, ``65536`` or ``65_536``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not re.fullmatch(r"[0-9][0-9_]{0,25}", text.strip()) or not int(text) > 0:
+        message = f"{text!r} is no positive whole number"
+        raise ValueError(message)
+    return _whole(Decimal(int(text)), text)
+
+
+def _quantity(text: str) -> tuple[Decimal | None, str]:
+    match = _QUANTITY.fullmatch(text) if len(text) < 50 else None
+    if match is None:
+        return None, ""
+    try:
+        return Decimal(match[1].replace("_", "")), match[2]
+    except InvalidOperation:
+        return None, ""
+
+
+def _whole(value: Decimal, text: str) -> int:
+    if value > _LARGEST:
+        message = f"{text!r} is too large"
+        raise ValueError(message)
+    return int(value)

@@ -1,0 +1,146 @@
+"""Where query texts come from: files, the library, the command line."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.cli.library_files import library_files
+from gscope.errors import UsageError
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gscope.cli.config import Config
+    from gscope.queries.plan.compile import Compiled
+
+ENDING = ".gsql"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks for.
+
+    Attributes:
+        queries: files, names of library queries, or names of queries in the texts.
+        expressions: query texts.
+        delivered: names of the results to deliver; () for the usual ones.
+        parameters: ``NAME=VALUE`` for PARAM entries.
+    """
+
+    queries: Sequence[str] = ()
+    expressions: Sequence[str] = ()
+    delivered: Sequence[str] = ()
+    parameters: Sequence[str] = ()
+
+    def ensure_some(self) -> None:
+        """Refuse to go on without a query.
+
+        Raises:
+            UsageError: neither a query nor a text is named.
+        """
+        if not self.queries and not self.expressions:
+            message = (
+                "there is no query: write one with -e 'SELECT …', or name a file or a query of the "
+                "library with -q; `gscope library` lists them"
+            )
+            raise UsageError(message)
+
+
+def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Compiled:
+    """Compile what is asked for over ``interfaces``; () if they are not known.
+
+    Raises:
+        UsageError: a file or name is wrong.
+        GsqlError: a query is wrong.
+    """
+    texts, delivered = gather_texts(asked)
+    surroundings = Surroundings(
+        interfaces=tuple(interfaces),
+        interface_sets=_sets(config, interfaces),
+        parameters=parse_parameters(asked.parameters),
+        only=delivered,
+    )
+    return compile_queries(texts, surroundings)
+
+
+def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
+    """The texts, and the names of the results to deliver (() for the usual ones).
+
+    Raises:
+        UsageError: a file cannot be read, or a name means nothing.
+    """
+    library = library_files()
+    texts: list[QueryText] = []
+    names: list[str] = []
+    for query in dict.fromkeys(asked.queries):
+        path = Path(query)
+        if path.is_file() or query.endswith(ENDING) or ("/" in query and query not in library):
+            texts.append(read_text(path))
+        elif query in library:
+            texts.append(QueryText(library[query].read_text(encoding="utf-8"), f"{query}{ENDING}"))
+        else:
+            names.append(query)
+    expressions = tuple(asked.expressions)
+    for number, expression in enumerate(expressions, 1):
+        texts.append(QueryText(expression, "query" if len(expressions) == 1 else f"query_{number}"))
+    if names and not texts:
+        message = (
+            f"{names[0]!r} is neither a file nor a query of the library{_hint(names[0], library)}"
+        )
+        raise UsageError(message)
+    return texts, tuple(dict.fromkeys((*asked.delivered, *names)))
+
+
+def read_text(path: Path) -> QueryText:
+    """The query file at ``path``.
+
+    Raises:
+        UsageError: it cannot be read or is no text.
+    """
+    try:
+        return QueryText(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        message = f"cannot read the query file {path}: {error.strerror}"
+        raise UsageError(message) from error
+    except (UnicodeDecodeError, ValueError) as error:
+        message = f"the query file {path} is not UTF-8 text"
+        raise UsageError(message) from error
+
+
+def parse_parameters(given: Iterable[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts as a mapping.
+
+    Raises:
+        UsageError: one has no ``=``, or a name is given twice.
+    """
+    values: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            message = f"--param {text!r} has no value; write --param NAME=VALUE"
+            raise UsageError(message)
+        if name in values:
+            message = f"--param gives {name} twice"
+            raise UsageError(message)
+        values[name] = value
+    return values
+
+
+def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The configured sets, of the interfaces that take part; a set of none of them is left out."""
+    if not interfaces:
+        return dict(config.sets)
+    present = {
+        name: tuple(member for member in members if member in interfaces)
+        for name, members in config.sets.items()
+    }
+    return {name: members for name, members in present.items() if members}
+
+
+def _hint(name: str, library: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(library), 1)
+    return f"; did you mean {close[0]!r}?" if close else "; `gscope library` lists those"

@@ -1,0 +1,238 @@
+"""The table of settings: what can be set in ``gscope.yaml``, in the environment and with flags.
+
+Defaults are those of the things they configure.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
+from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.cli.quantities import (
+    parse_count,
+    parse_duration,
+    parse_size,
+    show_duration,
+    show_size,
+)
+from gscope.engine.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
+AUTOMATIC = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a setting takes.
+
+    Attributes:
+        metavar: what stands for a value in help.
+        parse: text → value; raises ValueError with a sentence.
+        show: value → text that ``parse`` reads.
+    """
+
+    metavar: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value that can be set.
+
+    Attributes:
+        key: its place in ``gscope.yaml``: ``section.name`` or ``name``.
+        attribute: of ``Config``.
+        default: the value when nobody sets it; None for "chosen by gscope".
+        meaning: one phrase for help.
+        short: a one-letter flag, "" for none.
+    """
+
+    key: str
+    attribute: str
+    kind: Kind
+    default: Any
+    meaning: str
+    short: str = ""
+    flag: str = ""
+
+    @property
+    def long(self) -> str:
+        """The flag: ``--heartbeat-interval``."""
+        return self.flag or "--" + self.key.replace(".", "-").replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable, the flag's twin: ``GSCOPE_HEARTBEAT_INTERVAL``."""
+        return "GSCOPE_" + self.long[2:].replace("-", "_").upper()
+
+    @property
+    def default_text(self) -> str:
+        """The default as it would be written."""
+        return AUTOMATIC if self.default is None else self.kind.show(self.default)
+
+    def parse(self, text: str) -> Any:
+        """The value of ``text``; ``auto`` gives back the default where that is chosen by gscope.
+
+        Raises:
+            ValueError: it is none; the message says what is expected.
+        """
+        if self.default is None and text.strip() == AUTOMATIC:
+            return None
+        return self.kind.parse(text)
+
+
+def _parse_positive_duration(text: str) -> int:
+    value = parse_duration(text)
+    if value < 1:
+        message = f"{text!r} is too short; it must be more than 0"
+        raise ValueError(message)
+    return value
+
+
+def _parse_positive_size(text: str) -> int:
+    value = parse_size(text)
+    if value < 1:
+        message = f"{text!r} is too little; it must be more than 0"
+        raise ValueError(message)
+    return value
+
+
+def _parse_slots(text: str) -> int:
+    slots = parse_count(text)
+    if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
+        message = f"{text!r} is no power of two of at least {MIN_TABLE_SLOTS}"
+        raise ValueError(message)
+    return slots
+
+
+def _parse_format(text: str) -> str:
+    if text not in FORMATS:
+        message = f"{text!r} is no output format; there are {', '.join(FORMATS)}"
+        raise ValueError(message)
+    return text
+
+
+def _parse_switch(text: str) -> bool:
+    words = {"true": True, "yes": True, "on": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "0": False}
+    if text.strip().lower() not in words:
+        message = f"{text!r} is neither true nor false"
+        raise ValueError(message)
+    return words[text.strip().lower()]
+
+
+def _parse_folder(text: str) -> Path:
+    if not text or "\0" in text:
+        message = f"{text!r} is no folder"
+        raise ValueError(message)
+    return Path(text)
+
+
+DURATION = Kind("DURATION", _parse_positive_duration, show_duration)
+SIZE = Kind("SIZE", _parse_positive_size, show_size)
+COUNT = Kind("N", parse_count, str)
+SLOTS = Kind("N", _parse_slots, str)
+FORMAT = Kind("|".join(FORMATS), _parse_format, str)
+FOLDER = Kind("DIR", _parse_folder, str)
+SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
+
+_ENGINE = EngineSettings()
+_LFTA = LftaSettings()
+_CAPTURE = CaptureSettings((InterfaceSettings("default", ("default",)),))
+DEFAULT_SKEW_NS = _CAPTURE.interfaces[0].skew_ns
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "output.format",
+        "output_format",
+        FORMAT,
+        None,
+        "format of results: by default a table on a terminal, ndjson in a pipe, csv in files",
+        short="-o",
+        flag="--output",
+    ),
+    Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
+    Setting(
+        "heartbeat.interval",
+        "heartbeat_interval_ns",
+        DURATION,
+        _CAPTURE.heartbeat_interval_ns,
+        "trace time between heartbeats; answers do not depend on it",
+    ),
+    Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
+    Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),
+    Setting(
+        "limits.table_slots",
+        "table_slots",
+        SLOTS,
+        _LFTA.table_slots,
+        "slots of each LFTA's group table, a power of two",
+        flag="--table-slots",
+    ),
+    Setting(
+        "limits.output_rows",
+        "output_rows",
+        COUNT,
+        _LFTA.batch_rows,
+        "rows of an LFTA's output buffer",
+        flag="--output-rows",
+    ),
+    Setting(
+        "limits.block",
+        "block_bytes",
+        SIZE,
+        _CAPTURE.block_bytes,
+        "input read at once",
+        flag="--block",
+    ),
+    Setting(
+        "limits.batch_rows",
+        "batch_rows",
+        COUNT,
+        _CAPTURE.batch_rows,
+        "rows at which a batch of the stream log is sealed",
+        flag="--batch-rows",
+    ),
+    Setting(
+        "limits.batch",
+        "batch_bytes",
+        SIZE,
+        _CAPTURE.batch_bytes,
+        "size at which a batch of the stream log is sealed",
+        flag="--batch",
+    ),
+    Setting(
+        "limits.open",
+        "open_bytes",
+        SIZE,
+        _CAPTURE.open_bytes,
+        "memory for batches that are not sealed yet",
+        flag="--open",
+    ),
+    Setting(
+        "limits.log",
+        "log_bytes",
+        SIZE,
+        _CAPTURE.log_bytes,
+        "disk space for the stream log",
+        flag="--log",
+    ),
+    Setting(
+        "work_dir",
+        "work_dir",
+        FOLDER,
+        Path(tempfile.gettempdir()) / "gscope-<uid>",
+        "where a run keeps its private folder while it lasts",
+    ),
+)
+
+OUTPUT_KEYS = ("output.format", "strict")
+"""Settings that concern answers; the others concern how they are computed."""

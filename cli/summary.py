@@ -1,0 +1,107 @@
+"""What became of every packet, at the end of a run.
+
+received = dropped + filtered + shed + late + malformed + accepted + unread, on every interface.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gscope.cli.supervisor import Outcome
+
+TERMS = ("dropped", "filtered", "shed", "late", "unread")
+_LOST = ("dropped", "shed", "late", "unread")
+_INTERFACES_SHOWN = 8
+_DAMAGE_SHOWN = 20
+
+
+def is_whole(capture: Mapping[str, Any]) -> bool:
+    """Whether nothing was lost on any interface nor in the log."""
+    return not _lost_tuples(capture) and not any(map(_has_loss, capture["interfaces"]))
+
+
+def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
+    """One line when all is well; more where something was lost, odd or damaged."""
+    capture = outcome.capture
+    interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
+    totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
+    malformed = _malformed(interfaces)
+    stopped = " (stopped early)" if outcome.signal else ""
+    yield (
+        f"gscope: {_equation(totals, sum(malformed.values()))}; {_rows(rows)}"
+        f" in {outcome.phases['answered']:.1f} s{stopped}"
+    )
+    if malformed:
+        yield "  malformed: " + ", ".join(
+            f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
+        )
+    yield from _odd_interfaces(interfaces)
+    yield from _damage(interfaces)
+    without_epoch = sum(
+        counters.get("without_epoch_tuples", 0) for counters in capture["lftas"].values()
+    )
+    if without_epoch:
+        yield f"  {without_epoch:,} packets have no epoch (it is NULL) and are in no group"
+    if lost := _lost_tuples(capture):
+        yield f"  the stream log was full and shed {lost:,} partial tuples; give it more with --log"
+    if outcome.restarts:
+        yield f"  the HFTA job was started again {outcome.restarts} times; no answer was lost"
+
+
+def _equation(terms: Mapping[str, int], malformed: int) -> str:
+    """``1,000 packets received = 990 accepted + 10 malformed``; terms that are 0 are left out."""
+    parts = [f"{terms['accepted']:,} accepted"]
+    if malformed:
+        parts.append(f"{malformed:,} malformed")
+    parts += [f"{terms[name]:,} {name}" for name in TERMS if terms[name]]
+    return f"{terms['received']:,} packets received = {' + '.join(parts)}"
+
+
+def _rows(rows: Mapping[str, int]) -> str:
+    if len(rows) == 1:
+        return f"{sum(rows.values()):,} rows"
+    return ", ".join(f"{query} {count:,} rows" for query, count in rows.items())
+
+
+def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sums of single interfaces: all if they are few, otherwise those that lost something."""
+    if len(interfaces) == 1:
+        return
+    odd = [i for i in interfaces if _has_loss(i)]
+    shown = interfaces if odd and len(interfaces) <= _INTERFACES_SHOWN else odd
+    for interface in shown[:_INTERFACES_SHOWN]:
+        yield f"  {interface['name']}: {_equation(interface, sum(interface['malformed'].values()))}"
+    if len(shown) > _INTERFACES_SHOWN:
+        yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces that lost something"
+
+
+def _damage(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    sentences = [
+        sentence if len(interfaces) == 1 else f"{interface['name']}: {sentence}"
+        for interface in interfaces
+        for sentence in interface["damage"]
+    ]
+    for sentence in sentences[:_DAMAGE_SHOWN]:
+        yield f"  {sentence}"
+    if len(sentences) > _DAMAGE_SHOWN:
+        yield f"  … and {len(sentences) - _DAMAGE_SHOWN} more damaged places"
+
+
+def _malformed(interfaces: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Malformed packets of all interfaces by reason, most frequent first."""
+    counts: dict[str, int] = {}
+    for interface in interfaces:
+        for reason, count in interface["malformed"].items():
+            counts[reason] = counts.get(reason, 0) + count
+    return dict(sorted(((r, c) for r, c in counts.items() if c), key=lambda item: -item[1]))
+
+
+def _has_loss(interface: Mapping[str, Any]) -> bool:
+    return any(interface[name] for name in _LOST) or bool(interface["damage"])
+
+
+def _lost_tuples(capture: Mapping[str, Any]) -> int:
+    return int(capture["log"].get("shed_tuples_total", 0))

@@ -1,0 +1,109 @@
+"""How a run goes, shown on standard error while it lasts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from gscope.cli.supervisor import Watcher
+
+
+def watcher(*, is_quiet: bool) -> Watcher:
+    """A progress bar if standard error is a terminal, otherwise one that says nothing."""
+    if is_quiet or not sys.stderr.isatty():
+        return Silence()
+    return ProgressBar(shares_terminal=sys.stdout.isatty())
+
+
+class Silence:
+    """Shows nothing."""
+
+    def on_progress(self, fields: dict[str, Any]) -> None:
+        """Nothing to show."""
+
+    def on_phase(self, text: str) -> None:
+        """Nothing to show."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Nothing is in the way."""
+        return nullcontext()
+
+    def close(self) -> None:
+        """Nothing to clear."""
+
+
+class ProgressBar:
+    """Packets a second, percent of the input, the trace's time, and the phase.
+
+    Args:
+        shares_terminal: answers go to the same terminal, so that the bar must step aside for them.
+    """
+
+    def __init__(self, *, shares_terminal: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        self._shares_terminal = shares_terminal
+        self._began: float | None = None
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[clock]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=None, rate="", clock="")
+        self._progress.start()
+
+    def on_progress(self, fields: dict[str, Any]) -> None:
+        """Show how far the capture daemon is."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now
+            self._progress.update(self._task, description="reading")
+        seconds = now - self._began
+        rate = f"{fields['packets'] / seconds:,.0f} packets/s" if seconds > 0 else ""
+        self._progress.update(
+            self._task,
+            total=fields["size_bytes"],
+            completed=fields["input_bytes"],
+            rate=rate,
+            clock=_clock(fields["clock_ns"]),
+        )
+
+    def on_phase(self, text: str) -> None:
+        """Show another phase; what it lasts is not known."""
+        self._progress.update(self._task, description=text)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bar off the terminal while answers are written."""
+        if not self._shares_terminal:
+            yield
+            return
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
+
+    def close(self) -> None:
+        """Take the bar off the terminal for good."""
+        self._progress.stop()
+
+
+def _clock(nanoseconds: int) -> str:
+    """Trace time to the second, UTC; "" if it is outside the calendar."""
+    try:
+        return f"{datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return ""
