@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
@@ -114,8 +113,7 @@ def _common(types: set[GsqlType], position: Position, where: str) -> GsqlType:
         return GsqlType.MAC
     ordered = sorted(types, key=lambda t: t.value)
     message = f"{' and '.join(t.value for t in ordered)} do not go together {where}"
-    pairs = itertools.permutations(ordered, 2)
-    remedy = next((_REMEDIES[pair] for pair in pairs if pair in _REMEDIES), "")
+    remedy = next((text for pair, text in _REMEDIES.items() if types.issuperset(pair)), "")
     raise TypeMismatchError(message, position=position, remedy=remedy)
 
 
