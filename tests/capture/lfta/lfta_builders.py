@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from gscope.queries.plan.expressions import (
     Value,
 )
 from gscope.queries.plan.program import Lfta, Partial, PartialOp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 INT, IP, STRING, BOOL = GsqlType.INT, GsqlType.IP, GsqlType.STRING, GsqlType.BOOL
 
