@@ -1,0 +1,268 @@
+"""Answers query sets in this process, in many ways that must all give the same rows.
+
+The capture stage writes its log first; its messages then reach the HFTA operators in chunks of random
+size, with a crash at random places if the variation asks for it.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from gscope.capture.log.log import read_log
+from gscope.capture.replay import open_log, replay_capture
+from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
+from gscope.engine.commits import Commit, CommitLog
+from gscope.engine.outputs import read_output
+from gscope.engine.sinks.columns import as_text, readable
+from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.steps import Steps
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.program import StreamInput
+from gscope.queries.streams.messages import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from gscope.capture.lfta.columns import ColumnBatch
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.replay import EngineMaker
+    from gscope.engine.steps import Step
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.plan.program import Program
+    from gscope.queries.streams.messages import Message
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One way to compute an answer.
+
+    Attributes:
+        chunks: messages reach the operators in random chunks of up to so many; None for all at once.
+        crashes: how often the HFTA state is thrown away in the middle of a step.
+        seed: of everything random.
+    """
+
+    name: str
+    is_interpreted: bool = False
+    table_slots: int | None = None
+    output_rows: int | None = None
+    block_bytes: int | None = None
+    batch_rows: int = 1 << 20
+    heartbeat_interval_ns: int = SECOND_NS
+    heartbeat_every_tick: bool = False
+    skew_ns: int = 10 * SECOND_NS
+    chunks: int | None = None
+    crashes: int = 0
+    seed: int = 1
+
+
+COMPILED = Variation("compiled")
+INTERPRETED = Variation("interpreted", is_interpreted=True)
+FOUR_SLOTS = Variation("four_slots", table_slots=4, output_rows=1)
+RESTLESS = Variation(
+    "restless",
+    table_slots=64,
+    output_rows=1,
+    block_bytes=4096,
+    batch_rows=7,
+    heartbeat_interval_ns=7_300_000_001,
+    heartbeat_every_tick=True,
+    chunks=40,
+)
+CRASHING = Variation(
+    "crashing",
+    heartbeat_interval_ns=20 * SECOND_NS,
+    heartbeat_every_tick=True,
+    batch_rows=100,
+    chunks=60,
+    crashes=3,
+)
+VARIATIONS = (COMPILED, INTERPRETED, FOUR_SLOTS, RESTLESS, CRASHING)
+
+
+def answer(
+    program: Program,
+    files: Mapping[str, Sequence[Path]],
+    variation: Variation,
+    session: SparkSession | None,
+) -> dict[str, list[Row]]:
+    """The rows of each result of ``program`` in the order they were delivered, as text.
+
+    Args:
+        files: the captures of each interface.
+        session: None if the program needs no Spark.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="gscope-test-"))
+    try:
+        messages = capture(program, files, variation, folder / "log")
+        answers = {
+            query: streamed(program, source, messages, folder / "log")
+            for query, source in program.results
+            if isinstance(source, StreamInput)
+        }
+        if program.needs_spark:
+            assert session is not None
+            job = _Job(program, messages, folder, session, variation)
+            answers |= job.answers()
+        return answers
+    finally:
+        shutil.rmtree(folder)
+
+
+def capture(
+    program: Program, files: Mapping[str, Sequence[Path]], variation: Variation, folder: Path
+) -> list[Message]:
+    """Run the capture stage into the log ``folder``; all its messages."""
+    settings = CaptureSettings(
+        tuple(
+            InterfaceSettings(name, tuple(map(str, paths)), variation.skew_ns)
+            for name, paths in files.items()
+        ),
+        heartbeat_interval_ns=variation.heartbeat_interval_ns,
+        heartbeat_every_tick=variation.heartbeat_every_tick,
+        table_slots=variation.table_slots,
+        output_rows=variation.output_rows,
+        block_bytes=variation.block_bytes,
+        batch_rows=variation.batch_rows,
+    )
+    log = open_log(folder, program, settings)
+    try:
+        engines = _interpreters(program) if variation.is_interpreted else None
+        summary = replay_capture(program, settings, log, engines=engines)
+    finally:
+        log.close()
+    assert all(interface.late == 0 for interface in summary.interfaces)
+    for interface in summary.interfaces:
+        counted = interface.accepted + interface.late + sum(interface.malformed.values())
+        assert interface.received == counted + interface.unread
+    return read_log(folder)
+
+
+def streamed(
+    program: Program, source: StreamInput, messages: Iterable[Message], log_folder: Path
+) -> list[Row]:
+    """The rows of a result that is the stream of an LFTA."""
+    lfta = program.lfta(source.lfta)
+    rows: list[Row] = []
+    for message in messages:
+        if isinstance(message, Batch) and message.stream in lfta.streams:
+            rows += rows_of(pq.read_table(log_folder / message.path), lfta.stream_schema)
+    return rows
+
+
+def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
+    """Rows as a reader of CSV sees them; numbers with a point in their shortest exact form."""
+    shown = readable(table, schema)
+    columns = []
+    for column in schema.columns:
+        values = shown[column.name].combine_chunks()
+        if column.type is GsqlType.FLOAT:
+            texts = [None if value is None else repr(value) for value in values.to_pylist()]
+        else:
+            texts = as_text(values).to_pylist()
+        columns.append(["" if text is None else text for text in texts])
+    return list(zip(*columns, strict=True))
+
+
+def _interpreters(program: Program) -> EngineMaker:
+    from gscope.capture.lfta.interpreter import LftaInterpreter
+
+    def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        return LftaInterpreter(program.lftas, interface, emit)
+
+    return make
+
+
+class _Job:
+    """The HFTA job without its process: feeds messages to steps and now and then forgets everything."""
+
+    def __init__(
+        self,
+        program: Program,
+        messages: Sequence[Message],
+        folder: Path,
+        session: SparkSession,
+        variation: Variation,
+    ) -> None:
+        self._program = program
+        self._messages = messages
+        self._log_folder = folder / "log"
+        self._job_folder = folder / "job"
+        self._session = session
+        self._variation = variation
+        self._random = random.Random(variation.seed)
+        self._crashes_left = variation.crashes
+
+    def answers(self) -> dict[str, list[Row]]:
+        """Run to the end, through all crashes; the rows of every result."""
+        while not self._run():
+            pass
+        commits = CommitLog(self._job_folder)
+        rows: dict[str, list[Row]] = {
+            query: []
+            for query, source in self._program.results
+            if not isinstance(source, StreamInput)
+        }
+        for commit in commits.recover():
+            for output in commit.outputs:
+                for table in read_output(commits.outputs / output.path):
+                    rows[output.query] += rows_of(table, self._program.schema(output.query))
+        return rows
+
+    def _run(self) -> bool:
+        """From the last commit to the end (True) or to a crash (False)."""
+        commits = CommitLog(self._job_folder)
+        evaluator = Evaluator(self._session, self._program, self._log_folder, commits)
+        steps = Steps(self._program)
+        done = commits.recover()
+        if done:
+            steps.restore(done[-1].step, done[-1].operators)
+        needed = steps.needed()
+        waiting = [m for m in self._messages if m.sequence >= needed.get(m.stream, m.sequence + 1)]
+        while not steps.is_finished:
+            size = self._random.randint(1, self._variation.chunks or len(waiting) or 1)
+            chunk, waiting = waiting[:size], waiting[size:]
+            assert chunk, "messages ran out before the end of all streams"
+            steps.on_messages(chunk)
+            step = steps.next()
+            worth_it = step is not None and (step.reads_rows or steps.is_finished)
+            if step is not None and worth_it and not self._commit(step, steps, evaluator, commits):
+                return False
+        return True
+
+    def _commit(
+        self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog
+    ) -> bool:
+        """Evaluate and commit a step as the job does; False where the job died on the way."""
+        place = self._random.randrange(3) if self._dies() else None
+        outputs, carried = evaluator.run(step)
+        for query, upstream, batch in carried:
+            steps.add_carry(query, upstream, batch)
+        if place == 0:
+            return False
+        commits.write(Commit(step.number, steps.snapshot(), tuple(outputs)))
+        if place == 1:
+            return False
+        commits.publish(outputs)
+        if place == 2:
+            return False
+        commits.drop_carry(steps.carried())
+        return True
+
+    def _dies(self) -> bool:
+        if self._crashes_left and self._random.random() < 0.5:
+            self._crashes_left -= 1
+            return True
+        return False
