@@ -194,8 +194,6 @@ def mpls(frame: Frame, at: int) -> Next:
             break
     label = entry >> 12
     nibble = frame.number(at, 1) >> 4
-    if label in (0, 2):
-        return (Network.IP if label == 0 else Network.IPV6), at
     if label in (13, 14):
         return None
     if nibble in (4, 6):

@@ -220,10 +220,6 @@ def after_mpls(at: int, end: int, link: int) -> Step:
         at += 4
     if at + 1 > end:
         return ODD, at, end, _TRUNCATED, link
-    if label == 0:
-        return IP, at, end, 0, link
-    if label == 2:
-        return IPV6, at, end, 0, link
     nibble = ld8(at) >> 4
     # Generic associated channel, OAM alert, or a pseudowire's associated channel.
     if label in (13, 14) or nibble == 1:
