@@ -35,6 +35,7 @@ from gscope.errors import GscopeError, StreamError, UsageError
 
 if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.server import LogServer
     from gscope.capture.replay import Stop
     from gscope.capture.summary import Summary
     from gscope.queries.plan.program import Program
@@ -172,10 +173,6 @@ class _ServerThread:
         self._events.send("listening", socket=str(self._socket))
 
 
-if TYPE_CHECKING:
-    from gscope.capture.log.server import LogServer
-
-
 def _process_age_s() -> float:
     """Seconds since this process was started, to a hundredth."""
     started_ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
@@ -216,4 +213,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    _code = main(sys.argv[1:])
+    sys.stdout.flush()
+    # All is closed; taking the interpreter and its libraries apart would only cost the user a wait.
+    os._exit(_code)

@@ -20,6 +20,7 @@ from gscope.capture.log.log import BatchLimits, StreamLog
 from gscope.capture.ring.block import PADDING_BYTES, Block
 from gscope.capture.summary import InterfaceSummary, Summary
 from gscope.capture.trace_clock import ClockSettings, TraceClock, TraceInterface
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,8 +67,14 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
     """The stream log of a replay of ``program`` in ``folder``.
 
     Raises:
+        UsageError: an interface of the program has no input, so that its streams would never end.
         StreamError: unusable, damaged or in use.
     """
+    named = {interface.name for interface in settings.interfaces}
+    missing = sorted({name for lfta in program.lftas for name in lfta.interfaces} - named)
+    if missing:
+        message = f"the program reads interfaces without input: {', '.join(missing)}"
+        raise UsageError(message)
     specs = [
         StreamSpec.from_lfta(lfta, interface)
         for lfta in program.lftas

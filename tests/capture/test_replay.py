@@ -17,7 +17,7 @@ from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 from gscope.capture.log.log import read_log
 from gscope.capture.replay import Stop, open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch
 
@@ -194,6 +194,12 @@ def test_all_unusable_files_are_told_before_anything_is_read(tmp_path: Path) -> 
     with pytest.raises(CaptureError, match=r"(?s)missing\.pcap.*\n.*text\.pcap"):
         replay(tmp_path / "log", files)
     assert read_log(tmp_path / "log") == []
+
+
+def test_an_interface_without_input_is_told(tmp_path: Path) -> None:
+    settings = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
+    with pytest.raises(UsageError, match="without input: b"):
+        open_log(tmp_path, flow_program("a", "b"), settings)
 
 
 def test_a_request_to_stop_that_came_before_ends_the_replay_cleanly(tmp_path: Path) -> None:
