@@ -49,7 +49,7 @@ class Config:
     batch_bytes: int
     open_bytes: int
     log_bytes: int
-    work_dir: Path | None
+    work_dir: Path
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ def load_config(given: Mapping[str, Given], path: Path | None) -> Config:
             value = contents.values[setting.key]
             origins[setting.key] = contents.places[setting.key]
         else:
-            value = None if setting.key == "work_dir" else setting.default
+            value = setting.default
             origins[setting.key] = "default"
         values[setting.attribute] = value
     return Config(

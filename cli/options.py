@@ -130,13 +130,14 @@ def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
         decorated: Any = command
         for setting in reversed(chosen):
             decorated = _setting_option(setting)(decorated)
-        return option(
+        named: F = option(
             "--config",
             "config_path",
             metavar="FILE",
             type=click.Path(dir_okay=False, path_type=Path),
             help="Configuration; by default ./gscope.yaml or ~/.config/gscope/gscope.yaml.",
         )(decorated)
+        return named
 
     return decorate
 

@@ -16,20 +16,24 @@ _LOCK = "lock"
 _PREFIX = "run-"
 
 
+def default_work_dir() -> Path:
+    """Where runs keep their folders unless told otherwise: ``gscope-<uid>`` among temporary files."""
+    return Path(tempfile.gettempdir()) / f"gscope-{os.getuid()}"
+
+
 class RunDir:
-    """A new folder (mode 0700) below ``base``, held by a lock for as long as this process lives.
+    """A new folder (mode 0700) below ``root``, held by a lock for as long as this process lives.
 
     Folders of runs that were killed have a lock that nobody holds; opening a new one sweeps them away.
 
     Args:
-        base: where; by default ``gscope-<uid>`` in the folder for temporary files.
+        root: where; it is made if it is missing.
 
     Raises:
         UsageError: nothing can be made there.
     """
 
-    def __init__(self, base: Path | None = None) -> None:
-        root = base or Path(tempfile.gettempdir()) / f"gscope-{os.getuid()}"
+    def __init__(self, root: Path) -> None:
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             _ensure_private(root)

@@ -5,7 +5,6 @@ Defaults are those of the things they configure.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from gscope.cli.quantities import (
     show_duration,
     show_size,
 )
+from gscope.cli.run_dir import default_work_dir
 from gscope.engine.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ SETTINGS: tuple[Setting, ...] = (
         "work_dir",
         "work_dir",
         FOLDER,
-        Path(tempfile.gettempdir()) / "gscope-<uid>",
+        default_work_dir(),
         "where a run keeps its private folder while it lasts",
     ),
 )

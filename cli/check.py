@@ -1,0 +1,133 @@
+"""``gscope check``: are these queries right?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.options import Lines, WholeText, option, with_config, with_interfaces
+from gscope.errors import GscopeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gscope.cli.config import Config
+    from gscope.queries.plan.compile import QueryText
+
+EXIT_WRONG = 2
+
+
+@click.command(short_help="Say whether queries are right.")
+@click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
+@option(
+    "-e",
+    "--expression",
+    "expressions",
+    metavar="GSQL",
+    multiple=True,
+    type=WholeText(),
+    help="Query text. May be repeated.",
+)
+@option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=Lines(),
+    help="Value of a PARAM entry of a query. May be repeated.",
+)
+@option("--together", is_flag=True, help="The texts may read each other's results.")
+@with_interfaces
+@with_config()
+def check(
+    queries: tuple[str, ...],
+    expressions: tuple[str, ...],
+    parameters: tuple[str, ...],
+    together: bool,
+    interfaces: tuple[str, ...],
+    config: Config,
+) -> int:
+    """Check query files, folders of them, queries of the library by name, or texts.
+
+    Prints a line for each query that is right, and every error with its place. Interfaces that queries
+    name must be known only if some are given with -i or in the configuration.
+
+    Exit codes: 0 all are right, 2 some are wrong.
+    """
+    from gscope.cli.query_texts import Asked, gather_texts, parse_parameters, read_text
+
+    values = parse_parameters(parameters)
+    texts: list[QueryText] = []
+    wrong: list[str] = []
+    names = []
+    for query in queries:
+        if Path(query).is_dir():
+            texts += [read_text(path) for path in _query_files(Path(query))]
+        else:
+            names.append(query)
+    if not queries and not expressions:
+        message = "there is nothing to check: name a file or folder, or write a query with -e"
+        raise UsageError(message)
+    named, unknown = gather_texts(Asked(names, expressions))
+    texts += named
+    if unknown:
+        message = f"{unknown[0]!r} is neither a file nor a query of the library"
+        raise UsageError(message)
+    known = interfaces or tuple(config.interfaces)
+    for group in [texts] if together else [[text] for text in texts]:
+        for line in _check(group, known, config, values, wrong):
+            click.echo(line)
+    for report in wrong:
+        click.echo(report, err=True)
+    return EXIT_WRONG if wrong else 0
+
+
+def _query_files(folder: Path) -> list[Path]:
+    found = sorted(path for path in folder.rglob("*.gsql") if path.is_file())
+    if not found:
+        message = f"there is no .gsql file in {folder}"
+        raise UsageError(message)
+    return found
+
+
+def _check(
+    texts: Sequence[QueryText],
+    interfaces: tuple[str, ...],
+    config: Config,
+    parameters: dict[str, str],
+    wrong: list[str],
+) -> Iterator[str]:
+    """A line for each right query; reports of wrong ones are added to ``wrong``."""
+    from gscope.capture.lfta.codegen.generate import generate
+    from gscope.queries.analysis.resolve import named_queries
+    from gscope.queries.gsql.parser import parse
+    from gscope.queries.plan.compile import Surroundings, compile_queries
+    from gscope.queries.plan.show import show_schema
+
+    files = []
+    for text in texts:
+        try:
+            files.append(parse(text.text, text.source))
+        except GscopeError as error:
+            _add(wrong, error)
+    if len(files) < len(texts):
+        return
+    for file in files:
+        for name, _ in named_queries(file):
+            surroundings = Surroundings(interfaces, config.sets, parameters, (name,))
+            try:
+                program = compile_queries(texts, surroundings).program
+                generate(program.lftas)
+            except GscopeError as error:
+                _add(wrong, error)
+            else:
+                yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))})"
+
+
+def _add(wrong: list[str], error: GscopeError) -> None:
+    """An error that concerns several queries is reported once."""
+    report = str(error)
+    if report not in wrong:
+        wrong.append(report)

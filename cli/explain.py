@@ -1,0 +1,92 @@
+"""``gscope explain``: what becomes of a query, stage by stage."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gscope.cli.options import (
+    Lines,
+    WholeText,
+    option,
+    with_config,
+    with_deliver,
+    with_interfaces,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.cli.config import Config
+
+
+@click.command(short_help="Show what becomes of queries, stage by stage.")
+@click.argument("queries", nargs=-1, metavar="FILE|NAME...")
+@option(
+    "-e",
+    "--expression",
+    "expressions",
+    metavar="GSQL",
+    multiple=True,
+    type=WholeText(),
+    help="Query text. May be repeated.",
+)
+@option(
+    "--param",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=Lines(),
+    help="Value of a PARAM entry of a query. May be repeated.",
+)
+@with_deliver
+@with_interfaces
+@option("--lfta", "shows_kernel", is_flag=True, help="Show the generated kernel's source as well.")
+@option("--spark", "shows_spark", is_flag=True, help="Show the Spark SQL of each HFTA as well.")
+@option("--json", "is_json", is_flag=True, help="Everything as one JSON object.")
+@with_config()
+def explain(
+    queries: tuple[str, ...],
+    expressions: tuple[str, ...],
+    parameters: tuple[str, ...],
+    delivered: tuple[str, ...],
+    interfaces: tuple[str, ...],
+    shows_kernel: bool,
+    shows_spark: bool,
+    is_json: bool,
+    config: Config,
+) -> None:
+    """Explain query files, queries of the library by name, or texts, compiled together.
+
+    Shows each query as it is understood, the plan, the plan after each rewrite, the split into LFTAs
+    (beside the packets) and HFTAs (on Spark), the ordering of columns, and what bounds the state.
+    """
+    from gscope.cli.explanation import as_text, explain_compiled, spark_texts
+    from gscope.cli.query_texts import Asked, compile_asked
+
+    asked = Asked(queries, expressions, delivered, parameters)
+    asked.ensure_some()
+    compiled = compile_asked(asked, interfaces or tuple(config.interfaces), config)
+    explanation = explain_compiled(compiled)
+    if shows_kernel:
+        from gscope.capture.lfta.codegen.generate import generate
+
+        explanation["kernel"] = generate(compiled.program.lftas).source
+    if shows_spark:
+        explanation["spark"] = spark_texts(compiled.program)
+    if is_json:
+        click.echo(json.dumps(explanation, indent=2))
+        return
+    for line in as_text(explanation):
+        click.echo(line)
+    for line in _sources(explanation):
+        click.echo(line)
+
+
+def _sources(explanation: dict[str, Any]) -> Iterator[str]:
+    for query, text in explanation.get("spark", {}).items():
+        yield f"\nSpark SQL of {query}\n  {text}"
+    if "kernel" in explanation:
+        yield f"\nKernel\n{explanation['kernel'].rstrip()}"

@@ -1,0 +1,166 @@
+"""A compiled query set, explained: plain values for JSON, and the same as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_never
+
+from gscope.queries.plan.bounds import lfta_bound, node_bound
+from gscope.queries.plan.program import (
+    AggregationNode,
+    MergeNode,
+    SelectionNode,
+    StreamInput,
+)
+from gscope.queries.plan.show import show, show_named, show_schema, show_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gscope.queries.plan.compile import Compiled
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import HftaNode, Input, Lfta, Program
+
+ANY = "any interface"
+
+
+def explain_compiled(compiled: Compiled) -> dict[str, Any]:
+    """Every stage from the texts as printed to the split, as plain values."""
+    program = compiled.program
+    return {
+        "queries": [
+            {"name": query.name, "text": query.text, "columns": show_schema(query.schema)}
+            for query in compiled.stages[0][1].queries
+        ],
+        "stages": [
+            {
+                "stage": name,
+                "plans": {query.name: list(show_tree(query.root)) for query in plan.queries},
+            }
+            for name, plan in compiled.stages
+        ],
+        "lftas": [_lfta(lfta) for lfta in program.lftas],
+        "hftas": [_node(node) for node in program.nodes],
+        "results": {query: _input(source) for query, source in program.results},
+    }
+
+
+def spark_texts(program: Program) -> dict[str, str]:
+    """The Spark SQL of each HFTA node; ``input`` stands for the rows that are released to it."""
+    from gscope.engine.operators import aggregation, merge, selection
+
+    texts: dict[str, str] = {}
+    for node in program.nodes:
+        match node:
+            case AggregationNode():
+                texts[node.query] = aggregation.lower(node, "input")
+            case SelectionNode():
+                texts[node.query] = selection.lower(node, "input")
+            case MergeNode():
+                texts[node.query] = merge.lower(node, "input")
+            case _:
+                assert_never(node)
+    return texts
+
+
+def as_text(explanation: dict[str, Any]) -> Iterator[str]:
+    """The lines of an explanation for a person."""
+    for query in explanation["queries"]:
+        yield f"Query {query['name']} ({query['columns']})"
+        yield from _indented(query["text"].splitlines())
+    before: dict[str, list[str]] = {}
+    for stage in explanation["stages"]:
+        yield ""
+        name = stage["stage"]
+        yield "Plan" if name == "plan" else f"After {name}"
+        for query, lines in stage["plans"].items():
+            if before.get(query) == lines:
+                continue
+            yield f"  {query}"
+            yield from _indented(lines, 2)
+        before = stage["plans"]
+    for title, entries in (("LFTA", explanation["lftas"]), ("HFTA", explanation["hftas"])):
+        for entry in entries:
+            yield ""
+            yield f"{title} {entry['name']}"
+            yield from _entries(entry)
+    yield ""
+    yield "Results"
+    yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
+
+
+def _lfta(lfta: Lfta) -> dict[str, Any]:
+    return {
+        "name": lfta.name,
+        "reads": f"{lfta.protocol} on {', '.join(lfta.interfaces) or ANY}",
+        "predicate": _shown(lfta.predicate),
+        "keys": show_named(lfta.keys),
+        "epoch": lfta.epoch or "",
+        "partials": [
+            f"{p.name} := {p.op.value}({'*' if p.argument is None else show(p.argument)})"
+            for p in lfta.partials
+        ],
+        "columns": show_named(lfta.columns),
+        "streams": list(lfta.streams),
+        "stream": show_schema(lfta.stream_schema),
+        "state": lfta_bound(lfta),
+    }
+
+
+def _node(node: HftaNode) -> dict[str, Any]:
+    common = {"stream": show_schema(node.schema), "state": node_bound(node)}
+    match node:
+        case MergeNode():
+            return {
+                "name": node.query,
+                "operator": "merge",
+                "reads": ", ".join(map(_input, node.inputs)),
+                "on": ", ".join(node.on),
+                "slack": str(node.slack),
+                **common,
+            }
+        case SelectionNode():
+            return {
+                "name": node.query,
+                "operator": "selection",
+                "reads": _input(node.input),
+                "predicate": _shown(node.predicate),
+                "columns": show_named(node.columns),
+                **common,
+            }
+        case AggregationNode():
+            return {
+                "name": node.query,
+                "operator": "aggregation",
+                "reads": _input(node.input),
+                "predicate": _shown(node.predicate),
+                "keys": show_named(node.keys),
+                "epoch": node.epoch,
+                "aggregates": [
+                    f"{a.name} := {a.function}({', '.join([*map(show, a.arguments), *a.partials]) or '*'})"
+                    for a in node.aggregates
+                ],
+                "having": _shown(node.having),
+                "columns": show_named(node.columns),
+                **common,
+            }
+        case _:
+            assert_never(node)
+
+
+def _input(source: Input) -> str:
+    return f"LFTA {source.lfta}" if isinstance(source, StreamInput) else f"HFTA {source.query}"
+
+
+def _shown(expression: Expression | None) -> str:
+    return "" if expression is None else show(expression)
+
+
+def _entries(entry: dict[str, Any]) -> Iterator[str]:
+    for key, value in entry.items():
+        text = ", ".join(value) if isinstance(value, list) else value
+        if key != "name" and text:
+            yield f"  {key:<10} {text}"
+
+
+def _indented(lines: Sequence[str], depth: int = 1) -> Iterator[str]:
+    return (f"{'  ' * depth}{line}" for line in lines)

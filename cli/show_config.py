@@ -1,0 +1,65 @@
+"""``gscope config``: the effective configuration, and where each value comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.options import with_config
+from gscope.cli.quantities import show_duration
+from gscope.cli.settings import SETTINGS, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.cli.config import Config
+
+
+@click.command(short_help="Print the effective configuration.")
+@with_config()
+def config(config: Config) -> None:
+    """Print the effective configuration as YAML, and where each value comes from.
+
+    Flags count more than environment variables, these more than gscope.yaml, and that more than
+    defaults.
+    """
+    if config.path is not None:
+        click.echo(f"# {config.path}")
+    for line in config_lines(config):
+        click.echo(line)
+
+
+def config_lines(config: Config) -> Iterator[str]:
+    """The lines of a ``gscope.yaml`` that gives this configuration."""
+    section = ""
+    for setting in sorted(SETTINGS, key=lambda s: ("." in s.key, s.key)):
+        above, dot, name = setting.key.rpartition(".")
+        if above != section:
+            section = above
+            yield f"{section}:"
+        yield f"{'  ' if dot else ''}{name}: {_value(config, setting)}  # {config.origins[setting.key]}"
+    if config.interfaces:
+        yield "interfaces:"
+    for name, interface in config.interfaces.items():
+        yield f"  {_scalar(name)}:"
+        if interface.files:
+            yield f"    files: [{', '.join(map(_scalar, interface.files))}]"
+        yield f"    skew: {show_duration(interface.skew_ns)}"
+    if config.sets:
+        yield "sets:"
+    for name, members in config.sets.items():
+        yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
+
+
+def _value(config: Config, setting: Setting) -> str:
+    value = getattr(config, setting.attribute)
+    return _scalar(setting.default_text if value is None else setting.kind.show(value))
+
+
+def _scalar(text: str) -> str:
+    """Text as YAML reads it back."""
+    import json
+
+    plain = text.replace("_", "").replace("-", "").replace(".", "").replace("/", "")
+    return text if plain.isalnum() and text[0] != "-" else json.dumps(text)
