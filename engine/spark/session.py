@@ -116,7 +116,9 @@ def detach_session(session: SparkSession) -> None:
     context = session.sparkContext
     gateway: Any = context._gateway
     if context._accumulatorServer is not None:
-        server = context._accumulatorServer
+        server: Any = context._accumulatorServer
+        # Its connection from a JVM that ends is cut, which it would print a traceback about.
+        server.handle_error = _ignore
         threading.Thread(target=_shut, args=(server,), daemon=True).start()
     context._jsc = None
     context._accumulatorServer = None  # type: ignore[assignment]
@@ -124,6 +126,10 @@ def detach_session(session: SparkSession) -> None:
     with suppress(Exception):
         session.stop()
     _forget_gateway(gateway)
+
+
+def _ignore(*_: object) -> None:
+    """Says nothing."""
 
 
 def _shut(server: Any) -> None:
