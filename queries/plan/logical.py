@@ -1,7 +1,8 @@
 """The logical plan: a tree of operators for each query, typed and resolved.
 
-Leaves of expressions above a ``Scan`` are ``PacketField``; above every other node they are ``Column``
-of the input directly below (``Column.input`` numbers the inputs of a node that has several).
+Leaves of expressions above a ``Scan`` are ``PacketField``, also with a ``Filter`` in between; above every
+other node they are ``Column`` of the input directly below (``Column.input`` numbers the inputs of a node that
+has several).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME, PartialRule
@@ -34,6 +34,7 @@ def merge(rule: PartialRule, partials: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", [n for n, e in AGGREGATES.items() if not e.joins_key])
+@settings(deadline=None)
 @given(pieces=st.lists(VALUES, min_size=1, max_size=5))
 def test_any_cut_of_a_group_into_partials_gives_its_aggregate(
     name: str, pieces: list[list[int | None]]
@@ -44,6 +45,7 @@ def test_any_cut_of_a_group_into_partials_gives_its_aggregate(
 
 
 @pytest.mark.parametrize("name", [n for n, e in AGGREGATES.items() if e.joins_key])
+@settings(deadline=None)
 @given(values=VALUES)
 def test_an_aggregate_whose_argument_joins_the_key_needs_only_values_and_counts(
     name: str, values: list[int | None]

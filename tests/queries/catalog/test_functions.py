@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.queries.catalog.evaluate import call, evaluate
@@ -112,6 +112,7 @@ def test_every_entry_is_filed_under_its_name() -> None:
     assert all(name == entry.name for name, entry in FUNCTIONS.items())
 
 
+@settings(deadline=None)
 @given(INT64, INT64)
 def test_division_and_remainder_belong_together(a: int, b: int) -> None:
     quotient = FUNCTIONS["idiv_int"].evaluate(a, b)
@@ -124,12 +125,14 @@ def test_division_and_remainder_belong_together(a: int, b: int) -> None:
         assert FUNCTIONS["add_int"].evaluate(product, rest) == a
 
 
+@settings(deadline=None)
 @given(INT64, INT64)
 def test_integer_results_stay_in_64_bits(a: int, b: int) -> None:
     for name in ("add_int", "sub_int", "mul_int", "bit_xor", "shl", "shr"):
         assert LOWEST <= FUNCTIONS[name].evaluate(a, b) <= HIGHEST  # type: ignore[operator]
 
 
+@settings(deadline=None)
 @given(st.floats())
 def test_a_float_comes_back_from_its_text(value: float) -> None:
     back = float(format_float(value).replace("Infinity", "inf"))
