@@ -54,9 +54,11 @@ class Answers:
             return
         self._step = step
         for output in outputs:
-            for table in read_output(self._outputs / output["path"]):
-                self.deliver(output["query"], table)
-            remove_output(self._outputs / output["path"])
+            query, path = output["query"], self._outputs / output["path"]
+            order = [column.name for column in self._program.schema(query).temporal]
+            for table in read_output(path, order):
+                self.deliver(query, table)
+            remove_output(path)
 
     def deliver(self, query: str, table: pa.Table) -> None:
         """Deliver rows of ``query`` as Spark or an LFTA wrote them."""
