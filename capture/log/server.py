@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
 
 MESSAGE_SCHEMA = pa.schema([pa.field("message", pa.binary(), nullable=False)])
+
+STOP_SECONDS = 2.0
+"""How long ``LogServer.stop`` waits for clients to take what was sent to them."""
 
 _CANCEL_CHECK_S = 0.5
 """How long a subscription whose client went away may keep its thread."""
@@ -54,8 +58,14 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
             raise StreamError(message) from error
 
     def stop(self) -> None:
-        """End: the log must have been closed, so that no subscription is waiting."""
-        self.shutdown()
+        """End: the log must have been closed, so that no subscription is waiting.
+
+        A client that has stopped reading would hold the server up for ever; after ``STOP_SECONDS`` it is left
+        to the end of the process.
+        """
+        ending = threading.Thread(target=self.shutdown, daemon=True)
+        ending.start()
+        ending.join(STOP_SECONDS)
         self._address.close()
 
     def do_get(self, context: Any, ticket: Any) -> Any:

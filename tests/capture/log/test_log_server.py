@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.flight as flight
 import pytest
 
+from gscope.capture.log import server as server_module
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
@@ -95,6 +96,22 @@ def test_an_abandoned_subscription_harms_nobody(log: StreamLog, client: LogClien
     beat(log, 2)
     log.end(["a"])
     assert flat(client.subscribe({"a": 0})) == [0, 1, 2]
+
+
+def test_a_client_that_stops_reading_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "STOP_SECONDS", 0.1)
+    log = StreamLog(tmp_path / "log", SPECS)
+    server = LogServer(log, tmp_path / "capture.sock")
+    for _ in range(200):
+        log.beat(0, 0, [Beat("a", tuple(Punctuation("x" * 50, 0) for _ in range(1000)))])
+    with LogClient(tmp_path / "capture.sock") as client:
+        subscription = client.subscribe({"a": 0})
+        next(subscription)
+        log.close()
+        server.stop()
+        subscription.close()  # type: ignore[attr-defined]  # a generator, told as an iterator
 
 
 def test_acknowledgements_arrive(log: StreamLog, client: LogClient) -> None:
