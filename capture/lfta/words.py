@@ -29,6 +29,15 @@ def _bitcast(result: Any, argument: Any) -> Any:
 
 float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64))
 """The bits of a double."""
+def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.frem(*values)
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+float_remainder = cast("Callable[[float, float], float]", intrinsic(_frem))
+"""C's fmod, which numba lacks."""
 bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
 """The double with these bits."""
 
@@ -46,12 +55,6 @@ def saturate(value: float) -> int:
     if value <= -9223372036854775808.0:
         return _SMALLEST
     return int(value)
-
-
-@kernel
-def float_remainder(a: float, b: float) -> float:
-    """C's fmod."""
-    return math.fmod(a, b)
 
 
 @kernel

@@ -25,9 +25,11 @@ def lower(scope: Scope, expression: Expression) -> Lowered:
     Raises:
         UnsupportedError: a function that kernels do not have.
     """
-    if expression not in scope.lowered:
-        scope.lowered[expression] = _lower(scope, expression)
-    return scope.lowered[expression]
+    # By its text: 0.0 and -0.0 are equal, but not the same constant.
+    text = repr(expression)
+    if text not in scope.lowered:
+        scope.lowered[text] = _lower(scope, expression)
+    return scope.lowered[text]
 
 
 def lower_value(scope: Scope, value: Value, type_: GsqlType) -> Lowered:

@@ -13,7 +13,7 @@ from gscope.queries.catalog.types import GsqlType
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.plan.expressions import Value
 
 ALWAYS = "True"
 """The null condition of what is always NULL."""
@@ -100,7 +100,7 @@ class Scope:
         self.variant = variant
         self.literals = literals
         self.lines: list[str] = []
-        self.lowered: dict[Expression, Lowered] = {}
+        self.lowered: dict[str, Lowered] = {}
         self._pad = "    " * indent
         self._names: dict[str, str] = {}
         self._bound: set[str] = set()
