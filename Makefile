@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP) ## a trace generated on the spot, a library query, the answer as a table
 	@mkdir -p $(DEMO)
-	$(BIN)/python -m gscope.capture.sources.synthetic $(DEMO)/trace.pcap --packets 20000 --rate 1000
+	$(BIN)/python -m benchmarks.demo_trace $(DEMO)/trace.pcap
 	$(BIN)/gscope replay $(DEMO)/trace.pcap -q top_talkers -o table
 
 test: $(STAMP) ## run the tests
