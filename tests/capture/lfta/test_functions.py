@@ -90,7 +90,9 @@ def test_every_lfta_safe_function_agrees_with_its_evaluate() -> None:
     expected, _ = run(interpreted(), [lfta], [block])
     rows, _ = run(compiled(), [lfta], [block])
     names = [str(getattr(column.expression, "function", "")) for column in lfta.columns]
-    for mine, oracle in zip(answer(lfta, rows["lfta"]), answer(lfta, expected["lfta"]), strict=True):
+    for mine, oracle in zip(
+        answer(lfta, rows["lfta"]), answer(lfta, expected["lfta"]), strict=True
+    ):
         wrong = [(n, a, b) for n, a, b in zip(names, mine, oracle, strict=True) if a != b]
         assert wrong == []
 
