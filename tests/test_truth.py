@@ -26,7 +26,9 @@ pytestmark = pytest.mark.spark
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 ALLOWED = Path(__file__).with_name("truth_allowed.txt")
 KEYS = "interface, ipversion, protocol, srcIP, destIP, srcPort, destPort"
-FLOW = f"SELECT tb, {KEYS}, count(*) as cnt, sum(len) as bytes FROM IP GROUP BY time/10 as tb, {KEYS}"
+FLOW = (
+    f"SELECT tb, {KEYS}, count(*) as cnt, sum(len) as bytes FROM IP GROUP BY time/10 as tb, {KEYS}"
+)
 CAPTURES = 85
 
 Row = tuple[str, ...]

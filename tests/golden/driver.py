@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.log.log import read_log
 from gscope.capture.replay import open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
@@ -49,7 +50,7 @@ class Variation:
     """One way to compute an answer.
 
     Attributes:
-        chunks: messages reach the operators in random chunks of up to so many; None for all at once.
+        chunks: messages reach the operators in about so many chunks of random size.
         crashes: how often the HFTA state is thrown away in the middle of a step.
         seed: of everything random.
     """
@@ -63,7 +64,7 @@ class Variation:
     heartbeat_interval_ns: int = SECOND_NS
     heartbeat_every_tick: bool = False
     skew_ns: int = 10 * SECOND_NS
-    chunks: int | None = None
+    chunks: int = 1
     crashes: int = 0
     seed: int = 1
 
@@ -79,14 +80,14 @@ RESTLESS = Variation(
     batch_rows=7,
     heartbeat_interval_ns=7_300_000_001,
     heartbeat_every_tick=True,
-    chunks=40,
+    chunks=12,
 )
 CRASHING = Variation(
     "crashing",
     heartbeat_interval_ns=20 * SECOND_NS,
     heartbeat_every_tick=True,
     batch_rows=100,
-    chunks=60,
+    chunks=8,
     crashes=3,
 )
 VARIATIONS = (COMPILED, INTERPRETED, FOUR_SLOTS, RESTLESS, CRASHING)
@@ -177,8 +178,6 @@ def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
 
 
 def _interpreters(program: Program) -> EngineMaker:
-    from gscope.capture.lfta.interpreter import LftaInterpreter
-
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
         return LftaInterpreter(program.lftas, interface, emit)
 
@@ -231,8 +230,9 @@ class _Job:
             steps.restore(done[-1].step, done[-1].operators)
         needed = steps.needed()
         waiting = [m for m in self._messages if m.sequence >= needed.get(m.stream, m.sequence + 1)]
+        largest = max(1, 2 * len(self._messages) // self._variation.chunks)
         while not steps.is_finished:
-            size = self._random.randint(1, self._variation.chunks or len(waiting) or 1)
+            size = self._random.randint(1, largest)
             chunk, waiting = waiting[:size], waiting[size:]
             assert chunk, "messages ran out before the end of all streams"
             steps.on_messages(chunk)
@@ -242,9 +242,7 @@ class _Job:
                 return False
         return True
 
-    def _commit(
-        self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog
-    ) -> bool:
+    def _commit(self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog) -> bool:
         """Evaluate and commit a step as the job does; False where the job died on the way."""
         place = self._random.randrange(3) if self._dies() else None
         outputs, carried = evaluator.run(step)

@@ -1,0 +1,50 @@
+"""Every golden case, computed in several ways, gives the rows of the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.golden.cases import Case, all_cases, deal
+from tests.golden.driver import COMPILED, VARIATIONS, Variation, answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+CASES = all_cases()
+
+
+def named(value: Case | Variation) -> str:
+    return value.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_the_reference_derives_the_expected_rows(case: Case) -> None:
+    expected = case.expected()
+    assert case.derived() == expected
+    assert all(expected.values()), "a case without rows shows nothing"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("variation", VARIATIONS, ids=named)
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_every_way_gives_the_expected_rows(
+    case: Case, variation: Variation, spark: SparkSession
+) -> None:
+    rows = answer(case.program(case.files), case.files, variation, spark)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+    for query in case.ordered:
+        times = [int(row[0]) for row in rows[query]]
+        assert times == sorted(times)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", [case for case in CASES if case.is_dealt], ids=named)
+def test_packets_dealt_over_three_interfaces_give_the_same_rows(
+    case: Case, spark: SparkSession, tmp_path: Path
+) -> None:
+    files = deal(case.files, ("one", "two", "three"), tmp_path)
+    rows = answer(case.program(files), files, COMPILED, spark)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
