@@ -8,7 +8,8 @@ The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless i
 closes, the supervisor died and so does the daemon, at once. The first SIGTERM or SIGINT ends the input: windows are
 closed, what there is is logged, and served as before; one that comes later ends the daemon at once.
 
-Exit codes: 0 served, 1 an input or the log is unusable, 2 wrong settings, 3 served but packets were lost in strict
+Exit codes: 0 served, 1 an input or the log is unusable (one that is no capture, among others that are, is told in the
+summary and left out), 2 wrong settings, 3 served but packets were lost in strict
 mode, 128 + n ended at once by signal n.
 """
 

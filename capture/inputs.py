@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 from gscope.capture.ring.ring import RingSource
 from gscope.capture.sources.file import DEFAULT_BLOCK_BYTES
+from gscope.capture.sources.nothing import NoPackets
 from gscope.capture.sources.open import open_source
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, NotACaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,22 +23,30 @@ READ_AHEAD_BYTES = 4 << 20
 class Inputs:
     """The open source of each interface; a context manager.
 
+    A file that is no capture, among others that are, is an interface without packets: ``refused`` says
+    why, and the others are read.
+
     Raises:
-        CaptureError: inputs that cannot be used, one sentence (and line) each; then none is open.
+        CaptureError: inputs that cannot be opened, or none that is a capture; one sentence (and line)
+            each; then none is open.
     """
 
     def __init__(self, settings: CaptureSettings) -> None:
         self._sources: dict[str, PacketSource] = {}
         self._files: list[BlockSource] = []
+        self.refused: dict[str, str] = {}
         problems: list[str] = []
         for interface in settings.interfaces:
             try:
                 self._sources[interface.name] = self._open(interface, settings)
+            except NotACaptureError as error:
+                self._sources[interface.name] = NoPackets(interface.files[0])
+                self.refused[interface.name] = str(error)
             except CaptureError as error:
                 problems.append(str(error))
-        if problems:
+        if problems or len(self.refused) == len(settings.interfaces):
             self.close()
-            raise CaptureError("\n".join(problems))
+            raise CaptureError("\n".join([*problems, *self.refused.values()]))
 
     def __getitem__(self, interface: str) -> PacketSource:
         return self._sources[interface]

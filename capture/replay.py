@@ -111,7 +111,7 @@ def replay_capture(
         on_progress: told at every heartbeat.
 
     Raises:
-        CaptureError: a file cannot be used; nothing was read.
+        CaptureError: a file cannot be opened, or none is a capture; nothing was read.
         StreamError: the log cannot be written.
     """
     if inputs is None:
@@ -157,6 +157,7 @@ def replay_capture(
         dataclasses.asdict(log.stats),
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
+        dict(inputs.refused),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -54,6 +54,7 @@ class Summary:
         log: the counters of the stream log.
         phases: seconds by name.
         is_stopped: whether it was stopped before the end of the input.
+        refused: why inputs that are no captures were left out, by interface.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -61,6 +62,7 @@ class Summary:
     log: dict[str, int]
     phases: dict[str, float]
     is_stopped: bool
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gscope.cli.supervisor import Outcome, Supervisor
     from gscope.queries.plan.program import Program
 
+EXIT_FAILED = 1
 EXIT_LOST = 3
 
 
@@ -221,6 +222,12 @@ def _report(outcome: Outcome, rows: dict[str, int], report: Report, config: Conf
     if report.has_timings:
         for line in timing_lines(outcome):
             click.echo(line, err=True)
+    # like cat: the others are answered, and the exit code says that one was not
+    refused = outcome.capture["refused"].values()
+    for sentence in refused:
+        click.echo(f"gscope: {sentence}; it was left out", err=True)
     if outcome.signal:
         return 128 + outcome.signal
+    if refused:
+        return EXIT_FAILED
     return EXIT_LOST if config.is_strict and not is_whole(outcome.capture) else 0

@@ -43,7 +43,8 @@ class PacketSource(Protocol):
         """Open the input and read its header.
 
         Raises:
-            CaptureError: missing, unreadable, empty or not a capture; one sentence.
+            CaptureError: missing or unreadable; one sentence.
+            NotACaptureError: empty or not a capture.
         """
 
     def next_block(self) -> Block | None:

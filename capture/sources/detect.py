@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources import pcap, pcapng
-from gscope.errors import CaptureError
+from gscope.errors import NotACaptureError
 
 if TYPE_CHECKING:
     from gscope.capture.sources.format import CaptureFormat
@@ -31,7 +31,7 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
         name: of the input, for the message.
 
     Raises:
-        CaptureError: it is none, or ends within its header.
+        NotACaptureError: it is none, or ends within its header.
     """
     magic = head[:MAGIC_BYTES]
     needed = header_bytes(magic)
@@ -49,4 +49,4 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
         message = f"{name} is no usable capture: its section header {fault}"
     else:
         return pcapng.PcapngFormat(), 0
-    raise CaptureError(message)
+    raise NotACaptureError(message)

@@ -24,7 +24,8 @@ def open_source(
         block_bytes: bytes of input in a block.
 
     Raises:
-        CaptureError: missing, unreadable, empty or not a capture; one sentence.
+        CaptureError: missing or unreadable; one sentence.
+        NotACaptureError: empty or not a capture.
     """
     source: BlockSource
     if len(paths) == 1:

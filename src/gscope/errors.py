@@ -9,6 +9,7 @@ GscopeError
  │   ├─ TemporalError     the query could never close a group or bound a state
  │   └─ UnsupportedError  understood, but this version does not run it
  ├─ CaptureError          a packet source cannot be opened or read              exit 1
+ │   └─ NotACaptureError   it can be read, but there is no capture in it
  ├─ StreamError           the stream log or its wire is unusable                exit 1
  └─ EngineError           the HFTA job or its Java failed                       exit 1
 
@@ -123,6 +124,10 @@ class UnsupportedError(GsqlError):
 
 class CaptureError(GscopeError):
     """A packet source cannot be opened or read."""
+
+
+class NotACaptureError(CaptureError):
+    """A file can be read, but it is empty or something else than a capture."""
 
 
 class StreamError(GscopeError):
