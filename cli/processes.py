@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+FOLLOW_S = 1.0
+"""How long a killed child's own children may keep its output open before nobody waits for them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened.
@@ -65,7 +69,8 @@ class Process:
                 pass_fds=(reader,) if gets_stdin else (),
                 process_group=0,
             )
-        threading.Thread(target=self._follow, name=f"events-{name}", daemon=True).start()
+        self._follower = threading.Thread(target=self._follow, name=f"events-{name}", daemon=True)
+        self._follower.start()
 
     @property
     def pid(self) -> int:
@@ -84,10 +89,11 @@ class Process:
             self._process.send_signal(number)
 
     def stop(self) -> None:
-        """Kill it and wait for it; harmless when it has ended."""
+        """Kill it and wait for it and its last event; harmless when it has ended."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+        self._follower.join(FOLLOW_S)
         with suppress(BrokenPipeError):
             self._pipe.close()
 
@@ -98,10 +104,11 @@ class Process:
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            event = _parsed(line)
-            if event is not None:
-                self._events.put(Event(self.name, str(event.pop("event")), event))
+        with self._process.stdout as lines:
+            for line in lines:
+                event = _parsed(line)
+                if event is not None:
+                    self._events.put(Event(self.name, str(event.pop("event")), event))
         code = self._process.wait()
         self._events.put(Event(self.name, "exit", {"code": code, "pid": self.pid}))
 

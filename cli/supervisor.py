@@ -32,6 +32,7 @@ CAUSE_WAIT_S = 0.5
 CAPTURE = "capture"
 JOB = "job"
 PASSTHROUGH = "passthrough"
+MODULES = {CAPTURE: "gscope.capture.daemon", JOB: "gscope.engine.job"}
 
 
 class Interrupted(GscopeError):
@@ -124,7 +125,7 @@ class Supervisor:
         (self.run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
         self._processes[CAPTURE] = Process(
             CAPTURE,
-            "gscope.capture.daemon",
+            MODULES[CAPTURE],
             self.run_dir,
             self._events,
             gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
@@ -209,7 +210,7 @@ class Supervisor:
         stop_all(list(self._processes.values()))
 
     def _job(self) -> Process:
-        return Process(JOB, "gscope.engine.job", self.run_dir, self._events)
+        return Process(JOB, MODULES[JOB], self.run_dir, self._events)
 
     def _connect(self) -> None:
         if JOB in self._processes:

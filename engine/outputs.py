@@ -38,6 +38,8 @@ def read_output(
         return
     files = sorted(path.glob("*.parquet"))
     rows = sum(pq.read_metadata(file).num_rows for file in files)
+    if not rows:
+        return
     if not order:
         yield from _row_groups(files)
     elif rows <= rows_at_once:

@@ -1,0 +1,236 @@
+"""The commands that need no capture, through the whole of the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gscope import __version__
+from gscope.cli.main import COMMANDS, cli, run
+from gscope.cli.settings import SETTINGS
+
+GOOD = "SELECT tb, count(*) as cnt FROM TCP GROUP BY time/60 as tb"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.chdir(tmp_path)
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_no_argument_shows_a_first_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys)
+    assert code == 0
+    assert "gscope replay trace.pcap -q top_talkers" in out
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(capsys, "--version") == (0, f"gscope {__version__}\n", "")
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from gscope.cli.main import run; run(['--version']);"
+        "print([m for m in ('pyarrow','numba','pyspark','lark','rich','yaml') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_names_its_options_and_their_variables(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "-h"])
+    assert result.exit_code == 0
+    command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]  # a group
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name != "help":
+            assert parameter.opts[-1] in result.output
+            assert str(parameter.envvar).startswith("GSCOPE_")
+
+
+def test_variables_are_distinct() -> None:
+    names = [s.variable for s in SETTINGS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["repaly"], "no command 'repaly'; did you mean replay?"),
+        (["replay", "--timing"], "--timings"),
+        (["replay", "x.pcap"], "write one with -e"),
+        (["replay", "-q", "flow"], "nothing to read"),
+        (["replay", "x.pcap", "-q", "top_talker"], "did you mean 'top_talkers'"),
+        (["replay", "x.pcap", "-q", "no/such.gsql"], "cannot read the query file"),
+        (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "no output format"),
+        (["replay", "x.pcap", "-e", GOOD, "--speed", "0"], "speed"),
+        (["replay", "x.pcap", "-e", GOOD, "--param", "x"], "--param NAME=VALUE"),
+        (["check"], "nothing to check"),
+        (["explain"], "write one with -e"),
+        (["schema", "nix"], "no protocol, no file and no query"),
+        (["library", "flwo"], "did you mean flow?"),
+        (["config", "--log", "x"], "--log: 'x' is no size"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert "Traceback" not in err
+
+
+def test_a_wrong_query_is_shown_with_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _run(capsys, "check", "-e", "SELECT nix FROM TCP")
+    assert code == 2
+    assert "query:1:8:" in err
+    assert "\n    |        ^^^" in err
+
+
+def test_check_reports_every_query_of_every_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.gsql").write_text(f"{GOOD};\nSELECT x FROM TCP")
+    (tmp_path / "b.gsql").write_text("SELCT")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "c.gsql").write_text(GOOD)
+    code, out, err = _run(capsys, "check", str(tmp_path))
+    assert code == 2
+    assert [line.split(": ")[1].split(" ")[0] for line in out.splitlines()] == ["a_1", "c"]
+    assert err.count("no column x") == 1
+    assert "b.gsql:1:1" in err
+
+
+def test_check_together_lets_files_read_each_other(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "low.gsql").write_text(GOOD)
+    (tmp_path / "high.gsql").write_text("SELECT th, sum(cnt) FROM low GROUP BY tb/60 as th")
+    assert _run(capsys, "check", str(tmp_path))[0] == 2
+    assert _run(capsys, "check", "--together", str(tmp_path))[0] == 0
+
+
+def test_the_library_is_right_and_commented(capsys: pytest.CaptureFixture[str]) -> None:
+    _, listed, _ = _run(capsys, "library")
+    for line in listed.splitlines():
+        name, _, comment = line.partition(" ")
+        assert len(comment.strip()) > 20, line
+        code, out, err = _run(capsys, "check", name)
+        assert (code, err) == (0, "")
+        assert out.startswith("ok  ")
+
+
+def test_the_library_prints_a_query_that_parses(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = _run(capsys, "library", "top_talkers")
+    assert _run(capsys, "check", "-e", text)[0] == 0
+
+
+def test_explain_shows_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    low = "DEFINE { query_name 'low'; } SELECT time, len FROM main1.TCP WHERE len > 100;"
+    high = "DEFINE { query_name 'high'; } SELECT tb, sum(len) FROM low GROUP BY time/60 as tb"
+    code, out, _ = _run(capsys, "explain", "-e", low + high, "--spark", "--lfta")
+    assert code == 0
+    for part in ("Query low", "Plan", "After inline_selections", "LFTA high", "HFTA high"):
+        assert part in out
+    assert "high@main1" in out
+    assert "SELECT" in out.partition("Spark SQL")[2]
+    assert "def run(" in out
+
+
+def test_explain_as_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "explain", "-e", GOOD, "--json")
+    explained = json.loads(out)
+    assert code == 0
+    assert explained["lftas"][0]["epoch"] == "tb"
+    assert "group table" in explained["lftas"][0]["state"]
+    assert explained["results"] == {"query": "HFTA query"}
+
+
+def test_schema_lists_protocols_and_shows_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "TCP (IP)" in _run(capsys, "schema")[1]
+    _, out, _ = _run(capsys, "schema", "tcp", "DataProtocol")
+    assert "time " in out
+    assert "increasing" in out
+    assert "sequence number" in out
+    assert "\nIP\n" in out
+
+
+def test_schema_of_a_query_has_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(capsys, "schema", "top_talkers", "--json")
+    columns = json.loads(out)["top_talkers"]
+    assert [c["name"] for c in columns] == ["tb", "srcIP", "packets", "bytes"]
+    assert columns[0]["ordering"] == "increasing"
+
+
+def test_config_says_where_values_come_from(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gscope.yaml").write_text("spark: {cores: 2}")
+    monkeypatch.setenv("GSCOPE_LOG", "1G")
+    code, out, _ = _run(capsys, "config", "--heartbeat-interval", "100ms", "--strict")
+    assert code == 0
+    assert "interval: 100ms  # --heartbeat-interval" in out
+    assert "log: 1G  # $GSCOPE_LOG" in out
+    assert "cores: 2  # gscope.yaml:1" in out
+    assert "strict: true  # --strict" in out
+
+
+def test_several_values_of_a_variable_stand_on_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GSCOPE_EXPRESSION", "SELECT time\nFROM TCP")
+    monkeypatch.setenv("GSCOPE_INTERFACE", "a\nb")
+    code, out, _ = _run(capsys, "explain", "--json")
+    assert code == 0
+    assert json.loads(out)["lftas"][0]["reads"] == "TCP on a, b"
+
+
+def test_an_unexpected_error_is_called_a_bug(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        message = "surprise\nmore"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(cli, "main", fail)
+    code, _, err = _run(capsys, "config")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "bug in gscope (RuntimeError: surprise)" in err
+    monkeypatch.setenv("GSCOPE_DEBUG", "1")
+    assert "Traceback" in _run(capsys, "config")[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 1)]
+)
+def test_errors_of_the_system_have_their_codes(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "main", fail)
+    assert _run(capsys, "config")[0] == code
+
+
+def test_head_ends_a_command_quietly() -> None:
+    command = f"{sys.executable} -m gscope explain -e '{GOOD}' --lfta | head -1"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.cli.config import Given, load_config
+from gscope.cli.settings import SETTINGS
+from gscope.cli.show_config import config_lines
+from gscope.errors import UsageError
+
+EXAMPLE = """\
+interfaces:
+  main0: {file: a.pcap, skew: 1s}
+  main1:
+    files: [b.pcap.1, b.pcap.2]
+  eth0:
+    skew: 5ms
+sets:
+  both: [main0, main1]
+heartbeat:
+  interval: 500ms
+spark: {cores: 2, memory: 1G}
+output:
+  format: csv
+limits: {table_slots: 1024, log: 2G}
+strict: true
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("GSCOPE_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def _file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "gscope.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_every_setting_has_a_default() -> None:
+    config = load_config({}, None)
+    assert config.heartbeat_interval_ns == 1_000_000_000
+    assert set(config.origins.values()) == {"default"}
+
+
+def test_the_file_counts_more_than_defaults(tmp_path: Path) -> None:
+    config = load_config({}, _file(tmp_path, EXAMPLE))
+    assert config.heartbeat_interval_ns == 500_000_000
+    assert config.spark_cores == 2
+    assert config.spark_memory_bytes == 1 << 30
+    assert config.table_slots == 1024
+    assert config.is_strict
+    assert config.interfaces["main0"].files == ("a.pcap",)
+    assert config.interfaces["main0"].skew_ns == 1_000_000_000
+    assert config.interfaces["main1"].files == ("b.pcap.1", "b.pcap.2")
+    assert config.interfaces["eth0"].files == ()
+    assert config.sets == {"both": ("main0", "main1")}
+
+
+def test_flags_and_environment_count_more_than_the_file(tmp_path: Path) -> None:
+    given_ = {"heartbeat.interval": Given("2s", "--heartbeat-interval")}
+    config = load_config(given_, _file(tmp_path, EXAMPLE))
+    assert config.heartbeat_interval_ns == 2_000_000_000
+    assert config.origins["heartbeat.interval"] == "--heartbeat-interval"
+    assert config.origins["spark.cores"].endswith("gscope.yaml:11")
+
+
+def test_the_file_of_the_folder_is_found(tmp_path: Path) -> None:
+    _file(tmp_path, "spark: {cores: 7}")
+    assert load_config({}, None).spark_cores == 7
+
+
+def test_the_file_named_in_the_environment_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other.yaml").write_text("spark: {cores: 3}")
+    monkeypatch.setenv("GSCOPE_CONFIG", str(tmp_path / "other.yaml"))
+    assert load_config({}, None).spark_cores == 3
+
+
+def test_what_config_prints_is_read_back(tmp_path: Path) -> None:
+    config = load_config({}, _file(tmp_path, EXAMPLE))
+    text = "\n".join(config_lines(config))
+    assert isinstance(yaml.safe_load(text), dict)
+    again = load_config({}, _file(tmp_path, text))
+    for setting in SETTINGS:
+        assert getattr(again, setting.attribute) == getattr(config, setting.attribute)
+    assert (again.interfaces, again.sets) == (config.interfaces, config.sets)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("hearbeat: {interval: 1s}", r"gscope.yaml:1: unknown key 'hearbeat'; did you mean 'heartbeat'"),
+        ("spark:\n  core: 1", r":2: unknown key 'core' below spark; did you mean 'cores'"),
+        ("heartbeat: {interval: soon}", r":1: 'soon' is no duration"),
+        ("heartbeat: {interval: 0s}", "more than 0"),
+        ("limits: {table_slots: 1000}", "no power of two"),
+        ("limits:\n  log: [1]", r":2: expected a single value"),
+        ("output: {format: xml}", r"'xml' is no output format; there are table"),
+        ("strict: perhaps", "neither true nor false"),
+        ("interfaces: {a: {file: x, files: [y]}}", "exclude each other"),
+        ("interfaces: {a: {flie: x}}", "did you mean 'file'"),
+        ("interfaces: [a]", "expected entries"),
+        ("sets: {a: b}", "expected a list"),
+        ("a: b: c", "no YAML"),
+        ("spark: {cores: 1}\nspark: {cores: 2}", r":2: 'spark' is given twice"),
+        ("[" * 5000, "no YAML"),
+        ("{? [a] : b}", "single value"),
+        ("&a {spark: *a}", r"unknown key"),
+        ("\0", "no YAML"),
+    ],
+)
+def test_a_wrong_file_is_a_sentence_with_its_line(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        load_config({}, _file(tmp_path, text))
+
+
+def test_an_unreadable_file_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read the configuration"):
+        load_config({}, tmp_path / "missing.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xff")
+    with pytest.raises(UsageError, match="UTF-8"):
+        load_config({}, tmp_path / "latin.yaml")
+
+
+def test_a_wrong_flag_names_itself() -> None:
+    with pytest.raises(UsageError, match="--log: 'much' is no size"):
+        load_config({"limits.log": Given("much", "--log")}, None)
+
+
+@given(st.text(max_size=80))
+def test_any_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "gscope.yaml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        load_config({}, path)
+    except UsageError as error:
+        assert str(path) in str(error)

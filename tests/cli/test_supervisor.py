@@ -1,0 +1,240 @@
+"""The supervisor with children that follow a script instead of capturing and answering."""
+
+from __future__ import annotations
+
+import json
+import signal
+import textwrap
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.cli import supervisor as module
+from gscope.cli.supervisor import CAPTURE, JOB, Interrupted, Supervisor
+from gscope.engine.settings import EngineSettings
+from gscope.errors import CaptureError, EngineError, GscopeError
+from gscope.queries.plan.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.cli.answers import Answers
+    from gscope.cli.passthrough import Passthrough
+
+PROGRAM = Program(("a",), (), (), (), ())
+SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
+SUMMARY = 'tell("summary", phases={})\n'
+CAPTURES = 'tell("listening")\n' + SUMMARY
+ANSWERS = 'sys.stdin.readline()\ntell("commit", step=1, outputs=[])\ntell("finished", phases={})\n'
+HEAD = """
+import json, os, signal, sys, time
+from pathlib import Path
+run_dir = Path(sys.argv[1])
+def tell(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+def started():
+    count = run_dir / f"{__name__}.{sys.argv[0][-9:]}.count"
+    with count.open("a") as file:
+        file.write("x")
+    return len(count.read_text())
+"""
+
+
+class _Answers:
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.steps: list[int] = []
+
+    def begin(self) -> None:
+        self.has_begun = True
+
+    def on_commit(self, step: int, _outputs: list[dict[str, Any]]) -> None:
+        self.steps.append(step)
+
+
+class _NoStreams:
+    streams = ()
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+
+    def on_progress(self, fields: dict[str, Any]) -> None: ...
+
+    def on_phase(self, text: str) -> None:
+        self.phases.append(text)
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None: ...
+
+
+class Stage:
+    """A supervisor whose children run the given scripts."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.scripts = tmp_path / "scripts"
+        self.scripts.mkdir()
+        run_dir = tmp_path / "run"
+        run_dir.mkdir()
+        monkeypatch.setenv("PYTHONPATH", str(self.scripts))
+        monkeypatch.setattr(module, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
+        monkeypatch.setattr(module, "BACKOFF_S", 0.01)
+        monkeypatch.setattr(module, "CAUSE_WAIT_S", 5.0)
+        self.watcher = _Watcher()
+        self.answers = _Answers()
+        self.supervisor = Supervisor(run_dir, self.watcher, time.monotonic())
+
+    def start(self, capture: str, job: str = "") -> None:
+        for name, text in (("fake_capture", capture), ("fake_job", job)):
+            (self.scripts / f"{name}.py").write_text(HEAD + textwrap.dedent(text))
+        if job:
+            self.supervisor.start_job(EngineSettings())
+        self.supervisor.start_capture(PROGRAM, SETTINGS)
+
+    def run(self) -> None:
+        self.supervisor.run(cast("Answers", self.answers), cast("Passthrough", _NoStreams()))
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    made = Stage(tmp_path, monkeypatch)
+    yield made
+    made.supervisor.stop()
+
+
+def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
+    stage.start(CAPTURES, ANSWERS)
+    stage.run()
+    assert stage.answers.has_begun
+    assert stage.answers.steps == [1]
+    phases = stage.supervisor.outcome.phases
+    assert list(phases.values()) == sorted(phases.values())
+    assert {"capture listening", "capture finished", "answered"} <= set(phases)
+
+
+def test_a_summary_before_the_server_listens_is_fine(stage: Stage) -> None:
+    stage.start(SUMMARY + 'tell("listening")\n', ANSWERS)
+    stage.run()
+    assert stage.answers.steps == [1]
+
+
+def test_lines_that_are_no_events_are_passed_over(stage: Stage) -> None:
+    stage.start("print('warning')\nprint('[1]')\n" + CAPTURES)
+    stage.run()
+
+
+def test_an_error_of_the_daemon_is_the_run_s(stage: Stage) -> None:
+    stage.start('tell("error", message="no such file", exit_code=2); sys.exit(2)\n')
+    with pytest.raises(CaptureError, match="^no such file$") as caught:
+        stage.run()
+    assert caught.value.exit_code == 2
+    assert not stage.answers.has_begun
+
+
+def test_a_killed_daemon_is_named_with_its_signal(stage: Stage) -> None:
+    stage.start('tell("listening"); os.kill(os.getpid(), signal.SIGKILL)\n')
+    with pytest.raises(CaptureError, match="ended with signal SIGKILL"):
+        stage.run()
+
+
+def test_the_last_words_of_a_daemon_are_told(stage: Stage) -> None:
+    stage.start("raise RuntimeError('bad day')\n")
+    with pytest.raises(CaptureError, match="ended with code 1: RuntimeError: bad day"):
+        stage.run()
+
+
+def test_a_reader_s_complaint_gives_way_to_the_daemon_s_own_end(stage: Stage) -> None:
+    stage.start(
+        'tell("listening"); time.sleep(0.3); os.kill(os.getpid(), signal.SIGKILL)\n',
+        'sys.stdin.readline(); tell("error", message="the daemon is gone"); sys.exit(1)\n',
+    )
+    with pytest.raises(CaptureError, match="SIGKILL"):
+        stage.run()
+
+
+def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
+    dies_twice = "if started() < 3:\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    stage.start(CAPTURES, dies_twice + ANSWERS)
+    stage.run()
+    assert stage.answers.steps == [1]
+    assert stage.supervisor.outcome.restarts == 2
+    assert any("signal SIGKILL; starting it again" in phase for phase in stage.watcher.phases)
+
+
+def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:
+    stage.start(CAPTURES, "sys.exit(9)\n")
+    with pytest.raises(EngineError, match="code 9, the 4th time"):
+        stage.run()
+
+
+def test_a_job_s_own_error_is_not_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CAUSE_WAIT_S", 0.1)
+    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    with pytest.raises(EngineError, match="there is no Java"):
+        stage.run()
+
+
+def test_a_dropped_job_s_complaints_do_not_matter(stage: Stage) -> None:
+    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    time.sleep(0.2)
+    stage.supervisor.drop_job()
+    stage.run()
+
+
+def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage) -> None:
+    stage.start(
+        'signal.signal(signal.SIGTERM, lambda *_: None)\ntell("listening")\nsignal.pause()\n'
+        + SUMMARY,
+        ANSWERS,
+    )
+    threading.Timer(0.5, lambda: stage.supervisor.on_signal(signal.SIGINT)).start()
+    stage.run()
+    assert stage.supervisor.outcome.signal == signal.SIGINT
+    assert stage.answers.steps == [1]
+    assert "closing windows" in stage.watcher.phases
+
+
+def test_the_second_signal_leaves_at_once(stage: Stage) -> None:
+    stage.start('tell("listening")\nsignal.pause()\n')
+    stage.supervisor.on_signal(signal.SIGTERM)
+    with pytest.raises(Interrupted) as caught:
+        stage.supervisor.on_signal(signal.SIGTERM)
+    assert caught.value.exit_code == 143
+
+
+def test_a_signal_before_the_capture_leaves_at_once(stage: Stage) -> None:
+    with pytest.raises(GscopeError):
+        stage.supervisor.on_signal(signal.SIGINT)
+
+
+def test_stopping_leaves_no_process(stage: Stage) -> None:
+    stage.start("while True: time.sleep(1)\n", "while True: time.sleep(1)\n")
+    stage.supervisor.stop()
+    stage.supervisor.stop()
+
+
+def test_the_children_end_with_their_supervisor(stage: Stage) -> None:
+    stage.start(
+        'tell("listening"); sys.stdin.read(); (run_dir / "ended").touch()\n' + SUMMARY,
+    )
+    child = stage.supervisor._processes[CAPTURE]
+    child._pipe.close()
+    stage.run()
+    assert (stage.supervisor.run_dir / "ended").exists()
+
+
+def test_the_daemon_finds_its_settings(stage: Stage) -> None:
+    stage.start('json.loads((run_dir / "capture.json").read_text())\n' + CAPTURES)
+    stage.run()
+    written = json.loads((stage.supervisor.run_dir / "capture.json").read_text())
+    assert written["interfaces"][0]["name"] == "a"
