@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.engine.sinks.text import csv_header, write_csv, write_ndjson
-from gscope.errors import UsageError
+from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-_TEXT = ("csv", "ndjson")
+_TEXT: dict[str, Callable[[pa.Table, BinaryIO], None]] = {"csv": write_csv, "ndjson": write_ndjson}
 
 
 class StreamSink:
@@ -46,19 +47,18 @@ class StreamSink:
     def begin(self, _query: str, schema: pa.Schema) -> None:
         """The heading, also of an empty answer."""
         if self._kind == "csv":
-            self._file.write(csv_header(schema.names))
-            self._file.flush()
+            with _sentences("the answer"):
+                self._file.write(csv_header(schema.names))
+                self._file.flush()
 
     def write(self, query: str, table: pa.Table) -> None:
         """Write rows."""
         if self._says_query:
             name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))
             table = table.add_column(0, "query", name)
-        if self._kind == "csv":
-            write_csv(table, self._file)
-        else:
-            write_ndjson(table, self._file)
-        self._file.flush()
+        with _sentences("the answer"):
+            _TEXT[self._kind](table, self._file)
+            self._file.flush()
 
     def close(self, *, is_complete: bool) -> None:
         """Nothing is held back."""
@@ -105,6 +105,8 @@ class FolderSink:
 
 
 class _FileWriter:
+    """One file that gets its name when it is complete."""
+
     def __init__(self, folder: Path, query: str, kind: str) -> None:
         self._path = folder / f"{query}.{kind}"
         self._partial = folder / f".{query}.{kind}.partial"
@@ -113,35 +115,61 @@ class _FileWriter:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            self._file.close()
             message = f"another run is writing {self._path}"
             raise UsageError(message) from error
         self._file.truncate(0)
         self._columns: Any = None
 
     def begin(self, schema: pa.Schema) -> None:
-        if self._kind == "csv":
-            self._file.write(csv_header(schema.names))
-        elif self._kind != "ndjson":
-            self._columns = self._columnar(schema)
+        with _sentences(str(self._path)):
+            if self._kind == "csv":
+                self._file.write(csv_header(schema.names))
+            elif self._kind not in _TEXT:
+                self._columns = self._columnar(schema)
 
     def write(self, table: pa.Table) -> None:
-        if self._kind == "csv":
-            write_csv(table, self._file)
-        elif self._kind == "ndjson":
-            write_ndjson(table, self._file)
-        else:
-            self._columns.write_table(table)
+        with _sentences(str(self._path)):
+            if self._columns is None:
+                _TEXT[self._kind](table, self._file)
+            else:
+                self._columns.write_table(table)
 
     def close(self, *, is_complete: bool) -> None:
-        if self._columns is not None:
-            self._columns.close()
-        self._file.close()
-        if is_complete:
-            self._partial.rename(self._path)
-        else:
+        """Put a complete file into place; of an incomplete one nothing stays, whatever fails."""
+        if not is_complete:
             self._partial.unlink(missing_ok=True)
+            with suppress(OSError, pa.ArrowException):
+                self._finish()
+            return
+        with _sentences(str(self._path)):
+            self._finish()
+            self._partial.rename(self._path)
+
+    def _finish(self) -> None:
+        try:
+            if self._columns is not None:
+                self._columns.close()
+        finally:
+            self._file.close()
 
     def _columnar(self, schema: pa.Schema) -> Any:
         if self._kind == "parquet":
             return pq.ParquetWriter(self._file, schema, compression="zstd")
         return pa.ipc.new_file(self._file, schema)
+
+
+@contextmanager
+def _sentences(what: str) -> Iterator[None]:
+    """Turn what the system refuses into a sentence; a reader that is gone is no error of ours.
+
+    Raises:
+        GscopeError: ``what`` cannot be written.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        message = f"cannot write {what}: {(error.strerror or str(error)).lower()}"
+        raise GscopeError(message) from error

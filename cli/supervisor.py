@@ -235,6 +235,7 @@ class Supervisor:
             )
         self.outcome.restarts += 1
         self._watcher.on_phase(f"the HFTA job ended with {_how(code)}; starting it again")
+        self._processes[JOB].stop()
         self._wait(BACKOFF_S * 2 ** (self.outcome.restarts - 1))
         self._processes[JOB] = self._job()
         if "capture listening" in self.outcome.phases:

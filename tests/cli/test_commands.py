@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -14,6 +14,9 @@ from click.testing import CliRunner
 from gscope import __version__
 from gscope.cli.main import COMMANDS, cli, run
 from gscope.cli.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOOD = "SELECT tb, count(*) as cnt FROM TCP GROUP BY time/60 as tb"
 
@@ -45,7 +48,9 @@ def test_starting_imports_nothing_heavy() -> None:
         "import sys; from gscope.cli.main import run; run(['--version']);"
         "print([m for m in ('pyarrow','numba','pyspark','lark','rich','yaml') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -53,7 +58,8 @@ def test_starting_imports_nothing_heavy() -> None:
 def test_help_of_a_command_names_its_options_and_their_variables(name: str) -> None:
     result = CliRunner().invoke(cli, [name, "-h"])
     assert result.exit_code == 0
-    command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]  # a group
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name != "help":
             assert parameter.opts[-1] in result.output

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,7 +69,5 @@ def test_a_shown_size_is_read_back(size: int) -> None:
 @given(st.text(max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for parse in (parse_duration, parse_size, parse_count):
-        try:
+        with suppress(ValueError):
             assert parse(text) >= 0
-        except ValueError as error:
-            assert str(error)

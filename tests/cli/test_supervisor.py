@@ -8,7 +8,6 @@ import textwrap
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -22,6 +21,7 @@ from gscope.queries.plan.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from gscope.cli.answers import Answers
     from gscope.cli.passthrough import Passthrough
@@ -133,7 +133,7 @@ def test_lines_that_are_no_events_are_passed_over(stage: Stage) -> None:
 
 def test_an_error_of_the_daemon_is_the_run_s(stage: Stage) -> None:
     stage.start('tell("error", message="no such file", exit_code=2); sys.exit(2)\n')
-    with pytest.raises(CaptureError, match="^no such file$") as caught:
+    with pytest.raises(CaptureError, match=r"^no such file$") as caught:
         stage.run()
     assert caught.value.exit_code == 2
     assert not stage.answers.has_begun

@@ -70,7 +70,9 @@ def test_control_characters_and_other_bytes_are_escaped(value: bytes, shown: str
 def test_strings_of_spark_and_of_the_log_show_the_same(values: list[bytes | None]) -> None:
     logged = pa.array(values, pa.binary())
     spark = pa.array([v and v.decode("iso-8859-1") for v in values], pa.string())
-    spark = pa.array(["" if v == b"" else s for v, s in zip(values, spark.to_pylist(), strict=True)])
+    spark = pa.array(
+        ["" if v == b"" else s for v, s in zip(values, spark.to_pylist(), strict=True)]
+    )
     spark = spark.cast(pa.string())
     assert _one(GsqlType.STRING, logged) == _one(GsqlType.STRING, spark)
 
@@ -87,7 +89,10 @@ def test_other_types_have_their_text() -> None:
 
 
 def test_an_empty_column_stays_empty() -> None:
-    for kind, values in ((GsqlType.IP, pa.array([], pa.binary(16))), (GsqlType.MAC, pa.array([], pa.int64()))):
+    for kind, values in (
+        (GsqlType.IP, pa.array([], pa.binary(16))),
+        (GsqlType.MAC, pa.array([], pa.int64())),
+    ):
         assert len(_one(kind, values)) == 0
 
 

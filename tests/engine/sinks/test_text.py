@@ -41,7 +41,7 @@ def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
 
 def _written(write: Callable[[pa.Table, io.BytesIO], None], table: pa.Table) -> str:
     file = io.BytesIO()
-    write(table, file)  # type: ignore[arg-type]  # BytesIO is a BinaryIO in all but name
+    write(table, file)
     return file.getvalue().decode()
 
 

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.cli.reorder import Reorder
+
+_values = st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=8)
+
+
+@given(st.lists(st.tuples(_values, st.integers(0, 5)), max_size=8))
+def test_rows_leave_in_order_once_and_none_before_its_time(
+    deliveries: list[tuple[list[int | None], int]],
+) -> None:
+    reorder = Reorder("t")
+    bound = 0
+    left: list[int | None] = []
+    came: list[int | None] = []
+    for values, step in deliveries:
+        kept = [v for v in values if v is None or v >= bound]
+        came += kept
+        reorder.add(pa.table({"t": pa.array(kept, pa.int64())}))
+        bound += step
+        table = reorder.release(bound)
+        if table is not None:
+            assert all(v is None or v < bound for v in table["t"].to_pylist())
+            left += table["t"].to_pylist()
+    rest = reorder.rest()
+    left += rest["t"].to_pylist() if rest is not None else []
+    times = [v for v in left if v is not None]
+    assert times == sorted(v for v in came if v is not None)
+    assert len(left) == len(came)
+
+
+def test_without_a_column_rows_stay_as_they_came() -> None:
+    reorder = Reorder(None)
+    reorder.add(pa.table({"t": [2, 1]}))
+    rest = reorder.rest()
+    assert rest is not None
+    assert rest["t"].to_pylist() == [2, 1]
+    assert reorder.rest() is None

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gscope.cli.summary import is_whole, summary_lines
+from gscope.cli.supervisor import Outcome
+from gscope.cli.timings import timing_lines
+
+
+def _interface(name: str = "a", **changes: Any) -> dict[str, Any]:
+    whole = dict.fromkeys(("dropped", "filtered", "shed", "late", "unread"), 0)
+    return {
+        "name": name,
+        "received": 1000,
+        "accepted": 1000,
+        "malformed": {},
+        "damage": [],
+        **whole,
+        **changes,
+    }
+
+
+def _outcome(*interfaces: dict[str, Any], **changes: Any) -> Outcome:
+    capture = {"interfaces": list(interfaces), "lftas": {}, "log": {}, **changes}
+    return Outcome(capture=capture, phases={"answered": 1.25})
+
+
+def test_all_is_well_in_one_line() -> None:
+    outcome = _outcome(_interface())
+    assert list(summary_lines(outcome, {"q": 1234})) == [
+        "gscope: 1,000 packets received = 1,000 accepted; 1,234 rows in 1.2 s"
+    ]
+    assert is_whole(outcome.capture)
+
+
+def test_every_term_that_is_not_0_is_shown() -> None:
+    odd = _interface(
+        accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}
+    )
+    first, reasons = summary_lines(_outcome(odd), {"q": 1, "p": 2})
+    assert "= 900 accepted + 30 malformed + 40 late + 30 unread; q 1 rows, p 2 rows" in first
+    assert reasons == "  malformed: link truncated 20, ip truncated 10"
+
+
+def test_malformed_packets_alone_are_no_loss() -> None:
+    assert is_whole(_outcome(_interface(malformed={"ip_truncated": 10})).capture)
+
+
+@pytest.mark.parametrize("term", ["dropped", "shed", "late", "unread"])
+def test_a_lost_packet_is_a_loss(term: str) -> None:
+    assert not is_whole(_outcome({**_interface(), term: 1}).capture)
+
+
+def test_a_full_log_and_damage_are_losses() -> None:
+    assert not is_whole(_outcome(_interface(), log={"shed_tuples_total": 3}).capture)
+    assert not is_whole(_outcome(_interface(damage=["it ends early"])).capture)
+
+
+def test_damage_names_the_interface_where_there_are_several() -> None:
+    lines = list(summary_lines(_outcome(_interface(damage=["it ends early"]), _interface("b")), {}))
+    assert "  a: it ends early" in lines
+    assert any(line.startswith("  b: 1,000 packets received") for line in lines)
+
+
+def test_of_many_interfaces_only_those_that_lost_are_shown() -> None:
+    many = [_interface(f"i{n}", late=int(n > 90), accepted=1000 - (n > 90)) for n in range(100)]
+    lines = list(summary_lines(_outcome(*many), {"q": 0}))
+    assert len(lines) == 10
+    assert "i91" in lines[1]
+    assert "1 more" in lines[-1]
+
+
+def test_tuples_without_an_epoch_are_told() -> None:
+    outcome = _outcome(_interface(), lftas={"q@a": {"without_epoch_tuples": 5}})
+    assert "5 packets have no epoch" in list(summary_lines(outcome, {"q": 0}))[1]
+
+
+def test_timings_are_in_order() -> None:
+    outcome = _outcome(_interface())
+    outcome.phases = {"answered": 2.0, "queries compiled": 0.1}
+    outcome.capture["phases"] = {"kernels_s": 0.5}
+    outcome.job_phases = {"session": 1.5}
+    lines = list(timing_lines(outcome))
+    assert lines[1].endswith("queries compiled")
+    assert any("kernel loaded or compiled" in line for line in lines)
+    assert any("Spark session" in line for line in lines)
