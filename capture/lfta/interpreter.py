@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -218,7 +218,7 @@ def _fold(partial: Partial, state: Value, argument: Value) -> Value:
     return wrap(state + argument)
 
 
-_DTYPES = {
+_DTYPES: dict[Storage, np.dtype[Any]] = {
     Storage.BYTE: np.dtype(np.uint8),
     Storage.INT32: np.dtype(np.int32),
     Storage.INT64: np.dtype(np.int64),

@@ -135,6 +135,12 @@ def _field(protocol: str, name: str, value: str, null: str | None = None) -> Pac
     return PacketFieldCode(name, (protocol,), FieldKind.INTEGER, MEMBERS[protocol], code, code)
 
 
+def _mac(name: str, offset: str) -> PacketFieldCode:
+    # NOWHERE is no offset: 64 KB further on is foreign memory.
+    value = f"lshr(be64(base + select({offset} == 0xFFFF, 0, {offset})), 16)"
+    return _field("PKT", name, value, f"{offset} == 0xFFFF")
+
+
 def _versioned(name: str, v4: str | None, v6: str | None) -> PacketFieldCode:
     codes = [None if value is None else Code((value,)) for value in (v4, v6)]
     return PacketFieldCode(name, ("IP",), FieldKind.INTEGER, MEMBERS["IP"], *codes)
@@ -179,8 +185,8 @@ _OUTER_FIELDS = (
     _field("PKT", "len", "wirelen"),
     _field("PKT", "caplen", "caplen"),
     _field("PKT", "linktype", "linktype"),
-    _field("PKT", "srcMAC", "lshr(be64(base + source_mac), 16)", "source_mac == 0xFFFF"),
-    _field("PKT", "destMAC", "lshr(be64(base + destination_mac), 16)", "destination_mac == 0xFFFF"),
+    _mac("srcMAC", "source_mac"),
+    _mac("destMAC", "destination_mac"),
     _field("PKT", "ethertype", "ethertype", "ethertype == 0"),
     _field("PKT", "vlan", "vlan", "vlan == 0xFFFF"),
     _field("PKT", "inner_vlan", "inner_tag", "inner_tag == 0xFFFF"),

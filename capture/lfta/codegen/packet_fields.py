@@ -55,18 +55,22 @@ def _member(source: PacketFieldCode, variant: Variant) -> bool | str:
 
 
 def _lower_code(scope: Scope, field: PacketField, code: Code, member: str | None) -> Lowered:
-    conditions = [text for text in (code.null, member) if text is not None]
-    if not field.is_nullable:
-        conditions = []
+    is_string = field.type is GsqlType.STRING
+    conditions = []
+    # The analysis promises a value where ``is_nullable`` is not set. A string is looked at through its
+    # address, though, so that a length other than zero must be real whatever was promised.
+    if field.is_nullable or is_string:
+        conditions += [] if member is None else [f"not ({member})"]
+        conditions += [] if code.null is None else [_boolean(code.null)]
     scope.bind((*code.value, *conditions))
-    null = code.null if field.is_nullable else None
-    missing = None
-    if field.is_nullable and member is not None:
-        missing = scope.value(f"not ({member})")
+    null = scope.either(*(scope.value(condition) for condition in conditions))
+    parts = [scope.value(text) for text in code.value]
+    if is_string and null is not None:
+        parts[1] = scope.value(f"0 if {null} else {parts[1]}")
     return Lowered(
         field.type,
-        tuple(scope.value(text) for text in code.value),
-        scope.either(missing, None if null is None else scope.value(_boolean(null))),
+        tuple(parts),
+        null if field.is_nullable else None,
         is_ipv4=_is_mapped(field, code),
     )
 

@@ -49,14 +49,15 @@ def traffic(draw: st.DrawFn) -> list[RawPacket]:
     """Packets, some of them damaged, that come back often; time steps forth and back."""
     pool = [RawPacket(1, data, len(data), 0) for data in _PLAIN]
     pool += draw(st.lists(packets(), max_size=4))
-    steps = draw(
-        st.lists(st.tuples(st.integers(0, len(pool) - 1), st.sampled_from(_STEPS)), max_size=300)
-    )
+    # Drawing each packet would make short traffic only; a seed makes enough to fill buckets and batches.
+    chance = draw(st.randoms(use_true_random=False))
+    steps = draw(st.lists(st.sampled_from(_STEPS), min_size=1, max_size=4))
+    length = draw(st.integers(0, 400))
     time_ns = START_NS
     made = []
-    for index, step in steps:
-        time_ns += step
-        packet = pool[index]
+    for _ in range(length):
+        time_ns += chance.choice(steps)
+        packet = chance.choice(pool)
         made.append(RawPacket(packet.linktype, packet.data, packet.wirelen, time_ns))
     return made
 
