@@ -114,19 +114,23 @@ def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
 
 
 def _addresses(column: pa.Array) -> pa.Array:
-    if len(column) == 0 or column.null_count:
-        return for_each_distinct(pc.cast(column, pa.binary()), _address)
+    """IPv4 addresses octet by octet for the whole column; all others once for each distinct one."""
+    if len(column) == 0:
+        return pa.array([], pa.string())
     octets = np.frombuffer(_joined(column), np.uint8).reshape(-1, 16)
     is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
-    if not is_v4.all():
-        return for_each_distinct(pc.cast(column, pa.binary()), _address)
     parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
-    return pc.binary_join_element_wise(*parts, ".")
+    text = pc.binary_join_element_wise(*parts, ".")
+    if is_v4.all():
+        return text
+    is_other = pa.array(~is_v4)
+    others = for_each_distinct(pc.cast(column.filter(is_other), pa.binary()), _address)
+    return pc.replace_with_mask(text, is_other, others)
 
 
 def _joined(column: pa.Array) -> memoryview:
-    """The 16-byte values of a column without NULLs, one behind the other."""
-    fixed = pc.cast(column, pa.binary(16))
+    """The 16-byte values of a column, one behind the other; zeros, no IPv4 address, for NULL."""
+    fixed = pc.fill_null(pc.cast(column, pa.binary(16)), bytes(16))
     start = fixed.offset * 16
     return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
 

@@ -15,6 +15,7 @@ from gscope.engine.sinks.columns import as_text, for_each_distinct, json_number
 
 _ROWS_AT_ONCE = 65_536
 _SPECIAL = '[",\r\n]'
+_NOT_PLAIN_JSON = r'["\\]|[^ -~]'
 
 
 def csv_header(names: list[str]) -> bytes:
@@ -93,4 +94,7 @@ def _json(column: pa.Array) -> pa.Array:
         return pc.cast(column, pa.string())
     if pa.types.is_floating(column.type):
         return json_number(column)
-    return for_each_distinct(as_text(column), json.dumps)
+    text = as_text(column)
+    if pc.any(pc.match_substring_regex(text, _NOT_PLAIN_JSON)).as_py():
+        return for_each_distinct(text, json.dumps)
+    return pc.binary_join_element_wise('"', text, '"', "")
