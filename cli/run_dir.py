@@ -14,6 +14,7 @@ from gscope.errors import UsageError
 
 _LOCK = "lock"
 _PREFIX = "run-"
+_UNLOCKED = "new-"
 
 
 def default_work_dir() -> Path:
@@ -24,7 +25,8 @@ def default_work_dir() -> Path:
 class RunDir:
     """A new folder (mode 0700) below ``root``, held by a lock for as long as this process lives.
 
-    Folders of runs that were killed have a lock that nobody holds; opening a new one sweeps them away.
+    Folders of runs that were killed have a lock that nobody holds, or none; opening a new one sweeps
+    them away.
 
     Args:
         root: where; it is made if it is missing.
@@ -38,9 +40,11 @@ class RunDir:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             _ensure_private(root)
             _sweep(root)
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
-            self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            # It gets a name that sweeping looks for only when its lock is held.
+            made = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=root))
+            self._lock = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self.path = made.rename(root / (_PREFIX + made.name.removeprefix(_UNLOCKED)))
         except OSError as error:
             message = f"cannot make a working folder in {root}: {error.strerror}; name another with --work-dir"
             raise UsageError(message) from error
@@ -69,12 +73,21 @@ def _ensure_private(root: Path) -> None:
 
 
 def _sweep(root: Path) -> None:
-    """Remove folders of runs that are over but could not clean up."""
+    """Remove folders of runs that are over but could not clean up.
+
+    One without a lock was half removed, or a Java that outlived its run made it again.
+    """
     for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
+        try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-            try:
+        except FileNotFoundError:
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        except OSError:
+            continue
+        try:
+            with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
+        finally:
+            os.close(lock)

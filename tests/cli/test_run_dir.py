@@ -25,9 +25,12 @@ def test_folders_of_killed_runs_are_swept_away_and_those_of_living_ones_kept(
     dead = tmp_path / "run-dead"
     dead.mkdir()
     (dead / "lock").touch()
+    half_removed = tmp_path / "run-half-removed"
+    half_removed.mkdir()
     with RunDir(tmp_path) as living, RunDir(tmp_path):
         assert living.path.exists()
         assert not dead.exists()
+        assert not half_removed.exists()
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
