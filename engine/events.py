@@ -29,8 +29,7 @@ class Events:
     def send(self, event: str, **fields: Any) -> None:
         """Write one event. A supervisor that is gone is noticed on standard input, not here."""
         line = json.dumps({"event": event, **fields})
-        with self._lock:
-            # a supervisor that is gone closes standard input as well, which ends the job
-            with suppress(BrokenPipeError):
-                self._file.write(line + "\n")
-                self._file.flush()
+        # a supervisor that is gone closes standard input as well, which ends the job
+        with self._lock, suppress(BrokenPipeError):
+            self._file.write(line + "\n")
+            self._file.flush()
