@@ -179,7 +179,7 @@ def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
 
 def _interpreters(program: Program) -> EngineMaker:
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        return LftaInterpreter(program.lftas, interface, emit)
+        return LftaInterpreter(program.lftas, interface, emit, groups=50)
 
     return make
 
