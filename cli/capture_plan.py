@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gscope.cli.config import Config
     from gscope.queries.plan.program import HftaNode, Input, Program
 
+_MUCH_BYTES = 64 << 20
 CONSUMER = "cli"
 """By this name the command line acknowledges the streams that are answers themselves."""
 
@@ -46,6 +48,17 @@ def capture_settings(
         open_bytes=config.open_bytes,
         log_bytes=config.log_bytes,
     )
+
+
+def expects_much(interfaces: Sequence[InterfaceSettings]) -> bool:
+    """Whether the captures are large enough for steps of hundreds of thousands of tuples."""
+    sizes = [
+        path.stat().st_size
+        for interface in interfaces
+        for path in map(Path, interface.files)
+        if path.is_file()
+    ]
+    return sum(sizes) >= _MUCH_BYTES
 
 
 def passed_streams(program: Program) -> tuple[str, ...]:

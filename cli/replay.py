@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.answers import Sink
+    from gscope.cli.capture_plan import expects_much
     from gscope.cli.config import Config
     from gscope.cli.query_texts import Asked
     from gscope.cli.supervisor import Outcome, Supervisor
@@ -126,7 +127,11 @@ def replay(
         try:
             # Before the queries compile: starting Java is the longest part of a small run.
             supervisor.start_job(
-                EngineSettings(cores=config.spark_cores, heap_bytes=config.spark_memory_bytes)
+                EngineSettings(
+                    cores=config.spark_cores,
+                    heap_bytes=config.spark_memory_bytes,
+                    expects_much=expects_much(chosen),
+                )
             )
             run = _Run(asked, chosen, speed, folder, config)
             with _signals(supervisor):

@@ -61,7 +61,13 @@ class Job:
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
         """
-        settings = with_archive(JvmSettings(find_java(), heap_bytes=self._settings.heap_bytes))
+        settings = with_archive(
+            JvmSettings(
+                find_java(),
+                heap_bytes=self._settings.heap_bytes,
+                only_c1=not self._settings.expects_much,
+            )
+        )
         with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
             self._phase("jvm_launched")
             # imported only now, while the JVM starts beside

@@ -26,11 +26,14 @@ class EngineSettings:
         cores: threads that run Spark tasks; None for all cores of the machine.
         heap_bytes: of Spark's Java.
         consumer: the job's name towards the stream log.
+        expects_much: whether large steps are to be expected: Java then uses all its compilers, which
+            costs a little at the start and pays from some 200,000 tuples a step on.
     """
 
     cores: int | None = None
     heap_bytes: int = 2 << 30
     consumer: str = "hfta"
+    expects_much: bool = False
 
     def write(self, run_dir: Path) -> None:
         """Leave the settings in ``run_dir`` for the job."""
