@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.answers import Sink
-    from gscope.cli.capture_plan import expects_much
     from gscope.cli.config import Config
     from gscope.cli.query_texts import Asked
     from gscope.cli.supervisor import Outcome, Supervisor
@@ -111,6 +110,7 @@ def replay(
     something was lost (--strict), 128+n ended by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
+    from gscope.cli.capture_plan import expects_much
     from gscope.cli.query_texts import Asked
     from gscope.cli.run_dir import RunDir
     from gscope.cli.supervisor import Supervisor
