@@ -17,7 +17,8 @@ class LftaSettings:
     Attributes:
         table_slots: slots of each group table, a power of two. The default keeps a flow table of 32-byte
             slots (2 MB) within a second-level cache and its companion for IPv6 within the third.
-        batch_rows: rows of an output buffer; a full buffer becomes one batch.
+        batch_rows: rows of an output buffer; a full buffer becomes one batch. The default keeps the buffers
+            of a flow query within a second-level cache too.
         heap_bytes: bytes for the STRING values of an output buffer.
         buffers: output buffers of each LFTA; with two a writer may work on one while the kernel fills
             the other.
@@ -25,7 +26,7 @@ class LftaSettings:
     """
 
     table_slots: int = 1 << 16
-    batch_rows: int = 1 << 15
+    batch_rows: int = 1 << 14
     heap_bytes: int = 1 << 20
     buffers: int = 2
     slow_flush_buckets: int = 8

@@ -29,6 +29,20 @@ def _bitcast(result: Any, argument: Any) -> Any:
 
 float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64))
 """The bits of a double."""
+
+
+def _address_of(_context: Any, array: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        made = context.make_array(signature.args[0])(context, builder, values[0])
+        return builder.ptrtoint(made.data, context.get_value_type(types.int64))
+
+    return types.int64(array), codegen
+
+
+address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
+"""Where an array's elements are."""
+
+
 def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.frem(*values)
@@ -141,6 +155,22 @@ def append_bytes(end: int, heap: int, text: int, length: int) -> None:
     begin = ld32(end)
     copy_bytes(heap + begin, text, length)
     st32(end + 4, begin + length)
+
+
+@kernel
+def swap_words(a: int, b: int, words: int) -> None:
+    """Exchange two runs of 64-bit words."""
+    for at in range(0, 8 * words, 8):
+        word = ld64(a + at)
+        st64(a + at, ld64(b + at))
+        st64(b + at, word)
+
+
+@kernel
+def copy_words(target: int, source: int, words: int) -> None:
+    """Copy a run of 64-bit words; the two must not overlap."""
+    for at in range(0, 8 * words, 8):
+        st64(target + at, ld64(source + at))
 
 
 @kernel

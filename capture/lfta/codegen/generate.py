@@ -33,9 +33,9 @@ from gscope.capture.intrinsics import (
 from gscope.capture.jit import kernel
 from gscope.capture.lfta.stage import LIST_ALL, LIST_BYTES, locate_inners, stage
 from gscope.capture.lfta.words import (
-    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, first_epoch, float_bits,
+    INFINITY, NAN, append_bytes, address_of, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, float_bits,
     float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,
-    wide_less
+    swap_words, wide_less
 )
 from gscope.capture.packet.payload import (
     data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
@@ -110,6 +110,8 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool) -> Iterator[s
     yield "    records, inner_records, lists, signatures, scratch, ignored, run, state"
     yield "):"
     yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
+    for name in ("offsets", "caplens", "wirelens", "times", "linktypes"):
+        yield f"    {name} = address_of({name})"
     yield f"    literals = run[{Run.LITERALS}]"
     yield "    while first < stop:"
     yield "        count = stage("

@@ -88,10 +88,6 @@ def _emit(table: Table) -> Iterable[str]:
     yield f"    s[{State.OUT}] += 1"
 
 
-def _words(table: Table) -> range:
-    return range(table.packing.words + table.partials.words)
-
-
 def _same_key(table: Table, slot: str) -> str:
     """A test of the word with the tag first: it differs most often and 0 in it means an empty slot."""
     words = sorted(range(table.packing.words), key=lambda n: n != table.packing.tag.word)
@@ -106,6 +102,7 @@ def _tag(table: Table, slot: str) -> str:
 
 def _fold(table: Table) -> Iterable[str]:
     packing, partials = table.packing, table.partials
+    used = packing.words + partials.words
     yield "@kernel"
     yield f"def fold_{table.name}(scratch, s, begin, end):"
     yield '    """Fold entries of the scratch area into their groups; one row at most leaves for each."""'
@@ -124,17 +121,13 @@ def _fold(table: Table) -> Iterable[str]:
     yield f"        if not ({_same_key(table, 'a')}):"
     yield f"            b = a + {table.slot_bytes}"
     yield f"            if {_same_key(table, 'b')}:"
-    for n in _words(table):
-        yield f"                t = ld64(a + {WORD * n})"
-        yield f"                st64(a + {WORD * n}, ld64(b + {WORD * n}))"
-        yield f"                st64(b + {WORD * n}, t)"
+    yield f"                swap_words(a, b, {used})"
     yield "            else:"
     yield f"                if {_tag(table, 'b')} != 0:"
     yield f"                    emit_{table.name}(b, s)"
     yield "                    evicted += 1"
     yield "                created += 1"
-    for n in _words(table):
-        yield f"                st64(b + {WORD * n}, ld64(a + {WORD * n}))"
+    yield f"                copy_words(b, a, {used})"
     for n in range(packing.words):
         yield f"                st64(a + {WORD * n}, k{n})"
     yield from indented(slots.begin(partials, packing.words), 4)
