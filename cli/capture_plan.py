@@ -28,10 +28,8 @@ def capture_settings(
 ) -> CaptureSettings:
     """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
     readers = {
-        EngineSettings().consumer: _streams(
-            program, [source for node in program.nodes for source in _inputs(node)]
-        ),
-        CONSUMER: passed_streams(program),
+        EngineSettings().consumer: job_streams(program),
+        CONSUMER: _streams(program, [source for _, source in program.results]),
     }
     return CaptureSettings(
         interfaces=tuple(interfaces),
@@ -61,9 +59,12 @@ def expects_much(interfaces: Sequence[InterfaceSettings]) -> bool:
     return sum(sizes) >= _MUCH_BYTES
 
 
-def passed_streams(program: Program) -> tuple[str, ...]:
-    """The streams that are answers as they stand."""
-    return _streams(program, [source for _, source in program.results])
+def job_streams(program: Program) -> tuple[str, ...]:
+    """The streams that the HFTA job reads; () if it has nothing to do.
+
+    That is so without HFTAs, and where all of them ask for interfaces that are not there.
+    """
+    return _streams(program, [source for node in program.nodes for source in _inputs(node)])
 
 
 def _streams(program: Program, sources: Sequence[Input]) -> tuple[str, ...]:

@@ -38,8 +38,19 @@ A first command to try:
 """
 
 
+class ReaderGone(Exception):
+    """Nobody reads standard output any more; click would take ``BrokenPipeError`` for its own."""
+
+
 class Commands(click.Group):
     """The subcommands, imported when needed."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Their names, most used first."""
@@ -92,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         return _leave_pipe()
     except click.exceptions.Abort:
         return 128 + signal.SIGINT

@@ -156,10 +156,10 @@ class _Run:
         names = tuple(interface.name for interface in self.interfaces)
         program = compile_asked(self.asked, names, self.config).program
         supervisor.reached("queries compiled")
-        if not program.needs_spark:
-            supervisor.drop_job()
-        from gscope.cli.capture_plan import capture_settings
+        from gscope.cli.capture_plan import capture_settings, job_streams
 
+        if not job_streams(program):
+            supervisor.drop_job()
         supervisor.start_capture(
             program, capture_settings(program, self.interfaces, self.config, self.speed)
         )

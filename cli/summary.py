@@ -29,7 +29,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
     totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
     malformed = _malformed(interfaces)
-    stopped = " (stopped early)" if outcome.signal else ""
+    stopped = " (interrupted)" if outcome.signal else ""
     yield (
         f"gscope: {_equation(totals, sum(malformed.values()))}; {_rows(rows)}"
         f" in {outcome.phases['answered']:.1f} s{stopped}"
