@@ -43,6 +43,19 @@ address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
 """Where an array's elements are."""
 
 
+def _load_alone(_context: Any, address: Any) -> Any:  # noqa: ARG001
+    # A slot's words were stored one by one a moment ago; a vector load of several would have to wait until
+    # all those stores have left the core. An unordered atomic load is a plain one that LLVM does not merge.
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        word = context.get_value_type(types.int64)
+        return builder.load_atomic(builder.inttoptr(values[0], word.as_pointer()), "unordered", 8)
+
+    return types.int64(types.int64), codegen
+
+
+_ld64_alone = cast("Callable[[int], int]", intrinsic(_load_alone))
+
+
 def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.frem(*values)
@@ -161,8 +174,8 @@ def append_bytes(end: int, heap: int, text: int, length: int) -> None:
 def swap_words(a: int, b: int, words: int) -> None:
     """Exchange two runs of 64-bit words."""
     for at in range(0, 8 * words, 8):
-        word = ld64(a + at)
-        st64(a + at, ld64(b + at))
+        word = _ld64_alone(a + at)
+        st64(a + at, _ld64_alone(b + at))
         st64(b + at, word)
 
 
@@ -170,7 +183,7 @@ def swap_words(a: int, b: int, words: int) -> None:
 def copy_words(target: int, source: int, words: int) -> None:
     """Copy a run of 64-bit words; the two must not overlap."""
     for at in range(0, 8 * words, 8):
-        st64(target + at, ld64(source + at))
+        st64(target + at, _ld64_alone(source + at))
 
 
 @kernel

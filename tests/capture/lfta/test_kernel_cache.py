@@ -1,0 +1,85 @@
+"""Generated files: private, named by content, and somewhere else when the cache cannot be written."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.lfta.lfta_builders import aggregation, count, epoch_of, field, flow, partial
+
+from gscope.capture.lfta import cache
+from gscope.capture.lfta.cache import load_kernel
+from gscope.errors import UnsupportedError
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Column, NamedExpression
+from gscope.queries.plan.program import PartialOp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.queries.plan.expressions import Expression
+
+
+def test_a_kernel_is_a_private_file_of_readable_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = load_kernel([flow()])
+    assert kernel.path.is_relative_to(tmp_path / "gscope" / "lfta")
+    assert stat.S_IMODE(kernel.path.parent.stat().st_mode) == 0o700
+    assert "def lfta_0(" in kernel.path.read_text()
+    assert load_kernel([flow()]).path == kernel.path
+    assert load_kernel([flow("other")]).path != kernel.path
+
+
+def test_a_cache_that_is_no_folder_is_replaced_by_a_private_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gscope").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = load_kernel([flow()]).path
+    assert not path.is_relative_to(tmp_path)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_cache_that_others_can_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gscope" / "lfta"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert not load_kernel([flow()]).path.is_relative_to(tmp_path)
+
+
+def test_a_file_that_was_tampered_with_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = load_kernel([flow("tampered")]).path
+    path.write_text("raise SystemExit")
+    cache.load_kernel([flow("tampered")])
+    assert "raise SystemExit" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        field("data"),
+        field("no_such_field"),
+        Column("x", GsqlType.INT, is_nullable=False),
+        Call("str_regex_match", (field("data"),), GsqlType.BOOL, is_nullable=True),
+    ],
+)
+def test_what_kernels_do_not_have_is_refused(argument: Expression) -> None:
+    with pytest.raises(UnsupportedError):
+        load_kernel([aggregation([epoch_of(), NamedExpression("k", argument)], [count()])])
+
+
+def test_string_aggregates_and_epochs_without_order_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="STRING"):
+        load_kernel([aggregation([epoch_of()], [partial("m", PartialOp.MIN, field("data"))])])
+    address = NamedExpression("tb", field("srcIP"))
+    with pytest.raises(UnsupportedError, match="no increasing integer"):
+        load_kernel([aggregation([address], [count()])])
