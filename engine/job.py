@@ -101,11 +101,12 @@ class Job:
             tracer = Tracer()
             acknowledged: dict[str, int] = {}
             while not steps.is_finished:
-                messages = inbox.take()
-                tracer.on_messages(messages, time.time_ns())
-                steps.on_messages(messages)
                 step = steps.next()
-                if step is not None and (step.reads_rows or steps.is_finished):
+                if step is None:
+                    messages = inbox.take()
+                    tracer.on_messages(messages, time.time_ns())
+                    steps.on_messages(messages)
+                elif step.reads_rows or steps.is_finished:
                     self._evaluate(step, steps, evaluator, tracer)
                     self._phases.setdefault("first_commit", time.monotonic() - self._began)
                     acknowledged = steps.needed()

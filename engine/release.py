@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-
 from gscope.queries.plan.expressions import Call, Column, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.queries.plan.expressions import Expression
     from gscope.queries.streams.messages import Batch, Heartbeat
@@ -120,6 +119,41 @@ def release(ports: Iterable[Port], epoch: Expression, low: Bound, high: Bound) -
                 chosen.append((port.name, batch))
                 straddles = straddles or least < low or greatest >= high
     return Release(low, high, tuple(chosen), straddles)
+
+
+MAX_STEP_ROWS = 500_000
+"""A backlog is released in pieces of about so many rows, at least one epoch each: while a piece is
+delivered the next is evaluated, and the memory of a step is bounded."""
+
+
+def affordable(whole: Release, epoch: Expression, rows: int = MAX_STEP_ROWS) -> Bound:
+    """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one."""
+    if sum(batch.rows for _, batch in whole.batches) <= rows:
+        return whole.high
+    ends = sorted((epoch_extent(batch, epoch)[1], batch.rows) for _, batch in whole.batches)
+    total = 0
+    bound = whole.high
+    for number, (greatest, count) in enumerate(ends):
+        total += count
+        if number and total > rows and bound < whole.high:
+            return bound
+        bound = min(greatest + 1, whole.high)
+    return bound
+
+
+def by_epochs(batches: Sequence[tuple[str, Batch]], epoch: Expression) -> list[list[Batch]]:
+    """Batches in groups that have no epoch in common, in the order of their epochs."""
+    spans = sorted(
+        ((*epoch_extent(batch, epoch), number) for number, (_, batch) in enumerate(batches))
+    )
+    groups: list[list[Batch]] = []
+    reached: Bound = NOTHING
+    for least, greatest, number in spans:
+        if not groups or least > reached:
+            groups.append([])
+        groups[-1].append(batches[number][1])
+        reached = max(reached, greatest)
+    return groups
 
 
 def discard(ports: Iterable[Port], epoch: Expression, high: Bound) -> None:

@@ -16,7 +16,7 @@ from gscope.engine.operators.base import (
     extents_of,
     fresh_ranges,
 )
-from gscope.engine.release import ENDED, NOTHING, Bound, bound_of, discard, release
+from gscope.engine.release import ENDED, NOTHING, Bound, affordable, bound_of, discard, release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +59,11 @@ class EpochOperator:
         if high == low and not upstream:
             return None
         released = release(self.ports.values(), self.epoch, low, high)
+        if not upstream and high > low:
+            nearer = affordable(released, self.epoch)
+            if nearer < high:
+                high = nearer
+                released = release(self.ports.values(), self.epoch, low, high)
         self.watermark = high
         discard(self.ports.values(), self.epoch, high)
         carries = tuple(n for n in upstream if self._reach(fresh[n])[1] >= high)

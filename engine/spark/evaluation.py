@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from gscope.engine.commits import Output
 from gscope.engine.operators import aggregation, merge, selection
+from gscope.engine.release import by_epochs
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.types import GsqlType
@@ -30,7 +31,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,7 @@ SMALL_STEP_ROWS = 200_000
 """Up to here one partition without an exchange is faster than two with one."""
 
 _JOBS_AT_ONCE = 4
+_PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
 
 
 class Evaluator:
@@ -121,6 +123,8 @@ class Evaluator:
         return uses
 
     def _lower(self, work: Work, *, is_small: bool) -> str:
+        if isinstance(work.node, AggregationNode) and not is_small and self._is_from_log(work):
+            return self._lower_by_epochs(work, work.node)
         source = " UNION ALL ".join(self._sources(work, is_small=is_small))
         match work.node:
             case AggregationNode():
@@ -130,6 +134,35 @@ class Evaluator:
             case MergeNode():
                 return merge.lower(work.node, f"({source})")
 
+    def _is_from_log(self, work: Work) -> bool:
+        """Whether every row read is in a segment of the log that is read as a whole."""
+        is_logged = all(port not in self._index for port, _ in work.batches)
+        return is_logged and not work.upstream and not work.straddles
+
+    def _lower_by_epochs(self, work: Work, node: AggregationNode) -> str:
+        """A large aggregation as a union of one for each range of epochs.
+
+        Groups of different epochs never meet, so no range needs an exchange, and the ranges are tasks
+        that run side by side.
+        """
+        assert work.epoch is not None
+        schema = self._input_schema(node)
+        parts = []
+        for number, batches in enumerate(by_epochs(work.batches, work.epoch)):
+            view = f"log_{self._index[node.query]}_{number}"
+            source = self._logged(view, schema, batches, is_small=True)
+            parts.append(aggregation.lower(node, f"({source})"))
+        return " UNION ALL ".join(parts)
+
+    def _logged(
+        self, view: str, schema: Schema, batches: Sequence[Batch], *, is_small: bool
+    ) -> str:
+        """A SELECT of the rows of log segments, strings decoded."""
+        paths = [str(self._log_folder / batch.path) for batch in batches]
+        self._read(view, schema, paths, is_small)
+        decoded = ", ".join(_decoded(column.name, column.type) for column in schema.columns)
+        return f"SELECT {decoded} FROM {view}"
+
     def _sources(self, work: Work, *, is_small: bool) -> Iterator[str]:
         """A SELECT for each kind of input of ``work``: log segments, carries, upstream rows."""
         schema = self._input_schema(work.node)
@@ -138,10 +171,9 @@ class Evaluator:
         carried = [b for port, b in work.batches if port in self._index]
         inside = _between(work, work.low, work.high) if work.straddles else ""
         if logged:
-            paths = [str(self._log_folder / batch.path) for batch in logged]
-            view = self._read(f"log_{self._index[work.node.query]}", schema, paths, is_small)
-            decoded = ", ".join(_decoded(column.name, column.type) for column in schema.columns)
-            yield f"SELECT {names} FROM (SELECT {decoded} FROM {view}){inside}"
+            view = f"log_{self._index[work.node.query]}"
+            rows = self._logged(view, schema, logged, is_small=is_small)
+            yield f"SELECT {names} FROM ({rows}){inside}"
         if carried:
             paths = [str(self._commits.carry / batch.path) for batch in carried]
             view = self._read(f"carry_{self._index[work.node.query]}", schema, paths, is_small)
@@ -173,7 +205,8 @@ class Evaluator:
             with pa.ipc.new_file(staged, table.schema) as writer:
                 writer.write_table(table)
             return Output(result, path, table.num_rows)
-        frame.write.option("compression", "lz4_raw").parquet(str(staged))
+        # read once, soon, from the page cache: compression and dictionaries would only cost
+        frame.write.options(**_PLAIN_PARQUET).parquet(str(staged))
         count = sum(pq.read_metadata(file).num_rows for file in staged.glob("*.parquet"))
         return Output(result, path, count)
 
@@ -185,7 +218,7 @@ class Evaluator:
         name = f"{step:012d}-{self._index[query]}-{self._index[upstream]}"
         folder = self._commits.carry / name
         rest = frame.where(_between(work, work.high, math.inf).removeprefix(" WHERE "))
-        rest.coalesce(1).write.parquet(str(folder))
+        rest.coalesce(1).write.options(**_PLAIN_PARQUET).parquet(str(folder))
         table = pq.read_table(
             folder, columns=[c.name for c in self._program.schema(upstream).temporal]
         )
