@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from hypothesis import given
@@ -41,7 +42,7 @@ def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(made: list[Ba
         )
         for group in groups
     ]
-    assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
 
 
 @given(batches(), st.integers(1, 120))
