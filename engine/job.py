@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from pyspark.sql import SparkSession
+
     from gscope.engine.spark.evaluation import Evaluator
-    from gscope.engine.spark.jvm import JvmProcess
     from gscope.engine.steps import Step, Steps
     from gscope.engine.subscription import LogClient
     from gscope.engine.traces import Tracer
@@ -71,51 +72,58 @@ class Job:
         with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
             self._phase("jvm_launched")
             # imported only now, while the JVM starts beside
-            from gscope.engine.steps import Steps
-            from gscope.engine.subscription import LogClient
+            from gscope.engine.spark.session import SessionSettings, start_session, stop_session
 
-            connect.wait()
-            self._phase("connected")
-            program = self._program()
-            steps = Steps(program)
-            self._recover(steps)
-            with LogClient(self._run_dir / SOCKET_FILE) as client:
-                inbox = _subscribe(client, steps)
-                self._answer(jvm, program, steps, client, inbox)
+            session = start_session(jvm, SessionSettings(cores=self._settings.cores))
+            try:
+                self._phase("session")
+                self._events.send("ready", session_s=self._phases["session"])
+                connect.wait()
+                self._phase("connected")
+                steps = self._answer(session)
+            finally:
+                stop_session(session, jvm)
         self._phase("finished")
         build_later(settings)
-        self._events.send("finished", steps=steps.number, phases=self._phases)
+        self._events.send("finished", steps=steps, phases=self._phases)
 
-    def _answer(
-        self, jvm: JvmProcess, program: Program, steps: Steps, client: LogClient, inbox: _Inbox
-    ) -> None:
+    def _answer(self, session: SparkSession) -> int:
+        """Answer what the last commit has not; the number of the last step."""
         from gscope.engine.spark.evaluation import Evaluator
-        from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+        from gscope.engine.steps import Steps
+        from gscope.engine.subscription import LogClient
         from gscope.engine.traces import Tracer
 
-        session = start_session(jvm, SessionSettings(cores=self._settings.cores))
-        try:
-            self._phase("session")
-            self._events.send("ready", session_s=self._phases["session"])
+        program = self._program()
+        steps = Steps(program)
+        self._recover(steps)
+        # All may have been answered before a crash; the daemon is gone then.
+        if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
-            tracer = Tracer()
-            acknowledged: dict[str, int] = {}
-            while not steps.is_finished:
-                step = steps.next()
-                if step is None:
-                    messages = inbox.take()
-                    tracer.on_messages(messages, time.time_ns())
-                    steps.on_messages(messages)
-                elif step.reads_rows or steps.is_finished:
-                    self._evaluate(step, steps, evaluator, tracer)
-                    self._phases.setdefault("first_commit", time.monotonic() - self._began)
-                    acknowledged = steps.needed()
-                    client.acknowledge(self._settings.consumer, acknowledged)
-            # The daemon ends when all is acknowledged: nothing is told twice.
-            if steps.needed() != acknowledged:
-                client.acknowledge(self._settings.consumer, steps.needed())
-        finally:
-            stop_session(session, jvm)
+            with LogClient(self._run_dir / SOCKET_FILE) as client:
+                self._follow(steps, evaluator, Tracer(), client)
+        return steps.number
+
+    def _follow(
+        self, steps: Steps, evaluator: Evaluator, tracer: Tracer, client: LogClient
+    ) -> None:
+        """One step after another until everything is answered."""
+        inbox = _subscribe(client, steps)
+        acknowledged: dict[str, int] = {}
+        while not steps.is_finished:
+            step = steps.next()
+            if step is None:
+                messages = inbox.take()
+                tracer.on_messages(messages, time.time_ns())
+                steps.on_messages(messages)
+            elif step.reads_rows or steps.is_finished:
+                self._evaluate(step, steps, evaluator, tracer)
+                self._phases.setdefault("first_commit", time.monotonic() - self._began)
+                acknowledged = steps.needed()
+                client.acknowledge(self._settings.consumer, acknowledged)
+        # The daemon ends when all is acknowledged: nothing is told twice.
+        if steps.needed() != acknowledged:
+            client.acknowledge(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
         began = time.time_ns()
