@@ -1,0 +1,67 @@
+"""What the documentation tells people to type exists, and files it names are there."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from gscope.cli.main import cli
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("benchmarks/*.md")]
+_BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#:]+)\)")
+_PATH = re.compile(
+    r"`((?:capture|cli|engine|queries|tests|benchmarks|docs)/[\w./-]*\w(?:/|\.\w+))`"
+)
+
+
+def commands() -> list[str]:
+    """Every `gscope …` in a code block, prompts and continued lines put together, comments cut off."""
+    found = []
+    for page in PAGES:
+        for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+            text = re.sub(r"\n\s{8,}", " ", block)
+            for line in text.splitlines():
+                command = line.strip().removeprefix("$ ").rpartition("| ")[2]
+                if command.startswith("gscope "):
+                    found.append(command)
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(set(commands())))
+def test_a_documented_command_can_be_typed(command: str) -> None:
+    words = shlex.split(command, comments=True)
+    context = click.Context(cli, info_name="gscope")
+    subcommand = cli.get_command(context, words[1])
+    assert subcommand is not None, f"there is no command {words[1]!r}"
+    subcommand.make_parser(context).parse_args(words[2:])
+    texts = [after for before, after in itertools.pairwise(words) if before == "-e"]
+    if texts:
+        compile_queries([QueryText(text, "-e") for text in texts], Surroundings(("main1",)))
+
+
+def test_commands_are_found() -> None:
+    assert len(commands()) >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    missing += [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_readme_names_the_two_commands_of_a_newcomer() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for target in ("demo", "test"):
+        assert f"make {target}" in text
+        assert target in targets
