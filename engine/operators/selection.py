@@ -37,8 +37,9 @@ class SelectionOperator:
 
     @property
     def watermark(self) -> Bound:
-        """A selection holds nothing back; it is done when its input is."""
-        return ENDED if self.inputs.has_ended() else NOTHING
+        """A selection holds nothing back; it is done when its input is, and read."""
+        is_read = not any(port.pending for port in self.ports.values())
+        return ENDED if is_read and self.inputs.has_ended() else NOTHING
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Take every pending batch and every fresh row."""
