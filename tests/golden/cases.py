@@ -3,14 +3,14 @@
 ``input.toml``::
 
     is_dealt = false  # the packets must not be dealt over other interfaces (default true)
-    ordered = ["query"]  # results whose first column must not fall from row to row
     [captures]  # interface = files of ../shared/captures, read one after the other
     lan = ["a.pcap"]
     [synthetic.generated]  # interface made by capture/sources/synthetic.py with these settings
     packets = 1000
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
-``expected.<query>.csv`` each. ``python -m tests.golden.cases`` writes them anew from the reference.
+``expected.<query>.csv`` each. The first column of every result is temporal: delivered, it never falls.
+``python -m tests.golden.cases`` writes the expected rows anew from the reference.
 """
 
 from __future__ import annotations
@@ -57,11 +57,6 @@ class Case:
     def is_dealt(self) -> bool:
         """Whether its packets may come on any interface."""
         return bool(self.settings.get("is_dealt", True))
-
-    @property
-    def ordered(self) -> tuple[str, ...]:
-        """The results whose first column never falls."""
-        return tuple(self.settings.get("ordered", ()))
 
     @property
     def text(self) -> str:

@@ -232,13 +232,15 @@ class _Job:
         waiting = [m for m in self._messages if m.sequence >= needed.get(m.stream, m.sequence + 1)]
         largest = max(1, 2 * len(self._messages) // self._variation.chunks)
         while not steps.is_finished:
-            size = self._random.randint(1, largest)
-            chunk, waiting = waiting[:size], waiting[size:]
-            assert chunk, "messages ran out before the end of all streams"
-            steps.on_messages(chunk)
             step = steps.next()
-            worth_it = step is not None and (step.reads_rows or steps.is_finished)
-            if step is not None and worth_it and not self._commit(step, steps, evaluator, commits):
+            if step is None:
+                assert waiting, "messages ran out before the end of all streams"
+                size = self._random.randint(1, largest)
+                steps.on_messages(waiting[:size])
+                waiting = waiting[size:]
+            elif (step.reads_rows or steps.is_finished) and not self._commit(
+                step, steps, evaluator, commits
+            ):
                 return False
         return True
 
