@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.analyze import analyze
-
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.optimize import optimize
 from gscope.queries.plan.split import split
