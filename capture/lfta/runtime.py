@@ -57,8 +57,8 @@ class LftaEngine(Protocol):
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """Promise that no packet earlier than ``clock_ns - skew_ns`` will be accepted.
 
-        Puts out all groups of epochs that this closes, and every other finished row, then returns the
-        punctuations of each LFTA's stream, which hold for everything put out from now on.
+        Puts out all groups of epochs that this closes, then returns the punctuations of each LFTA's stream,
+        which hold for everything put out from now on. Rows that keep these too may follow later.
         """
 
     def finish(self) -> None:
@@ -155,8 +155,9 @@ class LftaRuntime:
                 last = closed_epoch(running.lfta, self.bound_ns)
                 if last is not None:
                     self._flush(number, last)
-            running.hand_over()
-            promises[running.lfta.name] = punctuations(running.lfta, self.bound_ns)
+            promise = punctuations(running.lfta, self.bound_ns)
+            running.promise(promise)
+            promises[running.lfta.name] = promise
         return promises
 
     def finish(self) -> None:
@@ -209,6 +210,7 @@ class _RunningLfta:
         for _ in range(settings.buffers):
             self._free.put(OutputBuffer(layout, rows, settings.heap_bytes))
         self._buffer = self._free.get()
+        self._promised: tuple[Punctuation, ...] = ()
 
     def attach(self, state: NDArray[np.int64]) -> None:
         """Set up the LFTA's words."""
@@ -235,6 +237,16 @@ class _RunningLfta:
             state[column_word(n, VALUES)] = _address(buffer.values[n])
             state[column_word(n, VALIDITY)] = _address(buffer.validity[n])
             state[column_word(n, HEAP)] = _address(buffer.heaps[n])
+
+    def promise(self, punctuations: tuple[Punctuation, ...]) -> None:
+        """Emit the rows that must not come behind ``punctuations``.
+
+        Where an aggregation's promise is the one it made before, rows put out since then keep it and may wait
+        until the buffer is full. A selection's rows are answers, and someone may be waiting for them.
+        """
+        if not self.lfta.is_aggregation or punctuations != self._promised:
+            self.hand_over()
+            self._promised = punctuations
 
     def hand_over(self) -> None:
         """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""

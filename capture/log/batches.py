@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +14,8 @@ from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from gscope.queries.plan.program import Lfta
 
@@ -65,13 +68,24 @@ class OpenBatch:
         self.size_bytes = 0
 
     def add(self, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
-        """Take tuples in: a copy, so that the memory of ``batch`` is free again."""
-        if batch.num_rows:
+        """Take tuples in: a copy, so that the memory of ``batch`` is free again.
+
+        Rows of the newest epoch go apart from older ones at once: a punctuation will, and what has just been
+        put out is still in a cache now.
+        """
+        if not batch.num_rows:
+            return
+        part = Rows(batch, extents)
+        epoch = None if self._epoch is None else _extent(part, self._epoch)
+        if epoch is None or epoch.least == epoch.greatest:
             # Concatenation copies as soon as there are two, even when one of them is empty.
-            copy = pa.concat_batches([batch, batch.slice(0, 0)])
-            self._parts.append(Rows(copy, extents))
-            self.rows += copy.num_rows
-            self.size_bytes += copy.nbytes
+            copies = [Rows(pa.concat_batches([batch, batch.slice(0, 0)]), extents)]
+        else:
+            is_older = pc.less(batch[epoch.column], epoch.greatest)
+            copies = [self._measured(copy) for copy in partition(batch, is_older)]
+        self._parts += copies
+        self.rows += batch.num_rows
+        self.size_bytes += sum(copy.batch.nbytes for copy in copies)
 
     def take_all(self) -> list[Rows]:
         """Hand out everything."""
@@ -137,8 +151,8 @@ class OpenBatch:
             passed.append(part)
         else:
             is_passed = compare(part.batch[punctuation.column], punctuation.bound)
-            passed.append(self._measured(part.batch.filter(is_passed)))
-            kept.append(self._measured(part.batch.filter(pc.invert(is_passed))))
+            for side, batch in zip((passed, kept), partition(part.batch, is_passed), strict=True):
+                side.append(self._measured(batch))
 
     def _measured(self, batch: pa.RecordBatch) -> Rows:
         return Rows(batch, tuple(_measure(batch, column) for column in self._directions))
@@ -147,6 +161,32 @@ class OpenBatch:
         self._parts = parts
         self.rows = sum(part.batch.num_rows for part in parts)
         self.size_bytes = sum(part.batch.nbytes for part in parts)
+
+
+def partition(batch: pa.RecordBatch, is_first: pa.BooleanArray) -> list[pa.RecordBatch]:
+    """Copies of the rows for which ``is_first`` holds and of the others, each in the order they had."""
+    choice = is_first.to_numpy(zero_copy_only=False)
+    order = np.concatenate((np.flatnonzero(choice), np.flatnonzero(~choice)))
+    first = int(np.count_nonzero(choice))
+    columns = [_reordered(column, order) for column in batch.columns]
+    whole = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    return [whole.slice(0, first), whole.slice(first)]
+
+
+_WORDS = {4: np.dtype(np.int32), 8: np.dtype(np.int64), 16: np.dtype(np.complex128)}
+"""Types by their bytes that numpy moves as they are, three times as fast as Arrow takes or filters."""
+
+
+def _reordered(column: pa.Array, order: NDArray[np.intp]) -> pa.Array:
+    is_plain = pa.types.is_primitive(column.type) or pa.types.is_fixed_size_binary(column.type)
+    word = _WORDS.get(column.type.bit_width // 8) if is_plain else None
+    if word is None or column.null_count:
+        return column.take(pa.array(order))
+    values = np.frombuffer(column.buffers()[1], word)[column.offset : column.offset + len(column)]
+    # From Arrow's pool, which reuses memory: numpy's would come from the system and go back to it each time.
+    target = cast("Any", pa).allocate_buffer(len(order) * word.itemsize)
+    values.take(order, out=np.frombuffer(target, word), mode="clip")
+    return pa.Array.from_buffers(column.type, len(order), [None, target])
 
 
 def combined(parts: Sequence[Rows]) -> tuple[Extent, ...]:
