@@ -16,8 +16,8 @@ from tests.gscope_command import PATIENCE_S, command, descendants, is_alive, run
 CASES = {case.name: case for case in all_cases()}
 CAPTURE = Path(__file__).parents[1] / ".." / "shared" / "captures" / "ndpi-netflix.pcap"
 PER_SECOND = "SELECT tb, srcIP, destIP, count(*) as cnt FROM IP GROUP BY time as tb, srcIP, destIP"
-PACED = ("--speed", "30", "--heartbeat-interval", "500ms")
-"""Ninety seconds of trace in three, with a step every now and then: time to be killed in."""
+PACED = ("--speed", "9", "--heartbeat-interval", "500ms")
+"""Ninety seconds of trace in ten, with a step every now and then: Spark is ready long before the end."""
 
 spark = pytest.mark.spark
 
@@ -27,8 +27,12 @@ def inputs(case: Case) -> list[str]:
 
 
 def read(path: Path) -> list[tuple[str, ...]]:
+    """The rows of a CSV file, sorted; as they stand there, their first column never falls."""
     with path.open(newline="") as file:
-        return sorted(tuple(row) for row in list(csv.reader(file))[1:])
+        rows = [tuple(row) for row in list(csv.reader(file))[1:]]
+    times = [int(row[0]) for row in rows]
+    assert times == sorted(times)
+    return sorted(rows)
 
 
 def answers(folder: Path) -> list[str]:
@@ -87,20 +91,32 @@ def test_a_killed_hfta_job_is_started_again_and_the_answer_is_whole(
 
 
 @spark
+def test_a_killed_capture_daemon_ends_the_replay_with_a_sentence(tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "out"
+    arguments = ("replay", CAPTURE, "-e", PER_SECOND, "-w", out, "--work-dir", work)
+    process = subprocess.Popen(command(*arguments, *PACED), stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: list(work.glob("run-*/job/commits/*.json")), "the first commit")
+    (daemon,) = [p for p, line in descendants(process.pid).items() if "capture.daemon" in line]
+    os.kill(daemon, signal.SIGKILL)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert is_a_sentence(errors), errors
+    assert list(out.iterdir()) == []
+    assert list(work.glob("run-*")) == []
+
+
+@spark
 def test_a_killed_replay_leaves_no_answer_and_a_second_one_is_whole(
     tmp_path: Path, whole: list[tuple[str, ...]]
 ) -> None:
     work, out = tmp_path / "work", tmp_path / "out"
     arguments = ("replay", CAPTURE, "-e", PER_SECOND, "-w", out, "--work-dir", work)
     process = subprocess.Popen(command(*arguments, *PACED), stderr=subprocess.DEVNULL)
-    written = wait_for(
-        lambda: [path for path in out.glob(".*") if path.stat().st_size > 1000], "a first row"
-    )
+    wait_for(lambda: [p for p in out.glob(".*") if p.stat().st_size > 100], "a first row")
     children = descendants(process.pid)
-    assert len(children) >= 3, "capture daemon, HFTA job and its Java"
     process.kill()
     process.wait()
-    assert written
+    assert len(children) >= 3, "capture daemon, HFTA job and its Java"
     assert answers(out) == []
     wait_for(lambda: not any(map(is_alive, children)), "the end of all children")
     assert len(list(work.glob("run-*"))) == 1
