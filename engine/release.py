@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.expressions import Call, Column, walk
+from gscope.queries.plan.expressions import Column, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -172,8 +172,3 @@ def epoch_extent(batch: Batch, epoch: Expression) -> tuple[Bound, Bound]:
     low = bound_of(epoch, least)
     high = bound_of(epoch, greatest)
     return low, (ENDED if high == NOTHING else high)
-
-
-def is_plain_column(expression: Expression) -> bool:
-    """Whether the expression is a column as it stands."""
-    return not isinstance(expression, Call)
