@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gscope.cli.config import Config
     from gscope.queries.plan.program import HftaNode, Input, Program
 
-_MUCH_BYTES = 64 << 20
 CONSUMER = "cli"
 """By this name the command line acknowledges the streams that are answers themselves."""
 
@@ -48,15 +47,12 @@ def capture_settings(
     )
 
 
-def expects_much(interfaces: Sequence[InterfaceSettings]) -> bool:
-    """Whether the captures are large enough for steps of hundreds of thousands of tuples."""
-    sizes = [
-        path.stat().st_size
-        for interface in interfaces
-        for path in map(Path, interface.files)
-        if path.is_file()
-    ]
-    return sum(sizes) >= _MUCH_BYTES
+def expected_bytes(interfaces: Sequence[InterfaceSettings]) -> int | None:
+    """The size of all captures together; None if one is no plain file."""
+    paths = [Path(file) for interface in interfaces for file in interface.files]
+    if not all(path.is_file() for path in paths):
+        return None
+    return sum(path.stat().st_size for path in paths)
 
 
 def job_streams(program: Program) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def replay(
     something was lost (--strict), 128+n ended by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
-    from gscope.cli.capture_plan import expects_much
+    from gscope.cli.capture_plan import expected_bytes
     from gscope.cli.query_texts import Asked
     from gscope.cli.run_dir import RunDir
     from gscope.cli.supervisor import Supervisor
@@ -130,7 +130,7 @@ def replay(
                 EngineSettings(
                     cores=config.spark_cores,
                     heap_bytes=config.spark_memory_bytes,
-                    expects_much=expects_much(chosen),
+                    expected_bytes=expected_bytes(chosen),
                 )
             )
             run = _Run(asked, chosen, speed, folder, config)

@@ -74,7 +74,12 @@ class Job:
             # imported only now, while the JVM starts beside
             from gscope.engine.spark.session import SessionSettings, start_session, stop_session
 
-            session = start_session(jvm, SessionSettings(cores=self._settings.cores))
+            session = start_session(
+                jvm,
+                SessionSettings(
+                    cores=self._settings.cores, interprets=self._settings.expects_little
+                ),
+            )
             try:
                 self._phase("session")
                 self._events.send("ready", session_s=self._phases["session"])

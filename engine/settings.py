@@ -17,6 +17,9 @@ SOCKET_FILE = "capture.sock"
 LOG_FOLDER = "log"
 JOB_FOLDER = "job"
 
+_MUCH_BYTES = 64 << 20
+_LITTLE_BYTES = 8 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
@@ -26,14 +29,23 @@ class EngineSettings:
         cores: threads that run Spark tasks; None for all cores of the machine.
         heap_bytes: of Spark's Java.
         consumer: the job's name towards the stream log.
-        expects_much: whether large steps are to be expected: Java then uses all its compilers, which
-            costs a little at the start and pays from some 200,000 tuples a step on.
+        expected_bytes: of all captures together; None when it is not known (a pipe, an interface).
     """
 
     cores: int | None = None
     heap_bytes: int = 2 << 30
     consumer: str = "hfta"
-    expects_much: bool = False
+    expected_bytes: int | None = None
+
+    @property
+    def expects_much(self) -> bool:
+        """Whether Java should use all its compilers: it pays from some 200,000 tuples a step on."""
+        return self.expected_bytes is not None and self.expected_bytes >= _MUCH_BYTES
+
+    @property
+    def expects_little(self) -> bool:
+        """Whether Spark should interpret: compiling its plans would take longer than the work."""
+        return self.expected_bytes is not None and self.expected_bytes < _LITTLE_BYTES
 
     def write(self, run_dir: Path) -> None:
         """Leave the settings in ``run_dir`` for the job."""

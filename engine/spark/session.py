@@ -41,6 +41,12 @@ _FIXED_CONFIGURATION = {
 }
 
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """What differs from session to session.
@@ -48,11 +54,14 @@ class SessionSettings:
     Attributes:
         cores: threads that run tasks; None for all cores of the machine.
         shuffle_partitions: partitions behind an exchange.
+        interprets: whether plans are interpreted and not compiled to Java code, which is quicker for
+            a few steps of some ten thousand tuples.
         extra: further Spark configuration, which wins over everything else.
     """
 
     cores: int | None = None
     shuffle_partitions: int = 2
+    interprets: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self, jvm: JvmProcess) -> dict[str, str]:
@@ -63,6 +72,7 @@ class SessionSettings:
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.local.dir": str(jvm.directory / "local"),
             "spark.sql.warehouse.dir": (jvm.directory / "warehouse").as_uri(),
+            **(INTERPRETED if self.interprets else {}),
             **self.extra,
         }
 

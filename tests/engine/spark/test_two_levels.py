@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.spark.session import INTERPRETED
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -113,7 +114,19 @@ def same(left: Value, right: Value) -> bool:
     return left == right
 
 
-def test_spark_computes_what_the_catalog_says(spark: SparkSession) -> None:
+@pytest.fixture(params=["compiled", "interpreted"])
+def any_spark(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """The session as it is for large inputs, and as it is for small ones."""
+    settings = INTERPRETED if request.param == "interpreted" else {}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def test_spark_computes_what_the_catalog_says(any_spark: SparkSession) -> None:
+    spark = any_spark
     data = rows()
     ddl = ", ".join(f"{name(kind, place)} {SPARK_TYPES[kind]}" for kind, place in COLUMNS)
     table = [
