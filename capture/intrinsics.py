@@ -213,3 +213,15 @@ copy_bytes = cast(
     _function(_copy, types.void, types.int64, types.int64, types.int64),
 )
 """``copy_bytes(target, source, size)``: the two must not overlap."""
+
+
+def _address_of(_context: Any, array: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        made = context.make_array(signature.args[0])(context, builder, values[0])
+        return builder.ptrtoint(made.data, _I64)
+
+    return types.int64(array), codegen
+
+
+address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
+"""Where an array's elements are."""

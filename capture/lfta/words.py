@@ -31,18 +31,6 @@ float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64)
 """The bits of a double."""
 
 
-def _address_of(_context: Any, array: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, values[0])
-        return builder.ptrtoint(made.data, context.get_value_type(types.int64))
-
-    return types.int64(array), codegen
-
-
-address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
-"""Where an array's elements are."""
-
-
 def _load_alone(_context: Any, address: Any) -> Any:  # noqa: ARG001
     # A slot's words were stored one by one a moment ago; a vector load of several would have to wait until
     # all those stores have left the core. An unordered atomic load is a plain one that LLVM does not merge.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from gscope.capture.intrinsics import address_of, prefetch
 from gscope.capture.jit import kernel
 from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, u32
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
 
 HEADER_BYTES = 24
+
+PREFETCH_BYTES = 2048
+"""How far ahead of the record in hand the block is fetched: where a record begins is known only when the one before
+has arrived, and without this each arrives from as far as it is (8 against 5 ns a packet cut to 96 bytes)."""
 
 _LEAST_SNAPLEN = 262144
 """Writers often claim a smaller snap length than they used; libpcap accepts records up to this (its MAXIMUM_SNAPLEN)."""
@@ -124,7 +129,9 @@ def index_pcap(
     position = 0
     count = 0
     room = offset.size
+    begin = address_of(data)
     while count < room and position + header_bytes <= end:
+        prefetch(begin + position + PREFETCH_BYTES)
         captured = u32(data, position + 8, swapped)
         wire = u32(data, position + 12, swapped)
         if lengths != IN_ORDER and (lengths == SWAPPED or captured > wire):
