@@ -49,12 +49,21 @@ class Process:
 
     Args:
         gets_stdin: the child reads this process's standard input.
+        grace_s: how long it may take to end its own children before it is killed.
     """
 
     def __init__(
-        self, name: str, module: str, run_dir: Path, events: Events, *, gets_stdin: bool = False
+        self,
+        name: str,
+        module: str,
+        run_dir: Path,
+        events: Events,
+        *,
+        gets_stdin: bool = False,
+        grace_s: float = 0.0,
     ) -> None:
         self.name = name
+        self._grace_s = grace_s
         self.log = run_dir / f"{name}.log"
         self._events = events
         reader, writer = os.pipe()
@@ -89,7 +98,11 @@ class Process:
             self._process.send_signal(number)
 
     def stop(self) -> None:
-        """Kill it and wait for it and its last event; harmless when it has ended."""
+        """End it and wait for it and its last event; harmless when it has ended."""
+        if self._process.poll() is None and self._grace_s:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(self._grace_s)
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()

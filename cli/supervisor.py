@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_RESTARTS = 3
 BACKOFF_S = 0.5
 CAUSE_WAIT_S = 0.5
+JOB_GRACE_S = 3.0
 
 CAPTURE = "capture"
 JOB = "job"
@@ -210,7 +211,9 @@ class Supervisor:
         stop_all(list(self._processes.values()))
 
     def _job(self) -> Process:
-        return Process(JOB, MODULES[JOB], self.run_dir, self._events)
+        # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
+        # which Java answers its owner, is removed with the run.
+        return Process(JOB, MODULES[JOB], self.run_dir, self._events, grace_s=JOB_GRACE_S)
 
     def _connect(self) -> None:
         if JOB in self._processes:
