@@ -232,7 +232,14 @@ def test_a_wrong_query_shows_the_line_a_caret_and_the_remedy(
     assert remedy in done.stderr
 
 
-def test_no_child_is_left_behind() -> None:
-    before = set(descendants(os.getpid()))
-    run("replay", CAPTURE, "-e", "SELECT time, len FROM IP", "--quiet")
-    assert set(descendants(os.getpid())) <= before
+@spark
+def test_a_run_that_fails_early_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    """Java is starting when it turns out that it is not needed."""
+    work = tmp_path / "work"
+    (tmp_path / "text.pcap").write_text("no capture")
+    for capture, target in [(tmp_path / "text.pcap", "/dev/null"), (CAPTURE, "/dev/full")]:
+        with Path(target).open("w") as output:
+            arguments = ("replay", capture, "-e", PER_SECOND, "-o", "csv", "--work-dir", work)
+            assert run(*arguments, stdout=output).returncode == 1
+        assert [line for line in descendants(1).values() if str(work) in line] == []
+        assert list(work.iterdir()) == []
