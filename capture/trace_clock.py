@@ -150,15 +150,16 @@ class TraceInterface:
             self.fetch()
 
     def _leave_out_late(self, block: Block) -> None:
-        times = block.time_ns[: block.count]
         if not block.count:
             return
-        latest = max(self._latest_ns, int(times.max()))
+        times = block.time_ns[: block.count]
+        least, greatest = block.time_extent_ns
+        latest = max(self._latest_ns, greatest)
         if latest == MAX_TIME_NS:
             # Saturated by the source. One less, so that there is a time after it.
             np.minimum(times, MAX_TIME_NS - 1, out=times)
             latest = MAX_TIME_NS - 1
-        if int(times.min()) < latest - self.skew_ns:
+        if least < latest - self.skew_ns:
             self._compress(block, times)
         self._latest_ns = latest
 

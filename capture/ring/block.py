@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from gscope.capture.jit import kernel
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -59,6 +61,16 @@ class Block:
         )
 
     @property
+    def wire_bytes(self) -> int:
+        """Bytes of all packets on the wire."""
+        return _total(self.wirelen, self.count)
+
+    @property
+    def time_extent_ns(self) -> tuple[int, int]:
+        """Least and greatest time of the packets, of which there must be one."""
+        return _extent(self.time_ns, self.count)
+
+    @property
     def capacity_bytes(self) -> int:
         """Bytes of input that ``data`` has room for."""
         return self.data.size - PADDING_BYTES
@@ -73,3 +85,21 @@ class Block:
             data = np.empty(data_bytes + PADDING_BYTES, np.uint8)
             data[:keep] = self.data[:keep]
             self.data = data
+
+
+# Kernels, not numpy, whose reductions take several times as long for the few thousand numbers of a block.
+@kernel
+def _total(numbers: NDArray[np.int32], count: int) -> int:
+    total = 0
+    for i in range(count):
+        total += numbers[i]
+    return total
+
+
+@kernel
+def _extent(numbers: NDArray[np.int64], count: int) -> tuple[int, int]:
+    least = greatest = numbers[0]
+    for i in range(count):
+        least = min(least, numbers[i])
+        greatest = max(greatest, numbers[i])
+    return least, greatest

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gscope.capture.ring.block import Block
 from gscope.capture.sources.base import SourceStats
 from gscope.capture.sources.compressed import DecompressedBytes, is_compressed
@@ -113,7 +111,7 @@ class FileSource:
             self.close()
             return False
         self.stats.received_packets += block.count
-        self.stats.received_bytes += int(block.wirelen[: block.count].sum(dtype=np.int64))
+        self.stats.received_bytes += block.wire_bytes
         return True
 
     def interrupt(self) -> None:
