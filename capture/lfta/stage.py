@@ -13,7 +13,10 @@ from gscope.capture.packet.tunnels import locate_inner
 # Lists of packet numbers within a batch: a length, then the numbers.
 LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
 LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL = range(4)
-LISTS_BYTES = 4 * LIST_BYTES
+LOWEST_TIME = 4 * LIST_BYTES
+HIGHEST_TIME = LOWEST_TIME + 8
+"""Behind the lists: the extent of the times of the packets in LIST_ALL; lowest above highest if there is none."""
+LISTS_BYTES = HIGHEST_TIME + 8
 
 _BATCH = PACKETS_PER_BATCH
 _LATE = int(Run.LATE)
@@ -52,6 +55,8 @@ def stage(
         count += 1
     locate(data, offsets, caplens, linktypes, first, count, records, ignored)
     ipv4 = ipv6 = other = all_ = odd = 0
+    lowest = (1 << 63) - 1
+    highest = -(1 << 63)
     is_first = run[_RESUME] < 0
     for i in range(count):
         info = ld64(records + i * RECORD_BYTES + INFO)
@@ -61,8 +66,11 @@ def stage(
         st64(lists + LIST_BYTES * LIST_IPV6 + 8 + 8 * ipv6, i)
         st64(lists + LIST_BYTES * LIST_OTHER + 8 + 8 * other, i)
         st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * all_, i)
-        if ld64(times + 8 * (first + i)) < bound_ns:
+        time_ns = ld64(times + 8 * (first + i))
+        if time_ns < bound_ns:
             continue
+        lowest = min(lowest, time_ns)
+        highest = max(highest, time_ns)
         ipv4 += version == 4
         ipv6 += version == 6
         other += version == 0
@@ -78,6 +86,8 @@ def stage(
     st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
     st64(lists + LIST_BYTES * LIST_OTHER, other)
     st64(lists + LIST_BYTES * LIST_ALL, all_)
+    st64(lists + LOWEST_TIME, lowest)
+    st64(lists + HIGHEST_TIME, highest)
     return count
 
 

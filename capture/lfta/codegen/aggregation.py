@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen import partials as slots
+from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
 from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, Table, table_source
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
@@ -19,8 +20,11 @@ from gscope.queries.catalog.types import Direction, GsqlType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import Lfta
+
+_EPOCH = "epoch"
+"""The variable that holds a packet's epoch where it is found for a whole batch."""
 
 _VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
 _ALL_EPOCHS = (1 << 63) - 1
@@ -79,7 +83,7 @@ def plan_aggregation(
     for variant in _VARIANTS:
         scope = Scope(variant, literals, indent=2)
         if passes(scope, lfta.predicate, shared, "continue"):
-            keys = [lower(scope, key.expression) for key in lfta.keys]
+            keys = [_key(scope, lfta, key) for key in lfta.keys]
             ways.append(_Pass(scope, keys, slots.lower_arguments(scope, lfta.partials)))
     narrow = [way for way in ways if way.scope.variant == Variant.IPV4 and _has_ipv4_key(way)]
     wide = [way for way in ways if way not in narrow]
@@ -105,8 +109,19 @@ def plan_aggregation(
     return Aggregation(lfta, number, tuple(tables), tuple(scopes))
 
 
+def _key(scope: Scope, lfta: Lfta, key: NamedExpression) -> Lowered:
+    if key.name == lfta.epoch and rises_with_time(key.expression):
+        # Found for the whole batch, see ``_begin_epochs``.
+        return Lowered(key.expression.type, (_EPOCH,))
+    return lower(scope, key.expression)
+
+
+def _epoch(lfta: Lfta) -> Expression:
+    return next(key.expression for key in lfta.keys if key.name == lfta.epoch)
+
+
 def _check_epoch(lfta: Lfta) -> None:
-    epoch = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
+    epoch = _epoch(lfta)
     ordering = lfta.schema[lfta.epoch or ""].ordering
     integers = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.INTERVAL)
     if epoch.type not in integers or ordering.direction is not Direction.INCREASING:
@@ -126,8 +141,14 @@ def _finish(way: _Pass, table: Table) -> None:
         scope.emit(f"if {epoch.null}:")
         scope.emit("    without_epoch += 1")
         scope.emit("    continue")
-    scope.emit(f"low = min(low, {epoch.code})")
-    scope.emit(f"high = max(high, {epoch.code})")
+    if epoch.code == _EPOCH:
+        scope.emit("if not is_one_epoch:")
+        scope.emit(f"    {_EPOCH} = epoch_{table.name[:-2]}(ld64(times + 8 * p))")
+        scope.emit(f"    low = min(low, {_EPOCH})")
+        scope.emit(f"    high = max(high, {_EPOCH})")
+    else:
+        scope.emit(f"low = min(low, {epoch.code})")
+        scope.emit(f"high = max(high, {epoch.code})")
     words = pack(scope, table.packing, way.keys)
     scope.emit(f"h = {words[0]}")
     for n, word in enumerate(words):
@@ -151,6 +172,8 @@ def _finish(way: _Pass, table: Table) -> None:
 def aggregation_source(plan: Aggregation) -> list[str]:
     """The functions of an aggregating LFTA; ``lfta_<number>`` takes a batch."""
     lines = [line for table in plan.tables for line in (*table_source(table), "", "")]
+    if rises_with_time(_epoch(plan.lfta)):
+        lines += [*epoch_source(plan.number, _epoch(plan.lfta)), "", ""]
     return [*lines, *_flush(plan), "", "", *_take(plan)]
 
 
@@ -208,6 +231,8 @@ def _take(plan: Aggregation) -> Iterable[str]:
     yield "    without_epoch = 0"
     yield f"    low = {_ALL_EPOCHS}"
     yield f"    high = {-_ALL_EPOCHS - 1}"
+    if rises_with_time(_epoch(plan.lfta)):
+        yield from _begin_epochs(plan.number)
     marks = []
     for table in plan.tables:
         yield f"    table_{table.name} = s[{table.address}]"
@@ -223,6 +248,15 @@ def _take(plan: Aggregation) -> Iterable[str]:
     yield f"        s[{State.WITHOUT_EPOCH}] += without_epoch"
     yield "        return False"
     yield from _fold_all(plan, marks)
+
+
+def _begin_epochs(number: int) -> Iterable[str]:
+    """Where the first and the last time of a batch are of one epoch, all are: no division for each packet."""
+    yield f"    {_EPOCH} = epoch_{number}(ld64(lists + LOWEST_TIME))"
+    yield f"    is_one_epoch = {_EPOCH} == epoch_{number}(ld64(lists + HIGHEST_TIME))"
+    yield "    if is_one_epoch:"
+    yield f"        low = {_EPOCH}"
+    yield f"        high = {_EPOCH}"
 
 
 def _fold_all(plan: Aggregation, marks: Sequence[str]) -> Iterable[str]:

@@ -31,7 +31,7 @@ from gscope.capture.intrinsics import (
     address_of, be16, be32, be64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
 )
 from gscope.capture.jit import kernel
-from gscope.capture.lfta.stage import LIST_ALL, LIST_BYTES, locate_inners, stage
+from gscope.capture.lfta.stage import HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, stage
 from gscope.capture.lfta.words import (
     INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, float_bits,
     float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,

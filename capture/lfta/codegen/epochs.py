@@ -1,0 +1,41 @@
+"""The epoch of a whole batch at once: its packets' times rarely lie on both sides of a border."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.codegen.lower import lower
+from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
+from gscope.queries.plan.expressions import Call, Expression, Literal, PacketField
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TIME_FIELDS = ("time", "timestamp", "time_ns")
+
+
+def rises_with_time(expression: Expression) -> bool:
+    """Whether the value depends on the packet's time alone and is never less for a later one.
+
+    Only what cannot wrap is recognised: the times themselves, divided or shifted right by literals.
+    """
+    match expression:
+        case PacketField(name):
+            return name in _TIME_FIELDS
+        case Call(function="idiv_int", arguments=(value, Literal(divisor))):
+            return isinstance(divisor, int) and divisor > 0 and rises_with_time(value)
+        case Call(function="shr", arguments=(value, Literal(count))):
+            return isinstance(count, int) and 0 <= count < 64 and rises_with_time(value)
+    return False
+
+
+def epoch_source(number: int, expression: Expression) -> Iterator[str]:
+    """The function ``epoch_<number>``: the epoch of a time, for an ``expression`` that rises with it."""
+    scope = Scope(Variant.OTHER, Literals(), indent=1)
+    value = lower(scope, expression)
+    yield "@kernel"
+    yield f"def epoch_{number}(time_ns):"
+    yield '    """The epoch of a packet of this time."""'
+    # The parameter takes the place of what a packet's code loads.
+    yield from (line for line in scope.lines if not line.lstrip().startswith("time_ns ="))
+    yield f"    return {value.code}"
