@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gscope.capture.lfta.codegen.outputs import column_word, output_layout
+from gscope.capture.lfta.codegen.outputs import output_layout
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batch
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.lfta.stage import LISTS_BYTES, REASONS_BYTES
 from gscope.capture.lfta.state import (
-    HEAP,
     PACKETS_PER_BATCH,
     RUN_WORDS,
-    VALIDITY,
-    VALUES,
     Run,
     State,
     state_words,
@@ -120,9 +117,9 @@ class LftaRuntime:
 
     def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
         """See ``LftaEngine``."""
-        # The index arrays as they are: asking numpy for an address takes as long as ten packets.
+        # The arrays as they are: asking numpy for an address takes as long as ten packets.
         arrays = (
-            _address(block.data),
+            block.data,
             block.offset,
             block.caplen,
             block.wirelen,
@@ -233,10 +230,7 @@ class _RunningLfta:
         state[State.ROWS] = 0
         state[State.CAPACITY] = buffer.rows
         state[State.HEAP_CAPACITY] = buffer.heap_bytes
-        for n in range(len(buffer.values)):
-            state[column_word(n, VALUES)] = _address(buffer.values[n])
-            state[column_word(n, VALIDITY)] = _address(buffer.validity[n])
-            state[column_word(n, HEAP)] = _address(buffer.heaps[n])
+        state[State.COLUMNS : State.COLUMNS + buffer.addresses.size] = buffer.addresses
 
     def promise(self, punctuations: tuple[Punctuation, ...]) -> None:
         """Emit the rows that must not come behind ``punctuations``.
@@ -278,5 +272,5 @@ def _aligned(size: int) -> NDArray[np.uint8]:
     return area[skip : skip + size]
 
 
-def _address(array: NDArray[np.generic] | None) -> int:
-    return 0 if array is None else array.ctypes.data
+def _address(array: NDArray[np.generic]) -> int:
+    return array.ctypes.data

@@ -110,7 +110,7 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool) -> Iterator[s
     yield "    records, inner_records, lists, signatures, scratch, ignored, run, state"
     yield "):"
     yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
-    for name in ("offsets", "caplens", "wirelens", "times", "linktypes"):
+    for name in ("data", "offsets", "caplens", "wirelens", "times", "linktypes"):
         yield f"    {name} = address_of({name})"
     yield f"    literals = run[{Run.LITERALS}]"
     yield "    while first < stop:"
