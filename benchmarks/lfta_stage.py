@@ -1,8 +1,9 @@
-"""The LFTA stage alone: a capture in the page cache → partial aggregates on disk, one thread.
+"""The LFTA stage alone: a capture in the page cache → partial aggregates on disk.
 
     python -m benchmarks.lfta_stage [--packets N] [--runs 5] [--bits 14 16 18]
 
-The C twin shows what a compiler makes of the same work, and ``tcpdump -w /dev/null`` what it costs to
+gscope runs in a fresh process with its kernel compiled before: the race charges the whole process, a second table
+the stage itself. The C twin shows what a compiler makes of the same work, and ``tcpdump -w /dev/null`` what it costs to
 merely read the packets with libpcap. Outputs stay in the page cache; nobody calls fsync.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import subprocess
+import sys
 from pathlib import Path
 
 from benchmarks.measure import RUNS, Contestant, chosen, race, run_once, table, write_csv
@@ -18,6 +21,7 @@ from benchmarks.trace import OUT, PACKETS, trace, warm
 
 TWIN_SOURCE = Path(__file__).parent / "lfta_twin.c"
 SLOT_BITS = (14, 16, 18)
+STAGE_OPTIONS = {"gscope": (), "gscope, reader thread": ("--read-ahead",)}
 
 
 def compile_twin(folder: Path = OUT) -> Path:
@@ -31,7 +35,7 @@ def compile_twin(folder: Path = OUT) -> Path:
 
 def contestants(capture: Path, slot_bits: tuple[int, ...]) -> list[Contestant]:
     """Those whose program is installed here."""
-    found = []
+    found = [Contestant(name, (_stage_command(name, capture),)) for name in STAGE_OPTIONS]
     if shutil.which("gcc"):
         program = str(compile_twin())
         output = str(OUT / "lfta_twin.rows")
@@ -43,6 +47,29 @@ def contestants(capture: Path, slot_bits: tuple[int, ...]) -> list[Contestant]:
         command = ("tcpdump", "-r", str(capture), "-w", "/dev/null")
         found.append(Contestant("tcpdump -w /dev/null", (command,)))
     return found
+
+
+def _figures(name: str) -> Path:
+    """Where the runs of a contestant of ours note what the stage itself took."""
+    return OUT / f"{name.replace(', ', '-').replace(' ', '-')}.figures"
+
+
+def _stage_command(name: str, capture: Path) -> tuple[str, ...]:
+    figures, folder = str(_figures(name)), str(OUT / "stage-log")
+    module = (sys.executable, "-m", "benchmarks.stage_once")
+    return (*module, str(capture), folder, figures, *STAGE_OPTIONS[name])
+
+
+def stage_table(names: list[str], packets: int, runs: int) -> str:
+    """The stage itself, as each run told it: medians of the last ``runs``."""
+    lines = ["| the stage itself | wall s | CPU s | Mpkt/s (wall) | Mpkt/s (CPU) |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
+    for name in names:
+        told = [line.split() for line in _figures(name).read_text().splitlines()[-runs:]]
+        wall, cpu = (statistics.median(float(line[n]) for line in told) for n in range(2))
+        rates = f"{packets / wall / 1e6:.2f} | {packets / cpu / 1e6:.2f}"
+        lines.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {rates} |")
+    return "\n".join(lines)
 
 
 def _main() -> None:
@@ -60,6 +87,8 @@ def _main() -> None:
         run_once(contestant)
     costs = race(field, arguments.runs)
     print(table(costs, arguments.packets))
+    ours = [one.name for one in field if one.name in STAGE_OPTIONS]
+    print(stage_table(ours, arguments.packets, arguments.runs) if ours else "")
     write_csv(costs, OUT / "lfta_stage.csv")
 
 
