@@ -42,6 +42,9 @@ def read_output(
         return
     if not order:
         yield from _row_groups(files)
+    elif len(order) == 1 and _is_in_order(files, order[0]):
+        # each file holds one value, as the epochs of a merge do: sorting would only cost
+        yield from _row_groups(files)
     elif rows <= rows_at_once:
         yield _sorted(pa.concat_tables(_row_groups(files)), order)
     else:
@@ -63,6 +66,21 @@ def _row_groups(files: Sequence[Path], columns: list[str] | None = None) -> Iter
         with pq.ParquetFile(file) as parquet:
             for group in range(parquet.num_row_groups):
                 yield parquet.read_row_group(group, columns=columns)
+
+
+def _is_in_order(files: Sequence[Path], column: str) -> bool:
+    """Whether each file holds one value of ``column`` alone, and the files are in its order."""
+    reached: object = None
+    for file in files:
+        bounds = [pc.min_max(group[column]).as_py() for group in _row_groups([file], [column])]
+        values = {value for bound in bounds for value in bound.values()}
+        if len(values) != 1 or None in values:
+            return False
+        (value,) = values
+        if reached is not None and value < reached:
+            return False
+        reached = value
+    return True
 
 
 def _sorted(table: pa.Table, order: Sequence[str]) -> pa.Table:

@@ -17,7 +17,7 @@ SOCKET_FILE = "capture.sock"
 LOG_FOLDER = "log"
 JOB_FOLDER = "job"
 
-_MUCH_BYTES = 64 << 20
+_MUCH_BYTES = 4 << 30
 _LITTLE_BYTES = 8 << 20
 
 
@@ -39,7 +39,7 @@ class EngineSettings:
 
     @property
     def expects_much(self) -> bool:
-        """Whether Java should use all its compilers: it pays from some 200,000 tuples a step on."""
+        """Whether Java should use all its compilers: they pay in runs of many large steps."""
         return self.expected_bytes is not None and self.expected_bytes >= _MUCH_BYTES
 
     @property

@@ -17,6 +17,12 @@ from gscope.engine.commits import Output
 from gscope.engine.operators import aggregation, merge, selection
 from gscope.engine.release import by_epochs
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.spark.merge_partials import (
+    MAX_TASK_ROWS,
+    PartialMerge,
+    plain_merge,
+    run_merge,
+)
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.program import (
@@ -81,12 +87,17 @@ class Evaluator:
         """
         frames: dict[str, DataFrame] = {}
         sizes: dict[str, int] = {}
+        merged: list[Output] = []
         uses = self._uses(step)
         for work in step.works:
             if not work.reads_rows:
                 continue
             query = work.node.query
             sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
+            merge = self._plain_merge(work, uses)
+            if merge is not None:
+                merged.append(self._merge(work, merge, step.number))
+                continue
             frame = self._session.sql(self._lower(work, is_small=_is_small(sizes[query])))
             if uses.get(query, 0) > 1:
                 frame = frame.cache()
@@ -112,7 +123,32 @@ class Evaluator:
             for query, frame in frames.items():
                 if uses.get(query, 0) > 1:
                     frame.unpersist()
-        return written, carried
+        return merged + written, carried
+
+    def _plain_merge(self, work: Work, uses: dict[str, int]) -> PartialMerge | None:
+        """How to merge a large release without Spark's own aggregation, None if it has to be that."""
+        node = work.node
+        if not isinstance(node, AggregationNode) or _is_small(work.rows):
+            return None
+        is_result = node.query in self._results.values() and uses[node.query] == 1
+        if not is_result or not self._is_from_log(work) or work.epoch is None:
+            return None
+        largest = max(
+            sum(batch.rows for batch in part) for part in by_epochs(work.batches, work.epoch)
+        )
+        return plain_merge(node) if largest <= MAX_TASK_ROWS else None
+
+    def _merge(self, work: Work, merge: PartialMerge, step: int) -> Output:
+        assert work.epoch is not None
+        result = next(r for r, query in self._results.items() if query == work.node.query)
+        path = f"{result}/{step:012d}.parquet"
+        staged = self._commits.staged(path)
+        staged.parent.mkdir(exist_ok=True)
+        parts = [
+            [str(self._log_folder / batch.path) for batch in part]
+            for part in by_epochs(work.batches, work.epoch)
+        ]
+        return Output(result, path, run_merge(self._session, merge, parts, staged))
 
     def _uses(self, step: Step) -> dict[str, int]:
         """How often each query's rows are read in the step."""

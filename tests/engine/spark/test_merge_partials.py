@@ -1,0 +1,102 @@
+"""A plain merge gives what Spark's own aggregation gives, and takes only what is plain."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gscope.engine.operators import aggregation
+from gscope.engine.spark.merge_partials import PartialMerge, merge_segments, plain_merge, run_merge
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.plan.program import AggregationNode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+WRAPS = (1 << 63) - 2
+QUERY = (
+    "SELECT srcIP as who, tb, interface, count(*) as cnt, sum(len) as bytes, max(window) as most,"
+    " min(window) as least FROM TCP GROUP BY time/10 as tb, srcIP, interface"
+)
+
+
+def node(text: str) -> AggregationNode:
+    (made,) = compile_queries([QueryText(text, "q")], Surroundings(("a", "b"))).program.nodes
+    assert isinstance(made, AggregationNode)
+    return made
+
+
+def merge(text: str = QUERY) -> PartialMerge:
+    made = plain_merge(node(text))
+    assert made is not None
+    return made
+
+
+def segment(path: Path, seed: int, epochs: tuple[int, ...]) -> str:
+    """Partial tuples as an LFTA writes them, few keys, some NULL, some that overflow."""
+    chance = random.Random(seed)
+    rows = 400
+    names = pa.array([b"a"])
+    table = pa.table(
+        {
+            "tb": pa.array([chance.choice(epochs) for _ in range(rows)], pa.int64()),
+            "srcIP": pa.array([bytes(15) + bytes([chance.randrange(5)]) for _ in range(rows)]).cast(
+                pa.binary(16)
+            ),
+            "count0": pa.array([chance.randrange(9) for _ in range(rows)], pa.int64()),
+            "sum1": pa.array([chance.choice([1, 7, WRAPS]) for _ in range(rows)], pa.int64()),
+            "max2": pa.array([chance.choice([None, 3, -5]) for _ in range(rows)], pa.int64()),
+            "min3": pa.array([chance.choice([None, 3, -5]) for _ in range(rows)], pa.int64()),
+            "interface": pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), names),
+        }
+    )
+    pq.write_table(table, path, compression="none", use_dictionary=["interface"])
+    return str(path)
+
+
+def rows(table: pa.Table) -> list[tuple[object, ...]]:
+    named = table.to_pydict()
+    return sorted(zip(*named.values(), strict=True), key=repr)
+
+
+@pytest.mark.spark
+def test_it_gives_what_spark_gives(tmp_path: Path, spark: SparkSession) -> None:
+    files = [segment(tmp_path / f"s{n}.parquet", n, (1, 2)) for n in range(3)]
+    others = [segment(tmp_path / "t.parquet", 9, (3,))]
+    count = run_merge(spark, merge(), [files, others], tmp_path / "out")
+    ours = pq.read_table(tmp_path / "out")
+    frame = spark.read.parquet(*files, *others)
+    frame.createOrReplaceTempView("partial_tuples")
+    theirs = spark.sql(aggregation.lower(node(QUERY), "partial_tuples")).toArrow()
+    assert count == ours.num_rows == theirs.num_rows
+    assert ours.column_names == theirs.column_names
+    assert rows(ours) == rows(theirs)
+
+
+def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
+    table = pa.table({"tb": [1, 1], "sum0": pa.array([None, None], pa.int64()), "count1": [0, 0]})
+    pq.write_table(table, tmp_path / "s.parquet")
+    text = "SELECT tb, sum(window) as s, count(window) as c FROM TCP GROUP BY time/10 as tb"
+    merge_segments(merge(text), [str(tmp_path / "s.parquet")], str(tmp_path / "o.parquet"))
+    assert pq.read_table(tmp_path / "o.parquet").to_pylist() == [{"tb": 1, "s": None, "c": 0}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        QUERY + " HAVING count(*) > 3",
+        "SELECT tb, avg(len) FROM IP GROUP BY time/10 as tb",
+        "SELECT tb, count_distinct(srcIP) FROM IP GROUP BY time/10 as tb",
+        "SELECT tb, min(srcIP) FROM IP GROUP BY time/10 as tb",
+        "SELECT tb, or_aggr(flags) FROM TCP GROUP BY time/10 as tb",
+        "SELECT tb * 10, count(*) FROM IP GROUP BY time/10 as tb",
+    ],
+)
+def test_what_is_more_than_a_merge_is_left_to_spark(text: str) -> None:
+    assert plain_merge(node(text)) is None
