@@ -126,8 +126,12 @@ MAX_STEP_ROWS = 500_000
 delivered the next is evaluated, and the memory of a step is bounded."""
 
 
-def affordable(whole: Release, epoch: Expression, rows: int = MAX_STEP_ROWS) -> Bound:
-    """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one."""
+def affordable(whole: Release, epoch: Expression, rows: int | None = None) -> Bound:
+    """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one.
+
+    Without ``rows`` it is ``MAX_STEP_ROWS``.
+    """
+    rows = MAX_STEP_ROWS if rows is None else rows
     if sum(batch.rows for _, batch in whole.batches) <= rows:
         return whole.high
     ends = sorted((epoch_extent(batch, epoch)[1], batch.rows) for _, batch in whole.batches)

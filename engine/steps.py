@@ -148,11 +148,14 @@ class Steps:
                 port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
 
     def _port_state(self, port: Port) -> dict[str, Any]:
-        # batches of the log come again after a restart, carried ones are nowhere else
-        is_upstream = port.name in self.operators
-        carry = [batch_to_json(batch) for batch in port.pending] if is_upstream else []
-        needed = 0 if is_upstream else port.first_needed()
-        return {"needed": needed, "ended": port.has_ended, "carry": carry}
+        if port.name in self.operators:
+            # carried batches are nowhere else
+            carry = [batch_to_json(batch) for batch in port.pending]
+            return {"needed": 0, "ended": port.has_ended, "carry": carry}
+        # Batches of the log come again after a restart, and their stream ends again behind them:
+        # known to have ended before they are back, it would release them as if there were none.
+        is_drained = port.has_ended and not port.pending
+        return {"needed": port.first_needed(), "ended": is_drained, "carry": []}
 
     def watermarks(self) -> dict[str, Bound]:
         """The watermark of every operator, for commits and status."""

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.cases import Case, all_cases, deal
-from tests.golden.driver import COMPILED, VARIATIONS, Variation, answer
+from tests.golden.driver import COMPILED, CRASHING, VARIATIONS, Variation, answer
 
+from gscope.engine import release
+from gscope.engine.spark import evaluation
 from gscope.queries.plan.program import QueryInput
 
 if TYPE_CHECKING:
@@ -44,6 +46,18 @@ def test_every_way_gives_the_expected_rows(
         if isinstance(source, QueryInput):
             times = [int(row[0]) for row in rows[query]]
             assert times == sorted(times)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_steps_that_count_as_large_give_the_same_rows(
+    case: Case, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merges in tasks, a union of epochs, releases in pieces: what a backlog of millions meets."""
+    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
+    monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
+    rows = answer(case.program(case.files), case.files, CRASHING, spark)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 
 @pytest.mark.spark
