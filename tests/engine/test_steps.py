@@ -163,11 +163,12 @@ def drain(steps: Steps, plane: SetPlane) -> None:
         plane.run(steps, step)
 
 
-@given(scripts(), st.integers(0, 20), st.integers(1, 12))
+@given(scripts(), st.data(), st.integers(1, 6))
 def test_a_restart_from_any_commit_repeats_and_loses_nothing(
-    script: tuple[list[Message], dict[str, list[int]], list[int]], crash: int, rows: int
+    script: tuple[list[Message], dict[str, list[int]], list[int]], data: st.DataObject, rows: int
 ) -> None:
     messages, segments, _ = script
+    crash = data.draw(st.integers(0, len(messages) - 1), label="crash after message")
     plane = SetPlane(segments)
     steps = Steps(program("a", "b"))
     with mock.patch.object(release, "MAX_STEP_ROWS", rows):
