@@ -72,7 +72,9 @@ class Job:
         with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
             self._phase("jvm_launched")
             # imported only now, while the JVM starts beside
+            from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
             from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+            from gscope.engine.subscription import LogClient  # noqa: F401
 
             session = start_session(
                 jvm,
