@@ -81,7 +81,7 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
     lead = "  " * depth
     match node:
         case Scan():
-            on = ", ".join(node.interfaces) or "no interface"
+            on = ", ".join(node.interfaces) or "any interface"
             where = "" if node.membership is None else f" where {show(node.membership)}"
             yield f"{lead}Scan {node.protocol} on {on}{where}"
         case QueryScan():
