@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.options import Lines, WholeText, option, with_config, with_interfaces
+from gscope.cli.options import option, with_config, with_interfaces, with_texts
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -21,23 +21,7 @@ EXIT_WRONG = 2
 
 @click.command(short_help="Say whether queries are right.")
 @click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
-@option(
-    "-e",
-    "--expression",
-    "expressions",
-    metavar="GSQL",
-    multiple=True,
-    type=WholeText(),
-    help="Query text. May be repeated.",
-)
-@option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    type=Lines(),
-    help="Value of a PARAM entry of a query. May be repeated.",
-)
+@with_texts
 @option("--together", is_flag=True, help="The texts may read each other's results.")
 @with_interfaces
 @with_config()

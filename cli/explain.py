@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gscope.cli.options import (
-    Lines,
-    WholeText,
     option,
     with_config,
     with_deliver,
     with_interfaces,
+    with_texts,
 )
 
 if TYPE_CHECKING:
@@ -24,23 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show what becomes of queries, stage by stage.")
 @click.argument("queries", nargs=-1, metavar="FILE|NAME...")
-@option(
-    "-e",
-    "--expression",
-    "expressions",
-    metavar="GSQL",
-    multiple=True,
-    type=WholeText(),
-    help="Query text. May be repeated.",
-)
-@option(
-    "--param",
-    "parameters",
-    metavar="NAME=VALUE",
-    multiple=True,
-    type=Lines(),
-    help="Value of a PARAM entry of a query. May be repeated.",
-)
+@with_texts
 @with_deliver
 @with_interfaces
 @option("--lfta", "shows_kernel", is_flag=True, help="Show the generated kernel's source as well.")

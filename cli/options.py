@@ -82,6 +82,28 @@ def with_queries(function: F) -> F:
     return function
 
 
+def with_texts(function: F) -> F:
+    """``-e``, ``--param``: query texts, with which values."""
+    parameters = option(
+        "--param",
+        "parameters",
+        metavar="NAME=VALUE",
+        multiple=True,
+        type=Lines(),
+        help="Value of a PARAM entry of a query. May be repeated.",
+    )
+    expressions = option(
+        "-e",
+        "--expression",
+        "expressions",
+        metavar="GSQL",
+        multiple=True,
+        type=WholeText(),
+        help="Query text. May be repeated.",
+    )
+    return expressions(parameters(function))
+
+
 def with_deliver(function: F) -> F:
     """``--deliver``: which results."""
     return option(
