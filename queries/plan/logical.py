@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Expression, NamedExpression
 
 
@@ -92,7 +93,52 @@ class Merge:
     schema: Schema
 
 
-Node = Scan | QueryScan | Filter | Project | GroupBy | Merge
+@dataclass(frozen=True, slots=True)
+class RunningGroupBy:
+    """Groups by keys that live across epochs until ``closing`` holds (CLOSING_WHEN).
+
+    Its columns are the keys, the epoch among them, then the aggregates. Groups are told apart by the
+    keys without the temporal ones. At the end of each epoch every live group gives a row.
+
+    Attributes:
+        epoch: the name of the temporal key.
+        closing: over the columns of keys and aggregates; true drops the group at the end of an epoch,
+            false or NULL keeps it: plain aggregates then begin anew, running ones go on.
+    """
+
+    input: Node
+    keys: tuple[NamedExpression, ...]
+    epoch: str
+    aggregates: tuple[AggregateCall, ...]
+    closing: Expression
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of tuples of two inputs with equal epochs and equal keys.
+
+    Expressions of one side read ``Column`` with ``input`` 0 (left) or 1 (right). Predicates of one side
+    are a ``Filter`` below the join. The columns above a join are columns of its schema (``input`` 0).
+
+    Attributes:
+        kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
+        epochs: the temporal expression of either side; pairs have them equal, which bounds the state.
+        keys: further expressions that must be equal, left and right; NULL equals nothing.
+        residual: what else a pair must satisfy, over both sides; a pair it does not satisfy is no match.
+        columns: of the result, over both sides; a side that is missing reads as NULL.
+    """
+
+    kind: JoinKind
+    inputs: tuple[Node, Node]
+    epochs: tuple[Expression, Expression]
+    keys: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+Node = Scan | QueryScan | Filter | Project | GroupBy | RunningGroupBy | Merge | Join
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
+    from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Expression, NamedExpression
 
 
@@ -193,7 +194,58 @@ class MergeNode:
     schema: Schema
 
 
-HftaNode = SelectionNode | AggregationNode | MergeNode
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """GROUP BY … CLOSING_WHEN over one input: groups that live across epochs.
+
+    Attributes:
+        predicate, keys, epoch, aggregates: as of an ``AggregationNode``; groups are told apart by the keys
+            that are not temporal.
+        closing: over the columns of keys and aggregates, tested after the row of an epoch's end.
+        having: over the columns of keys and aggregates; chooses rows, keeps no group from living on.
+        columns: the output, over the columns of keys and aggregates.
+    """
+
+    query: str
+    input: Input
+    predicate: Expression | None
+    keys: tuple[NamedExpression, ...]
+    epoch: str
+    aggregates: tuple[Aggregate, ...]
+    closing: Expression
+    having: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """A join of two inputs, released by whole epochs of both.
+
+    Expressions of one side read ``Column`` with ``input`` 0 (left) or 1 (right).
+
+    Attributes:
+        kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
+        predicates: for each side what chooses its rows before the join, or None.
+        epochs: for each side the temporal expression; pairs have them equal. A row leaves the join
+            when the watermark, the minimum of both, passes it.
+        keys: further expressions that must be equal, left and right.
+        residual: what else a pair must satisfy; a pair it does not satisfy is no match.
+        columns: the output over both sides; a side that is missing reads as NULL.
+    """
+
+    query: str
+    kind: JoinKind
+    inputs: tuple[Input, Input]
+    predicates: tuple[Expression | None, Expression | None]
+    epochs: tuple[Expression, Expression]
+    keys: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode
 
 
 @dataclass(frozen=True, slots=True)
