@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.declarations import undeclared
 from gscope.queries.analysis.grouping import Grouping
 from gscope.queries.analysis.naming import default_name, unique_names
 from gscope.queries.analysis.schemas import column_schema, group_schema
@@ -69,7 +70,8 @@ class _Select:
         if body.where is not None:
             check_where(body.where)
             typer = Typer(self._where_name, self.substitutes, _no_aggregate)
-            node = Filter(node, typer.condition(body.where, "in WHERE"), node.schema)
+            where = undeclared(typer.condition(body.where, "in WHERE"))
+            node = Filter(node, where, node.schema)
         if self._is_grouped():
             return self._grouped(node)
         if body.having is not None:

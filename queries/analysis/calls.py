@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import Position, ResolveError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.constants import apply, parse_network, text_of
 from gscope.queries.analysis.conversions import convert, predicate, unify
+from gscope.queries.analysis.declarations import check_declaration
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -68,6 +69,18 @@ def _catalog(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:
                 _check_constant(value, parameter.objection, position, where)
             converted.append(value)
         return apply(function, *converted)
+
+    return build
+
+
+def _declaration(function: str) -> Builder:
+    """An order declared of fields of packets."""
+    plain = _catalog(function)
+
+    def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+        call = plain(arguments, node)
+        check_declaration(call, node.name, node.position)
+        return call
 
     return build
 
@@ -197,6 +210,7 @@ _BUILDERS: dict[str, Builder] = {
             *("sqrt", "pow", "log", "log2", "log10", "non_temporal"),
         )
     },
+    **{name: _declaration(name) for name in ("increasing", "decreasing", "banded")},
     **{name: _variadic(name) for name in ("coalesce", "min_of", "max_of")},
     **dict.fromkeys(("int", "uint", "ushort", "llong", "ullong"), _TO_INT),
     **dict.fromkeys(("timestamp", "timeval"), _TO_TIMESTAMP),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.protocols import PROTOCOLS
+from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.types import CONSTANT, VARYING, Direction, GsqlType, Ordering
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
 
@@ -56,6 +57,9 @@ def infer(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
     if not isinstance(expression, Call):
         found = leaf(expression)
         return VARYING if found.is_temporal and expression.is_nullable else found
+    declared = declared_ordering(expression)
+    if declared is not None:
+        return declared
     entry = FUNCTIONS[expression.function]
     orderings = [infer(argument, leaf) for argument in expression.arguments]
     if all(o.direction is Direction.CONSTANT for o in orderings):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
 from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.declarations import undeclared
 from gscope.queries.analysis.scope import open_packets
 from gscope.queries.analysis.substitutes import Substitutes
 from gscope.queries.analysis.suggest import did_you_mean
@@ -96,7 +97,7 @@ def _define(definition: nodes.ProtocolDefinition, parent: Protocol) -> Protocol:
     membership = parent.membership
     if definition.where is not None:
         typer = _typer(_with(parent, definition.name, fields, parent.membership))
-        own = typer.condition(definition.where, "in WHERE")
+        own = undeclared(typer.condition(definition.where, "in WHERE"))
         membership = own if membership is None else apply("and", membership, own)
         _check_size(membership, definition.name, definition.where.position)
     return _with(parent, definition.name, fields, membership)

@@ -11,6 +11,7 @@ from gscope.queries.catalog.scalar.entry import FunctionEntry
 from gscope.queries.catalog.scalar.floats import FLOATS
 from gscope.queries.catalog.scalar.integers import INTEGERS
 from gscope.queries.catalog.scalar.logic import LOGIC
+from gscope.queries.catalog.scalar.orders import ORDERS
 from gscope.queries.catalog.scalar.strings import STRINGS
 from gscope.queries.catalog.scalar.times import TIMES
 
@@ -20,6 +21,7 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **INTEGERS,
     **FLOATS,
     **LOGIC,
+    **ORDERS,
     **CONVERSIONS,
     **ADDRESSES,
     **TIMES,

@@ -7,6 +7,7 @@ tested, measured and shipped, but no new one can be made.
 from __future__ import annotations
 
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.orders import ORDERS
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import (
     Call,
@@ -30,23 +31,27 @@ def is_lfta_safe(expression: Expression) -> bool:
 def is_lfta_output(expression: Expression) -> bool:
     """Whether an LFTA selection can have ``expression`` as an output column.
 
-    Beside what ``is_lfta_safe`` allows: a STRING field, and its first bytes (only those are shipped).
+    Beside what ``is_lfta_safe`` allows: a STRING field, and its first bytes (only those are shipped), and
+    what is made of fields whose order is declared.
     """
     match expression:
         case Call("str_truncate", (PacketField(), Literal())):
             return True
-    return _is_string_leaf(expression) or is_lfta_safe(expression)
+    if expression.type is GsqlType.STRING:
+        return _is_string_leaf(expression)
+    return _is_computable(expression, allows_orders=True)
 
 
-def _is_computable(expression: Expression) -> bool:
+def _is_computable(expression: Expression, *, allows_orders: bool = False) -> bool:
     if not isinstance(expression, Call):
         return not isinstance(expression, Column)
-    if not FUNCTIONS[expression.function].is_lfta_safe:
+    is_declared = allows_orders and expression.function in ORDERS
+    if not is_declared and not FUNCTIONS[expression.function].is_lfta_safe:
         return False
     strings = [a for a in expression.arguments if a.type is GsqlType.STRING]
     if strings and not _allows_strings(expression, strings):
         return False
-    return all(_is_computable(argument) for argument in expression.arguments)
+    return all(_is_computable(a, allows_orders=allows_orders) for a in expression.arguments)
 
 
 def _allows_strings(expression: Call, strings: list[Expression]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.analysis.temporal import ordering_of
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
+from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.schema import ColumnSchema
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import (
@@ -25,7 +26,7 @@ from gscope.queries.plan.expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 INTERFACE = "interface"
 
@@ -112,6 +113,16 @@ class Border:
     def columns(self) -> tuple[NamedExpression, ...]:
         """What is shipped, in the order it was asked for."""
         return tuple(NamedExpression(name, e) for e, name in self.shipped.items())
+
+
+def declarations(expressions: Iterable[Expression]) -> tuple[Call, ...]:
+    """The orders that are declared in ``expressions``, each once."""
+    parts = (part for expression in expressions for part in walk(expression))
+    return tuple(
+        dict.fromkeys(
+            part for part in parts if isinstance(part, Call) and declared_ordering(part) is not None
+        )
+    )
 
 
 def column_schema(named: NamedExpression) -> ColumnSchema:

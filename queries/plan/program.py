@@ -17,7 +17,7 @@ from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import JoinKind
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.plan.expressions import Call, Expression, NamedExpression
 
 
 class PartialOp(Enum):
@@ -66,6 +66,8 @@ class Lfta:
         columns: the output expressions of a selection; () for an aggregation.
         schema: of its output: keys then partials, or columns.
         has_interface_column: whether the constant column ``interface`` is added.
+        declared: the orders that a selection's columns were declared to have (``increasing(x)`` …): a packet
+            that breaks one of them is left out and counted.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Lfta:
     columns: tuple[NamedExpression, ...]
     schema: Schema
     has_interface_column: bool = False
+    declared: tuple[Call, ...] = ()
 
     @property
     def is_aggregation(self) -> bool:

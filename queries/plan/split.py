@@ -17,6 +17,7 @@ from gscope.queries.plan.low import (
     Border,
     choose_interfaces,
     column_schema,
+    declarations,
     is_low,
     is_low_key,
 )
@@ -286,11 +287,12 @@ class _Site:
 
     def selection(self, border: Border) -> Lfta:
         """An LFTA that ships the columns collected at ``border``."""
-        return self.lfta(
+        lfta = self.lfta(
             columns=border.columns,
             schema=Schema(tuple(column_schema(c) for c in border.columns)),
             has_interface_column=border.has_interface,
         )
+        return replace(lfta, declared=declarations(c.expression for c in border.columns))
 
 
 def _take_apart(root: Node) -> _Layers:

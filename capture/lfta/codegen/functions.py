@@ -62,7 +62,10 @@ _TEMPLATES: dict[str, tuple[str, str | None]] = {
 Numbers wrap at 64 bits in kernels, and shifts take their count below 64, as the catalog asks.
 """
 
-_UNCHANGED = ("ts_to_int", "int_to_ts", "non_temporal")
+_UNCHANGED = (
+    *("ts_to_int", "int_to_ts", "non_temporal"),
+    *("increasing", "decreasing", "banded"),
+)
 
 
 def _template(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:

@@ -120,7 +120,7 @@ def _call_range(call: Call) -> Range:
             return Range(0, (1 << 31) - 1)
         case "ip_to_int":
             return Range(0, (1 << 32) - 1)
-        case "non_temporal":
+        case "non_temporal" | "increasing" | "decreasing" | "banded":
             return range_of(arguments[0])
     return _type_range(call.type)
 

@@ -1,0 +1,53 @@
+"""Declared orders: the user's word that the values of a field of packets move one way.
+
+``increasing(x)``, ``decreasing(x)`` and ``banded(x, b)`` are ``x`` itself. What was promised is enforced
+where packets are read: a packet that breaks the order, or has no ``x``, is left out and counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter
+from gscope.queries.catalog.types import DECREASING, INCREASING, Direction, GsqlType, Ordering
+from gscope.queries.plan.expressions import Call, Literal
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Expression, Value
+
+
+def _not_negative(value: Value) -> str:
+    return "" if isinstance(value, int) and value >= 0 else "a band is 0 or more"
+
+
+_ANY = Parameter(None)
+_BAND = Parameter(GsqlType.INT, is_literal=True, objection=_not_negative)
+
+ORDERS = {
+    name: FunctionEntry(
+        name,
+        parameters,
+        None,
+        lambda value, _band=0: value,
+        is_never_null=True,
+        # an output column of a selection can have them, which is where they are enforced
+        is_lfta_safe=False,
+    )
+    for name, parameters in (
+        ("increasing", (_ANY,)),
+        ("decreasing", (_ANY,)),
+        ("banded", (_ANY, _BAND)),
+    )
+}
+
+
+def declared_ordering(expression: Expression) -> Ordering | None:
+    """The order that ``expression`` declares; None if it is no declaration."""
+    match expression:
+        case Call("increasing"):
+            return INCREASING
+        case Call("decreasing"):
+            return DECREASING
+        case Call("banded", (_, Literal(int(band)))):
+            return Ordering(Direction.INCREASING, band)
+    return None
