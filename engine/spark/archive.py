@@ -28,15 +28,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.engine.spark.class_path import class_path, spark_home
 from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import (
-    DEFAULT_HEAP_BYTES,
-    JvmSettings,
-    class_path,
-    launch_jvm,
-    spark_home,
-    uses_aot_cache,
-)
+from gscope.engine.spark.jvm import DEFAULT_HEAP_BYTES, JvmSettings, launch_jvm, uses_aot_cache
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:

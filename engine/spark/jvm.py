@@ -8,7 +8,6 @@ queries) and asks for the gateway when it needs it.
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import logging
 import os
 import select
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.class_path import class_path, spark_home
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -114,24 +114,6 @@ class GatewayAddress:
     secret: str = field(repr=False)
 
 
-def spark_home() -> Path:
-    """The folder of the pyspark package, found without importing it.
-
-    Raises:
-        EngineError: pyspark is not installed.
-    """
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        message = "pyspark is not installed: run `pip install pyspark`"
-        raise EngineError(message)
-    return Path(spec.origin).parent
-
-
-def class_path(home: Path) -> list[Path]:
-    """Spark's jars in one fixed order, which a class-data archive depends on."""
-    return sorted((home / "jars").glob("*.jar"))
-
-
 def archive_options(java: Java, archive: Path) -> list[str]:
     """The options that map ``archive``; an unsuitable one is then ignored by the JVM."""
     if uses_aot_cache(java):
@@ -179,7 +161,7 @@ def launch_jvm(
         (private / "tmp").mkdir()
         (private / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         (private / "classpath").write_text(_class_path_argument(jars), encoding="utf-8")
-        environment = _environment(os.environ if environ is None else environ, home, private)
+        environment = _environment(os.environ if environ is None else environ, private)
         return JvmProcess(settings, private, log, environment)
     except OSError as error:
         message = f"Java ({settings.java.executable}) could not be started: {error}"
@@ -325,18 +307,23 @@ def _class_path_argument(jars: list[Path]) -> str:
     return f'-cp "{quoted}"\n'
 
 
-def _environment(environ: Mapping[str, str], home: Path, private: Path) -> dict[str, str]:
-    """The JVM's environment: another Spark installation's settings must not leak into it."""
+def _environment(environ: Mapping[str, str], private: Path) -> dict[str, str]:
+    """The JVM's environment: another Spark installation's settings must not leak into it.
+
+    Without SPARK_HOME its Python workers import the installed pyspark. With it they would take the one
+    in Spark's zip file, which each of them compiles anew, for half a second.
+    """
     kept = {
         key: value for key, value in environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
     }
     return kept | {
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(_connection_file(private)),
-        "SPARK_HOME": str(home),
         "SPARK_CONNECT_MODE": "0",
         "SPARK_LOCAL_IP": "127.0.0.1",
         # Java encodes file names by the locale.
         "LC_ALL": "C.UTF-8",
+        # Python workers start where the user is: a json.py there is not theirs to import.
+        "PYTHONSAFEPATH": "1",
     }
 
 

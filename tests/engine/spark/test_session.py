@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import signal
 import sys
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from gscope.engine.spark.archive import with_archive
@@ -35,7 +38,12 @@ def jvm(
 ) -> Iterator[JvmProcess]:
     shared_spark.release()
     settings = with_archive(JvmSettings(find_java(), heap_bytes=1 << 30))
-    with launch_jvm(settings, tmp_path_factory.mktemp("run")) as process:
+    here = tmp_path_factory.mktemp("here")
+    (here / "json.py").write_text("raise SystemExit('imported from the working directory')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        started = launch_jvm(settings, tmp_path_factory.mktemp("run"))
+    with started as process:
         yield process
 
 
@@ -66,6 +74,16 @@ def test_a_parquet_file_is_grouped_and_comes_back_as_arrow(
     answer = rows.groupBy("port", "addr").agg({"cnt": "sum"}).toArrow()
     expected = [(i, bytes([i] * 16), 9 + 3 * i) for i in range(3)]
     assert sorted(tuple(row.values()) for row in answer.to_pylist()) == expected
+
+
+def test_tasks_import_the_installed_pyspark_and_nothing_from_the_working_directory(
+    session: SparkSession,
+) -> None:
+    def imported(name: str) -> str:
+        return str(importlib.import_module(name).__file__)
+
+    files = session.sparkContext.parallelize(["pyspark", "json"], 1).map(imported).collect()
+    assert files == [pyspark.__file__, json.__file__]
 
 
 def test_the_configuration_is_the_designed_one(session: SparkSession, jvm: JvmProcess) -> None:
