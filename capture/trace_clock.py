@@ -124,6 +124,7 @@ class TraceInterface:
             ("evicted_groups_total", tuples.evicted_groups),
             ("live_groups", tuples.live_groups),
             ("without_epoch_tuples_total", tuples.without_epoch_tuples),
+            ("out_of_order_tuples_total", tuples.out_of_order_tuples),
         )
 
     def fetch(self) -> None:

@@ -40,15 +40,22 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         )
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces)
-    without_epoch = sum(
-        counters.get("without_epoch_tuples", 0) for counters in capture["lftas"].values()
-    )
-    if without_epoch:
-        yield f"  {without_epoch:,} packets have no epoch (it is NULL) and are in no group"
+    yield from _left_out(capture)
     if lost := _lost_tuples(capture):
         yield f"  the stream log was full and shed {lost:,} partial tuples; give it more with --log"
     if outcome.restarts:
         yield f"  the HFTA job was started again {outcome.restarts} times; no answer was lost"
+
+
+def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
+    """Packets that an LFTA's predicate let pass, but that are in no row."""
+    for counter, why in (
+        ("without_epoch_tuples", "packets have no epoch (it is NULL) and are in no group"),
+        ("out_of_order_tuples", "packets break an order that a query declares and are left out"),
+    ):
+        count = sum(counters.get(counter, 0) for counters in capture["lftas"].values())
+        if count:
+            yield f"  {count:,} {why}"
 
 
 def _equation(terms: Mapping[str, int], malformed: int) -> str:

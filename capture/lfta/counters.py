@@ -39,6 +39,7 @@ class LftaCounters:
         evicted_groups: groups pushed out on a collision; each is among ``out_tuples``.
         live_groups: groups in the table now.
         without_epoch_tuples: of the matched ones, those whose epoch is NULL; they are in no group.
+        out_of_order_tuples: of the matched ones, those left out because they break a declared order.
     """
 
     matched_tuples: int = 0
@@ -46,3 +47,4 @@ class LftaCounters:
     evicted_groups: int = 0
     live_groups: int = 0
     without_epoch_tuples: int = 0
+    out_of_order_tuples: int = 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.capture.lfta import orders
 from gscope.capture.lfta.codegen.outputs import output_layout
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, Storage, column_batch
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
@@ -102,7 +103,7 @@ class LftaInterpreter:
                 if last is not None:
                     lfta.flush(last)
             self._hand_over(lfta)
-            promises[lfta.plan.name] = punctuations(lfta.plan, self.bound_ns)
+            promises[lfta.plan.name] = punctuations(lfta.plan, self.bound_ns, lfta.floors)
         return promises
 
     def finish(self) -> None:
@@ -131,6 +132,10 @@ class _InterpretedLfta:
     counters: LftaCounters = field(default_factory=LftaCounters)
     groups: dict[tuple[Value, ...], list[Value]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    floors: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.floors = [orders.NO_FLOOR] * len(self.plan.declared)
 
     def take(self, fields: Fields) -> None:
         def leaf(name: PacketField | Column) -> Value:
@@ -143,6 +148,11 @@ class _InterpretedLfta:
         if plan.predicate is not None and value(plan.predicate) is not True:
             return
         self.counters.matched_tuples += 1
+        if plan.declared:
+            values = [value(call.arguments[0]) for call in plan.declared]
+            if not orders.take(plan.declared, self.floors, values):
+                self.counters.out_of_order_tuples += 1
+                return
         if not plan.is_aggregation:
             self._put_out([value(column.expression) for column in plan.columns])
             return

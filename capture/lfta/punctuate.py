@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.capture.lfta.orders import NO_FLOOR, signed
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.types import Direction
-from gscope.queries.plan.expressions import PacketField, walk
-from gscope.queries.streams.messages import Punctuation
+from gscope.queries.plan.expressions import Column, Literal, PacketField, walk
+from gscope.queries.plan.trees import map_expression
+from gscope.queries.streams.messages import punctuation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from gscope.queries.plan.expressions import Column, Expression, Value
+    from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.messages import Punctuation
 
 NS_PER_SECOND = 1_000_000_000
 NO_BOUND = -(1 << 63)
@@ -26,52 +28,52 @@ _TIME_FIELDS: dict[str, Callable[[int], int]] = {
 }
 
 
-def is_function_of_time(expression: Expression) -> bool:
-    """Whether the packet's time alone decides the value."""
-    fields = [part for part in walk(expression) if isinstance(part, PacketField)]
-    return bool(fields) and all(field.name in _TIME_FIELDS for field in fields)
+def known_value(
+    expression: Expression, bound_ns: int, declared: Mapping[Expression, int]
+) -> int | None:
+    """The value of an ordered ``expression`` at the bounds of what it is made of.
+
+    ``bound_ns`` is that of packet times, or ``NO_BOUND``; ``declared`` has the bound of each order that is
+    declared and known. None if something in it has no bound.
+    """
+
+    def bounded(part: Expression) -> Expression:
+        if part in declared:
+            return Literal(declared[part], part.type)
+        if isinstance(part, PacketField) and part.name in _TIME_FIELDS and bound_ns != NO_BOUND:
+            return Literal(_TIME_FIELDS[part.name](bound_ns), part.type)
+        return part
+
+    known = map_expression(expression, bounded)
+    if any(isinstance(part, PacketField | Column) for part in walk(known)):
+        return None
+    value = evaluate(known, lambda _: None)
+    return int(value) if isinstance(value, int) else None
 
 
-def value_at(expression: Expression, time_ns: int) -> int | None:
-    """What ``expression`` gives for a packet of this time."""
-
-    def leaf(field: PacketField | Column) -> Value:
-        return _TIME_FIELDS[field.name](time_ns)
-
-    value = evaluate(expression, leaf)
-    return value if isinstance(value, int) else None
-
-
-def punctuations(lfta: Lfta, bound_ns: int) -> tuple[Punctuation, ...]:
+def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple[Punctuation, ...]:
     """The promises for ``lfta``'s stream when no packet earlier than ``bound_ns`` will be accepted.
 
-    An increasing column gets a lower bound, a decreasing one an upper bound; columns whose value is not a
-    function of time get none.
+    ``floors`` are those of the orders that the LFTA's columns are declared to have. A decreasing column's promise is that of its negative, see ``Punctuation``. Columns that depend on
+    anything but times and declared orders get none.
     """
-    if bound_ns == NO_BOUND:
-        return ()
+    declared: dict[Expression, int] = {
+        call: signed(call, floor)
+        for call, floor in zip(lfta.declared, floors, strict=True)
+        if floor != NO_FLOOR
+    }
     expressions = {named.name: named.expression for named in (*lfta.keys, *lfta.columns)}
     made = []
     for column in lfta.schema.temporal:
         expression = expressions.get(column.name)
-        if expression is None or not is_function_of_time(expression):
-            continue
-        value = value_at(expression, bound_ns)
+        value = None if expression is None else known_value(expression, bound_ns, declared)
         if value is not None:
-            is_rising = column.ordering.direction is Direction.INCREASING
-            band = column.ordering.band
-            made.append(Punctuation(column.name, value - band if is_rising else value + band))
+            made.append(punctuation(column, value))
     return tuple(made)
 
 
 def closed_epoch(lfta: Lfta, bound_ns: int) -> int | None:
     """The last epoch that no packet from ``bound_ns`` on can belong to; None if that cannot be told."""
-    if bound_ns == NO_BOUND:
-        return None
     expression = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
-    if not is_function_of_time(expression):
-        return None
-    value = value_at(expression, bound_ns)
-    if value is None or value == NO_BOUND:
-        return None
-    return value - lfta.schema[lfta.epoch or ""].ordering.band - 1
+    value = known_value(expression, bound_ns, {})
+    return None if value is None or value == NO_BOUND else value - 1

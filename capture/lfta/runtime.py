@@ -10,9 +10,12 @@ import numpy as np
 from gscope.capture.lfta.codegen.outputs import output_layout
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batch
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
+from gscope.capture.lfta.memory import Area
+from gscope.capture.lfta.orders import NO_FLOOR
 from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.lfta.stage import LISTS_BYTES, REASONS_BYTES
 from gscope.capture.lfta.state import (
+    MAX_DECLARED,
     PACKETS_PER_BATCH,
     RUN_WORDS,
     Run,
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
 
 
 FOREVER = (1 << 63) - 1
-_LINE_BYTES = 64
 
 
 class LftaEngine(Protocol):
@@ -112,8 +114,8 @@ class LftaRuntime:
             batch * 8 * kernel.entry_words,
             REASONS_BYTES,
         )
-        self._scratch = [_aligned(size) for size in sizes]
-        self._addresses = [_address(area) for area in self._scratch]
+        self._scratch = [Area(size) for size in sizes]
+        self._addresses = [area.address for area in self._scratch]
 
     def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
         """See ``LftaEngine``."""
@@ -152,7 +154,7 @@ class LftaRuntime:
                 last = closed_epoch(running.lfta, self.bound_ns)
                 if last is not None:
                     self._flush(number, last)
-            promise = punctuations(running.lfta, self.bound_ns)
+            promise = punctuations(running.lfta, self.bound_ns, running.floors)
             running.promise(promise)
             promises[running.lfta.name] = promise
         return promises
@@ -199,8 +201,8 @@ class _RunningLfta:
         self.lfta = lfta
         self._emit = emit
         self._settings = settings
-        # Pages of a table are zero and cost no memory until a group is put there.
-        self._tables = [_aligned(size * settings.table_slots) for size in slot_bytes]
+        self._tables = [Area(size * settings.table_slots) for size in slot_bytes]
+        self._is_busy = False
         layout = output_layout(lfta, interface)
         self._free: queue.SimpleQueue[OutputBuffer] = queue.SimpleQueue()
         rows = max(settings.batch_rows, PACKETS_PER_BATCH)
@@ -220,9 +222,10 @@ class _RunningLfta:
         state[State.NEWEST] = NO_BOUND
         state[State.OLDEST] = FOREVER
         state[State.PENDING] = FOREVER
+        state[State.DECLARED : State.DECLARED + MAX_DECLARED] = NO_FLOOR
         state[State.CURSOR] = buckets * len(self._tables)
         for word, table in zip((State.TABLE_A, State.TABLE_B), self._tables, strict=False):
-            state[word] = _address(table)
+            state[word] = table.address
         self._connect()
 
     def _connect(self) -> None:
@@ -245,6 +248,10 @@ class _RunningLfta:
     def hand_over(self) -> None:
         """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""
         rows = int(self._state[State.ROWS])
+        if not self._is_busy and self._state[State.LIVE] >= self._settings.table_slots // 4:
+            self._is_busy = True
+            for table in self._tables:
+                table.collapse()
         if rows:
             self._emit(
                 self.lfta.name, column_batch(self.lfta.name, self._buffer, rows, self._free.put)
@@ -252,6 +259,12 @@ class _RunningLfta:
             self._buffer = self._free.get()
         self._buffer.ensure_heap(int(self._state[State.HEAP_WANTED]))
         self._connect()
+
+    @property
+    def floors(self) -> list[int]:
+        """The floors of declared orders."""
+        first = int(State.DECLARED)
+        return [int(floor) for floor in self._state[first : first + len(self.lfta.declared)]]
 
     @property
     def counters(self) -> LftaCounters:
@@ -262,15 +275,6 @@ class _RunningLfta:
             int(state[State.EVICTED]),
             int(state[State.LIVE]),
             int(state[State.WITHOUT_EPOCH]),
+            int(state[State.OUT_OF_ORDER]),
         )
 
-
-def _aligned(size: int) -> NDArray[np.uint8]:
-    """Zeroed memory that begins at a cache line."""
-    area = np.zeros(size + _LINE_BYTES, np.uint8)
-    skip = -area.ctypes.data % _LINE_BYTES
-    return area[skip : skip + size]
-
-
-def _address(array: NDArray[np.generic]) -> int:
-    return array.ctypes.data

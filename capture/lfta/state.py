@@ -39,6 +39,10 @@ COLUMN_WORDS = 3
 """Words of a column: addresses of values, validity bytes and heap."""
 
 
+MAX_DECLARED = 4
+"""Declared orders that one LFTA can have."""
+
+
 class State(IntEnum):
     """Words of an LFTA's array; ``COLUMNS`` is followed by ``COLUMN_WORDS`` for each output column."""
 
@@ -86,7 +90,11 @@ class State(IntEnum):
     """Address of the table for packets with IPv4 addresses in their key, or of the only table."""
     TABLE_B = 21
     """Address of the table for all others."""
-    COLUMNS = 22
+    OUT_OF_ORDER = 22
+    """Packets that passed but break a declared order."""
+    DECLARED = 23
+    """For each declared order the least value (of a decreasing one: of its negative) that keeps it."""
+    COLUMNS = DECLARED + MAX_DECLARED
 
 
 def state_words(columns: int) -> int:

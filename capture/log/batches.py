@@ -101,17 +101,23 @@ class OpenBatch:
         """
         results = []
         for punctuation in punctuations:
-            direction = self._directions.get(punctuation.column)
-            if direction is None:
-                continue
-            passed: list[Rows] = []
-            kept: list[Rows] = []
-            for part in self._parts:
-                self._cut(part, punctuation, direction, passed, kept)
-            if passed:
-                self._replace(kept)
-                results.append(passed)
+            column = punctuation.column.removeprefix("-")
+            if column in self._directions:
+                is_falling = column != punctuation.column
+                passed = self._take(column, -punctuation.bound if is_falling else punctuation.bound)
+                if passed:
+                    results.append(passed)
         return results
+
+    def _take(self, column: str, bound: int) -> list[Rows]:
+        """Hand out the rows on the far side of ``bound``."""
+        passed: list[Rows] = []
+        kept: list[Rows] = []
+        for part in self._parts:
+            self._cut(part, column, bound, passed, kept)
+        if passed:
+            self._replace(kept)
+        return passed
 
     def take_for_size(self) -> list[list[Rows]]:
         """Hand out enough to be small again, the rows of the newest epoch apart from older ones.
@@ -121,7 +127,8 @@ class OpenBatch:
         if self._epoch is None or not self._parts:
             return [self.take_all()]
         rows = self.rows
-        older = self.take_passed([Punctuation(self._epoch, self._newest(self._epoch))])
+        passed = self._take(self._epoch, self._newest(self._epoch))
+        older = [passed] if passed else []
         return [*older, self.take_all()] if 2 * self.rows > rows else older
 
     def _newest(self, column: str) -> int:
@@ -133,24 +140,24 @@ class OpenBatch:
     def _cut(
         self,
         part: Rows,
-        punctuation: Punctuation,
-        direction: Direction,
+        column: str,
+        bound: int,
         passed: list[Rows],
         kept: list[Rows],
     ) -> None:
-        extent = _extent(part, punctuation.column)
-        if direction is Direction.DECREASING:
-            some, every = extent.greatest > punctuation.bound, extent.least > punctuation.bound
+        extent = _extent(part, column)
+        if self._directions[column] is Direction.DECREASING:
+            some, every = extent.greatest > bound, extent.least > bound
             compare = pc.greater
         else:
-            some, every = extent.least < punctuation.bound, extent.greatest < punctuation.bound
+            some, every = extent.least < bound, extent.greatest < bound
             compare = pc.less
         if not some:
             kept.append(part)
         elif every:
             passed.append(part)
         else:
-            is_passed = compare(part.batch[punctuation.column], punctuation.bound)
+            is_passed = compare(part.batch[column], bound)
             for side, batch in zip((passed, kept), partition(part.batch, is_passed), strict=True):
                 side.append(self._measured(batch))
 

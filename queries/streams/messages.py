@@ -1,20 +1,41 @@
 """What a stream carries: batches, heartbeats and the end.
 
-After a heartbeat with bound b on column f, no later batch of the stream holds f < b (f > b for a
-decreasing column). Order inside that promise is free.
+After a heartbeat with bound b on column f, no later batch of the stream holds f < b. The promise of a
+decreasing column is one of its negative. Order inside that promise is free.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.types import Direction
+
+if TYPE_CHECKING:
+    from gscope.queries.catalog.schema import ColumnSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """The promise "no later tuple of this stream has ``column`` < ``bound``"."""
+    """The promise "no later tuple of this stream has ``column`` < ``bound``".
+
+    ``-f`` stands for the negative of the column ``f``: so a bound never falls, whichever way a column moves.
+    """
 
     column: str
     bound: int
+
+
+def promised_name(column: ColumnSchema) -> str:
+    """The name under which ``column`` is promised."""
+    is_falling = column.ordering.direction is Direction.DECREASING
+    return f"-{column.name}" if is_falling else column.name
+
+
+def punctuation(column: ColumnSchema, value: int) -> Punctuation:
+    """The promise that a temporal ``column`` does not step back behind ``value`` any more."""
+    is_falling = column.ordering.direction is Direction.DECREASING
+    return Punctuation(promised_name(column), -value if is_falling else value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from gscope.capture.lfta.codegen.outputs import column_word, output_layout, stor
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
 from gscope.capture.lfta.columns import Storage
-from gscope.capture.lfta.state import VALUES, State
+from gscope.capture.lfta.orders import band_of, is_falling
+from gscope.capture.lfta.state import MAX_DECLARED, VALUES, State
+from gscope.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,11 +24,18 @@ if TYPE_CHECKING:
 def selection_source(
     lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
 ) -> list[str]:
-    """The functions of a selecting LFTA; ``lfta_<number>`` takes a batch."""
+    """The functions of a selecting LFTA; ``lfta_<number>`` takes a batch.
+
+    Raises:
+        UnsupportedError: more declared orders than kernels keep.
+    """
+    if len(lfta.declared) > MAX_DECLARED:
+        message = f"{lfta.query!r} declares more than {MAX_DECLARED} orders"
+        raise UnsupportedError(message)
     lines = ["@kernel", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
     lines.append(f'    """{lfta.name}; True if room ran out: call again with the same batch."""')
     lines += _room(lfta, literals)
-    lines += ["    matched = 0", *packet_loop(None)]
+    lines += ["    matched = 0", "    out = 0", *packet_loop(None)]
     lines.append("        version = (ld64(records + i * RECORD_BYTES + 24) >> 8) & 15")
     lines.append(f"        row = s[{State.ROWS}]")
     for variant in (Variant.IPV4, Variant.IPV6, Variant.OTHER):
@@ -38,11 +47,34 @@ def selection_source(
             scope.lines.clear()
         scope.emit("continue")
         lines += scope.lines
-    lines += [f"    s[{State.MATCHED}] += matched", f"    s[{State.OUT}] += matched"]
+    lines += [f"    s[{State.MATCHED}] += matched", f"    s[{State.OUT}] += out"]
     return [*lines, "    return False"]
 
 
+def _keep_order(scope: Scope, lfta: Lfta) -> None:
+    """Leave out what breaks a declared order, see ``capture/lfta/orders.py``."""
+    lowered = [lower(scope, call.arguments[0]) for call in lfta.declared]
+    signed = [
+        scope.value(f"-{x.code}" if is_falling(call) else x.code)
+        for call, x in zip(lfta.declared, lowered, strict=True)
+    ]
+    breaks = [x.null for x in lowered if x.null is not None]
+    breaks += [f"({v} < s[{State.DECLARED + n}])" for n, v in enumerate(signed)]
+    scope.emit(f"if {' | '.join(breaks)}:")
+    scope.emit("    matched += 1")
+    scope.emit(f"    s[{State.OUT_OF_ORDER}] += 1")
+    scope.emit("    continue")
+    for n, (call, value) in enumerate(zip(lfta.declared, signed, strict=True)):
+        at = f"s[{State.DECLARED + n}]"
+        # Further down than the least number there is nothing to keep.
+        least = scope.value(f"{value} - {band_of(call)}")
+        scope.emit(f"if {least} <= {value}:")
+        scope.emit(f"    {at} = max({at}, {least})")
+
+
 def _put_out(scope: Scope, lfta: Lfta) -> None:
+    if lfta.declared:
+        _keep_order(scope, lfta)
     layout = output_layout(lfta)
     values = [lower(scope, column.expression) for column in lfta.columns]
     for n, (column, value) in enumerate(zip(layout.columns, values, strict=True)):
@@ -50,6 +82,7 @@ def _put_out(scope: Scope, lfta: Lfta) -> None:
             scope.emit(line)
     scope.emit(f"s[{State.ROWS}] = row + 1")
     scope.emit("matched += 1")
+    scope.emit("out += 1")
 
 
 def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:

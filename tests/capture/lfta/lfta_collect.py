@@ -37,6 +37,8 @@ class Collector:
             values = [row[extent.column] for row in rows if row[extent.column] is not None]
             assert (min(values), max(values)) == (extent.least, extent.greatest)
             assert extent.least >= self.promises.get(lfta, {}).get(extent.column, extent.least)
+            negative = f"-{extent.column}"
+            assert -extent.greatest >= self.promises.get(lfta, {}).get(negative, -extent.greatest)
         self.rows.setdefault(lfta, []).extend(rows)
         batch.release()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,8 @@ from tests.capture.lfta.lfta_strategies import beats, blocks_of, lftas, nanoseco
 
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.catalog.schema import Schema
+from gscope.queries.catalog.types import DECREASING, Direction, GsqlType, Ordering
 from gscope.queries.plan.expressions import NamedExpression
 from gscope.queries.plan.program import PartialOp
 
@@ -100,7 +102,27 @@ def payloads() -> Lfta:
     )
 
 
-FIXED = [flow(), everything(), stamps(), payloads()]
+def ordered() -> Lfta:
+    """A selection with declared orders; some of what they are about can be NULL."""
+    shrinking = call("decreasing", field("len"))
+    sliding = call("banded", field("srcPort"), literal(300))
+    columns = [
+        NamedExpression("less", call("sub_int", shrinking, literal(5))),
+        NamedExpression("pair", call("add_int", sliding, call("mul_int", sliding, literal(2)))),
+        NamedExpression("ago", call("neg_int", field("time_ns"))),
+    ]
+    plan = selection(columns, call("gt", field("len"), literal(20)), name="ordered")
+    orderings = (DECREASING, Ordering(Direction.INCREASING, 900), DECREASING)
+    schema = Schema(
+        tuple(
+            replace(column, ordering=ordering)
+            for column, ordering in zip(plan.schema.columns, orderings, strict=True)
+        )
+    )
+    return replace(plan, schema=schema, declared=(shrinking, sliding))
+
+
+FIXED = [flow(), everything(), stamps(), payloads(), ordered()]
 
 
 def assert_agreement(
@@ -118,6 +140,7 @@ def assert_agreement(
         mine, theirs = engine.lfta_counters(lfta.name), oracle.lfta_counters(lfta.name)
         assert mine.matched_tuples == theirs.matched_tuples
         assert mine.out_tuples == len(rows[lfta.name])
+        assert mine.out_of_order_tuples == theirs.out_of_order_tuples
         assert mine.live_groups == 0
     assert engine.interface_counters == oracle.interface_counters
     assert engine.interface_counters.packets == len(sent)

@@ -1,0 +1,51 @@
+"""Declared orders: what keeps them, and what they promise.
+
+An LFTA keeps for each order a *floor*: the least value that keeps the order, of a decreasing one the least
+negative value. It is the greatest value so far, less the band. A packet below a floor, or without a value,
+is left out and counted; so the floor is a punctuation of the column, and time has no part in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.orders import declared_ordering
+from gscope.queries.catalog.types import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.plan.expressions import Call, Value
+
+NO_FLOOR = -(1 << 63)
+
+
+def is_falling(call: Call) -> bool:
+    """Whether ``call`` declares that its values decrease."""
+    ordering = declared_ordering(call)
+    return ordering is not None and ordering.direction is Direction.DECREASING
+
+
+def band_of(call: Call) -> int:
+    """By how much values may step against the order that ``call`` declares."""
+    ordering = declared_ordering(call)
+    return 0 if ordering is None else ordering.band
+
+
+def signed(call: Call, value: int) -> int:
+    """The value that is compared with the floor."""
+    return -value if is_falling(call) else value
+
+
+def take(declared: Sequence[Call], floors: list[int], values: Sequence[Value]) -> bool:
+    """Whether the values of a packet keep all orders; raises the floors if they do."""
+    if not all(isinstance(value, int) for value in values):
+        return False
+    numbers = [signed(c, int(v)) for c, v in zip(declared, values, strict=True) if v is not None]
+    if any(number < floor for number, floor in zip(numbers, floors, strict=True)):
+        return False
+    for n, (call, number) in enumerate(zip(declared, numbers, strict=True)):
+        least = number - band_of(call)
+        if least >= NO_FLOOR:
+            floors[n] = max(floors[n], least)
+    return True
