@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.conversions import convert
 from gscope.queries.analysis.naming import default_name, unique_names
+from gscope.queries.analysis.running import (
+    running_call,
+    running_function,
+    running_group,
+    type_running_call,
+)
 from gscope.queries.analysis.schemas import column_schema, group_schema
 from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import choose_epoch
@@ -16,7 +22,7 @@ from gscope.queries.catalog.schema import ColumnSchema
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
-from gscope.queries.plan.logical import AggregateCall, GroupBy, Node
+from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.scope import Source
@@ -60,8 +66,17 @@ class Grouping:
         """Types expressions over the groups; their leaves are columns of keys and aggregates."""
         return Typer(self._ungrouped, self.substitutes, self._aggregate, self._known)
 
-    def node(self, source: Node) -> GroupBy:
+    @property
+    def is_running(self) -> bool:
+        """Whether groups live across epochs."""
+        return self.body.closing_when is not None
+
+    def node(self, source: Node, closing: Expression | None = None) -> GroupBy | RunningGroupBy:
         """The operator, with every aggregate met so far.
+
+        Args:
+            source: its input.
+            closing: CLOSING_WHEN over the groups, None if there is none.
 
         Raises:
             TemporalError: nothing would ever close a group.
@@ -72,7 +87,8 @@ class Grouping:
         epoch = choose_epoch(keys, source.schema, position, has_terms=bool(terms))
         calls = tuple(self.aggregates.values())
         columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
-        return GroupBy(source, self.keys, epoch, calls, group_schema(keys, epoch, columns))
+        group = GroupBy(source, self.keys, epoch, calls, group_schema(keys, epoch, columns))
+        return group if closing is None else running_group(group, closing, keys, position)
 
     def _term_name(self, name: nodes.Name) -> Expression:
         """A name in GROUP BY: a column of the input, else an expression that SELECT names so."""
@@ -117,14 +133,25 @@ class Grouping:
             raise
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
-        function, arguments = self._call(node)
+        running = running_function(node.name, is_running=self.is_running)
+        if running is None:
+            function, arguments = self._call(node)
+        else:
+            typer = Typer(self._argument_name, self.substitutes, _not_nested)
+            function = running
+            arguments = type_running_call(node, running, typer, is_running=self.is_running)
         known = self.aggregates.get((function, arguments))
         if known is None:
             taken = [k.name for k in self.keys] + [a.name for a in self.aggregates.values()]
             (name,) = unique_names([(default_name(node, self.source), False, node)], taken)
-            entry = AGGREGATES[function]
-            type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
-            known = AggregateCall(name, function, arguments, type_, is_nullable)
+            if running is not None:
+                known = running_call(name, running, arguments)
+            else:
+                entry = AGGREGATES[function]
+                type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
+                # A group that lives on has epochs without tuples.
+                is_nullable = is_nullable or (self.is_running and not entry.is_never_null)
+                known = AggregateCall(name, function, arguments, type_, is_nullable)
             self.aggregates[function, arguments] = known
         return Column(known.name, known.type, known.is_nullable)
 

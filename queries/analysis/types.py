@@ -11,6 +11,7 @@ from gscope.queries.analysis.calls import scalar_call
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
+from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 def is_aggregate(node: nodes.FunctionCall) -> bool:
     """Whether a call is one of an aggregate."""
-    return node.name.lower() in AGGREGATES or node.name.lower() in AGGREGATES_TO_COME
+    name = node.name.lower()
+    return name in AGGREGATES or name in RUNNING or name in AGGREGATES_TO_COME
 
 
 @dataclass(frozen=True, slots=True)

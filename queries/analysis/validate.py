@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.catalog.schema import ColumnSchema, Schema
 
-_SPLIT_UP = "put each step in a query of its own and read the result by name"
+_JOINS_TO_COME = (nodes.JoinKind.FILTER, nodes.JoinKind.WATCHLIST)
 
 
 def refuse_unsupported(body: nodes.Select) -> None:
@@ -26,13 +26,13 @@ def refuse_unsupported(body: nodes.Select) -> None:
         UnsupportedError: there is such a clause.
     """
     for join, joined in zip(body.joins, body.inputs[1:], strict=True):
-        message = f"this version does not run joins ({join.kind.value})"
-        raise UnsupportedError(message, position=joined.position, remedy="read one input, or MERGE")
+        if join.kind in _JOINS_TO_COME:
+            message = f"this version does not run {join.kind.value}"
+            raise UnsupportedError(message, position=joined.position)
     clauses: tuple[tuple[str, nodes.Node | None], ...] = (
         ("SUPERGROUP", body.supergroup[0] if body.supergroup else None),
         ("CLEANING_WHEN", body.cleaning_when),
         ("CLEANING_BY", body.cleaning_by),
-        ("CLOSING_WHEN", body.closing_when),
     )
     for name, clause in clauses:
         if clause is not None:

@@ -208,17 +208,11 @@ AGGREGATES_TO_COME = frozenset(
         "bool_and",
         "bool_or",
         "count_diff",
-        "ewma",
         "first",
         "last",
         "median",
-        "moving_avg",
-        "moving_sum",
         "quantile",
-        "running_count",
-        "running_sum",
         "stddev",
-        "sum_of_dups",
         "var",
     }
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from gscope.queries.plan.program import AggregationNode, MergeNode, SelectionNode
+from gscope.queries.plan.program import AggregationNode, JoinNode, MergeNode, RunningNode, SelectionNode
+from gscope.queries.plan.running_bound import running_bound
 from gscope.queries.plan.show import show
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ def node_bound(node: HftaNode) -> str:
             return (
                 f"rows of open epochs wait in the log, none in memory; an epoch closes when the "
                 f"watermark of {show(epoch.expression)} passes it"
+            )
+        case RunningNode():
+            return running_bound(node)
+        case JoinNode():
+            return (
+                f"rows of either side wait in the log, none in memory, until the watermark, the lesser of "
+                f"both sides', passes their epoch {show_equality(node.epochs)}"
             )
         case MergeNode():
             return (

@@ -17,7 +17,7 @@ from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import JoinKind
-    from gscope.queries.plan.expressions import Call, Expression, NamedExpression
+    from gscope.queries.plan.expressions import Call, Expression, NamedExpression, Value
 
 
 class PartialOp(Enum):
@@ -198,12 +198,36 @@ class MergeNode:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningAggregate:
+    """One aggregate of a running node that keeps state from epoch to epoch.
+
+    Attributes:
+        name: the column it makes.
+        function: its entry in ``catalog/running.py``.
+        inputs: the columns of ``RunningNode.aggregates`` it reads, in the order its entry lists.
+        constants: as its entry lists them.
+        type: of the result.
+    """
+
+    name: str
+    function: str
+    inputs: tuple[str, ...]
+    constants: tuple[Value, ...]
+    type: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RunningNode:
     """GROUP BY … CLOSING_WHEN over one input: groups that live across epochs.
 
+    The rows of an epoch are aggregated as those of an ``AggregationNode``; the results are then folded
+    over the epochs. Groups are told apart by the keys without the epoch.
+
     Attributes:
-        predicate, keys, epoch, aggregates: as of an ``AggregationNode``; groups are told apart by the keys
-            that are not temporal.
+        predicate, keys, epoch: as of an ``AggregationNode``.
+        aggregates: of each epoch alone: the plain ones, and what ``running`` reads.
+        running: the ones with state, over ``aggregates``.
         closing: over the columns of keys and aggregates, tested after the row of an epoch's end.
         having: over the columns of keys and aggregates; chooses rows, keeps no group from living on.
         columns: the output, over the columns of keys and aggregates.
@@ -215,6 +239,7 @@ class RunningNode:
     keys: tuple[NamedExpression, ...]
     epoch: str
     aggregates: tuple[Aggregate, ...]
+    running: tuple[RunningAggregate, ...]
     closing: Expression
     having: Expression | None
     columns: tuple[NamedExpression, ...]

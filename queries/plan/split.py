@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression, PacketField
-from gscope.queries.plan.logical import Filter, GroupBy, Merge, Project, QueryScan, Scan
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    Merge,
+    Project,
+    QueryScan,
+    RunningGroupBy,
+    Scan,
+)
+from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
 from gscope.queries.plan.low import (
     INTERFACE,
     Border,
@@ -21,7 +31,7 @@ from gscope.queries.plan.low import (
     is_low,
     is_low_key,
 )
-from gscope.queries.plan.partials import Partials, can_run_low
+from gscope.queries.plan.partials import Partials
 from gscope.queries.plan.program import (
     Aggregate,
     AggregationNode,
@@ -32,10 +42,19 @@ from gscope.queries.plan.program import (
     Partial,
     Program,
     QueryInput,
+    RunningAggregate,
+    RunningNode,
     SelectionNode,
     StreamInput,
 )
-from gscope.queries.plan.trees import conjunction, conjuncts, scans
+from gscope.queries.plan.split_joins import JoinSide, SharedStreams, join_node
+from gscope.queries.plan.split_running import (
+    add_partials,
+    aggregates_of_rows,
+    can_run_epochs_low,
+    epoch_calls,
+)
+from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,30 +91,15 @@ def _needed(plan: LogicalPlan, results: Sequence[str]) -> set[str]:
     return needed
 
 
-@dataclass(frozen=True, slots=True)
-class _Layers:
-    """A query taken apart: having and outputs over a grouping (or none) over a filter over a leaf."""
-
-    columns: tuple[NamedExpression, ...]
-    having: Expression | None
-    group: GroupBy | None
-    predicate: Expression | None
-    leaf: Scan | QueryScan | Merge
-
-    @property
-    def is_leaf_alone(self) -> bool:
-        """Whether nothing is done above the leaf."""
-        return not self.columns and self.group is None and self.predicate is None
-
-
 @dataclass(slots=True)
 class _Split:
     lftas: list[Lfta] = field(default_factory=list)
     nodes: list[HftaNode] = field(default_factory=list)
     inputs: dict[str, Input] = field(default_factory=dict)
+    streams: SharedStreams = field(default_factory=SharedStreams)
 
     def add(self, query: LogicalQuery) -> None:
-        layers = _take_apart(query.root)
+        layers = take_apart(query.root)
         match layers.leaf:
             case Scan():
                 self._over_packets(query, layers, layers.leaf)
@@ -105,16 +109,16 @@ class _Split:
                 merged = self._merge(query, layers, layers.leaf)
                 if merged is not None:
                     self._over_stream(query, layers, merged)
+            case Join():
+                joined = self._join(query, layers, layers.leaf)
+                if joined is not None:
+                    self._over_stream(query, layers, joined)
             case _:
                 assert_never(layers.leaf)
         self.inputs.setdefault(query.name, QueryInput(query.name))
 
-    def _over_packets(self, query: LogicalQuery, layers: _Layers, scan: Scan) -> None:
-        predicates = [*conjuncts(scan.membership), *conjuncts(layers.predicate)]
-        interfaces, rest = choose_interfaces(scan.interfaces, predicates)
-        low = tuple(p for p in rest if is_low(p))
-        high = tuple(p for p in rest if not is_low(p))
-        site = _Site(query, scan.protocol, interfaces, conjunction(low))
+    def _over_packets(self, query: LogicalQuery, layers: Layers, scan: Scan) -> None:
+        site, high = self._site(query, layers, scan)
         if layers.group is None:
             self._selection(site, layers, high)
         elif not high and _can_group_low(layers.group):
@@ -122,12 +126,23 @@ class _Split:
         else:
             self._aggregation_of_rows(site, layers, layers.group, high)
 
-    def _aggregation(self, site: _Site, layers: _Layers, group: GroupBy) -> None:
+    def _site(
+        self, query: LogicalQuery, layers: Layers, scan: Scan
+    ) -> tuple[Site, tuple[Expression, ...]]:
+        """Where the LFTA of a scan stands, and the predicates that it cannot test."""
+        predicates = [*conjuncts(scan.membership), *conjuncts(layers.predicate)]
+        interfaces, rest = choose_interfaces(scan.interfaces, predicates)
+        low = tuple(p for p in rest if is_low(p))
+        high = tuple(p for p in rest if not is_low(p))
+        return Site(query, scan.protocol, interfaces, conjunction(low)), high
+
+    def _aggregation(self, site: Site, layers: Layers, group: GroupBy | RunningGroupBy) -> None:
         """Partial aggregation low, final aggregation high."""
         border = Border()
         keys = tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in group.keys)
         partials = Partials(border)
-        aggregates = tuple(partials.add(call) for call in group.aggregates)
+        each = epoch_calls(group)
+        aggregates = add_partials(each.calls, partials)
         epoch_key = next(k.expression for k in keys if k.name == group.epoch)
         assert isinstance(epoch_key, Column)
         columns = (
@@ -143,41 +158,49 @@ class _Split:
         )
         self.lftas.append(lfta)
         self.nodes.append(
-            _aggregation_node(site.query, layers, group, StreamInput(lfta.name), keys, aggregates)
+            _aggregation_node(
+                site.query,
+                layers,
+                group,
+                StreamInput(lfta.name),
+                keys,
+                (aggregates, each.running),
+            )
         )
 
     def _aggregation_of_rows(
-        self, site: _Site, layers: _Layers, group: GroupBy, high: tuple[Expression, ...]
+        self,
+        site: Site,
+        layers: Layers,
+        group: GroupBy | RunningGroupBy,
+        high: tuple[Expression, ...],
     ) -> None:
         """Rows are selected low; predicate and grouping are high."""
         border = Border()
         predicate = conjunction([border.lift(p) for p in high])
         keys = tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in group.keys)
-        aggregates = tuple(
-            Aggregate(
-                call.name,
-                call.function,
-                tuple(border.lift(a) for a in call.arguments),
-                (),
-                call.type,
-                call.is_nullable,
-            )
-            for call in group.aggregates
-        )
+        each = epoch_calls(group)
+        aggregates = aggregates_of_rows(each.calls, border.lift)
         lfta = site.selection(border)
         self.lftas.append(lfta)
         self.nodes.append(
             _aggregation_node(
-                site.query, layers, group, StreamInput(lfta.name), keys, aggregates, predicate
+                site.query,
+                layers,
+                group,
+                StreamInput(lfta.name),
+                keys,
+                (aggregates, each.running),
+                predicate,
             )
         )
 
-    def _selection(self, site: _Site, layers: _Layers, high: tuple[Expression, ...]) -> None:
+    def _selection(self, site: Site, layers: Layers, high: tuple[Expression, ...]) -> None:
         border = Border()
         predicate = conjunction([border.lift(p) for p in high])
         columns = tuple(
             NamedExpression(c.name, border.lift(c.expression, c.name))
-            for c in layers.columns or _all_columns(layers.leaf)
+            for c in layers.columns or all_columns(layers.leaf)
         )
         lfta = site.selection(border)
         self.lftas.append(lfta)
@@ -196,17 +219,14 @@ class _Split:
         else:
             self.nodes.append(SelectionNode(query.name, stream, predicate, columns, query.schema))
 
-    def _over_stream(self, query: LogicalQuery, layers: _Layers, source: Input) -> None:
+    def _over_stream(self, query: LogicalQuery, layers: Layers, source: Input) -> None:
         if layers.group is None:
-            columns = layers.columns or _all_columns(layers.leaf)
+            columns = layers.columns or all_columns(layers.leaf)
             self.nodes.append(
                 SelectionNode(query.name, source, layers.predicate, columns, query.schema)
             )
             return
-        aggregates = tuple(
-            Aggregate(a.name, a.function, a.arguments, (), a.type, a.is_nullable)
-            for a in layers.group.aggregates
-        )
+        each = epoch_calls(layers.group)
         self.nodes.append(
             _aggregation_node(
                 query,
@@ -214,12 +234,12 @@ class _Split:
                 layers.group,
                 source,
                 layers.group.keys,
-                aggregates,
+                (aggregates_of_rows(each.calls), each.running),
                 layers.predicate,
             )
         )
 
-    def _merge(self, query: LogicalQuery, layers: _Layers, merge: Merge) -> Input | None:
+    def _merge(self, query: LogicalQuery, layers: Layers, merge: Merge) -> Input | None:
         """The merge itself; None when it is the whole of the query."""
         inputs = tuple(
             self._merge_input(query, each, number, merge)
@@ -231,13 +251,44 @@ class _Split:
         self.nodes.append(MergeNode(name, inputs, on, merge.slack, merge.schema))
         return None if is_whole else QueryInput(name)
 
+    def _join(self, query: LogicalQuery, layers: Layers, join: Join) -> Input | None:
+        """The join itself; None when it is the whole of the query."""
+        left, right = (
+            self._join_side(query, each, number, join) for number, each in enumerate(join.inputs)
+        )
+        if layers.group is None and layers.predicate is None:
+            columns = layers.columns or all_columns(join)
+            self.nodes.append(join_node(query.name, query.schema, columns, join, left, right))
+            return None
+        name = f"{query.name}.joined"
+        columns = all_columns(join)
+        self.nodes.append(join_node(name, join.schema, columns, join, left, right))
+        return QueryInput(name)
+
+    def _join_side(self, query: LogicalQuery, node: Node, number: int, join: Join) -> JoinSide:
+        """One side of a join: packets by an LFTA, results of queries as they are, else a node of its own."""
+        layers = take_apart(node)
+        part = replace(query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema)
+        if isinstance(layers.leaf, Scan) and layers.group is None:
+            site, high = self._site(part, layers, layers.leaf)
+            side = self.streams.side(self.lftas, site, layers, high)
+        elif isinstance(layers.leaf, QueryScan) and layers.group is None:
+            columns = by_name(layers.columns or all_columns(layers.leaf))
+            side = JoinSide(self.inputs[layers.leaf.query], layers.predicate, columns)
+        else:
+            side = None
+        if side is None or not side.can_be_missing(join, number):
+            self.add(part)
+            return JoinSide(self.inputs[part.name], None, by_name(all_columns(node)))
+        return side
+
     def _merge_input(self, query: LogicalQuery, node: Node, number: int, merge: Merge) -> Input:
         """One input of a merge, its columns renamed to those of the merge."""
-        layers = _take_apart(node)
+        layers = take_apart(node)
         same_names = node.schema.names == merge.schema.names
         if isinstance(layers.leaf, QueryScan) and same_names and layers.is_leaf_alone:
             return self.inputs[layers.leaf.query]
-        own = layers.columns or _all_columns(node)
+        own = layers.columns or all_columns(node)
         renamed = tuple(
             NamedExpression(name, c.expression)
             for name, c in zip(merge.schema.names, own, strict=True)
@@ -252,73 +303,11 @@ class _Split:
         return self.inputs.setdefault(part.name, QueryInput(part.name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """Where an LFTA stands: its query, protocol, interfaces and predicate."""
-
-    query: LogicalQuery
-    protocol: str
-    interfaces: tuple[str, ...]
-    predicate: Expression | None
-
-    def lfta(
-        self,
-        *,
-        schema: Schema,
-        has_interface_column: bool,
-        keys: tuple[NamedExpression, ...] = (),
-        epoch: str | None = None,
-        partials: tuple[Partial, ...] = (),
-        columns: tuple[NamedExpression, ...] = (),
-    ) -> Lfta:
-        return Lfta(
-            name=self.query.name,
-            query=self.query.name,
-            protocol=self.protocol,
-            interfaces=self.interfaces,
-            predicate=self.predicate,
-            keys=keys,
-            epoch=epoch,
-            partials=partials,
-            columns=columns,
-            schema=schema,
-            has_interface_column=has_interface_column,
-        )
-
-    def selection(self, border: Border) -> Lfta:
-        """An LFTA that ships the columns collected at ``border``."""
-        lfta = self.lfta(
-            columns=border.columns,
-            schema=Schema(tuple(column_schema(c) for c in border.columns)),
-            has_interface_column=border.has_interface,
-        )
-        return replace(lfta, declared=declarations(c.expression for c in border.columns))
-
-
-def _take_apart(root: Node) -> _Layers:
-    columns: tuple[NamedExpression, ...] = ()
-    above: Expression | None = None
-    node = root
-    if isinstance(node, Project):
-        columns, node = node.columns, node.input
-    if isinstance(node, Filter):
-        above, node = node.predicate, node.input
-    if not isinstance(node, GroupBy):
-        assert isinstance(node, Scan | QueryScan | Merge), type(node).__name__
-        return _Layers(columns, None, None, above, node)
-    group, node = node, node.input
-    predicate: Expression | None = None
-    if isinstance(node, Filter):
-        predicate, node = node.predicate, node.input
-    assert isinstance(node, Scan | QueryScan | Merge), type(node).__name__
-    return _Layers(columns, above, group, predicate, node)
-
-
-def _can_group_low(group: GroupBy) -> bool:
+def _can_group_low(group: GroupBy | RunningGroupBy) -> bool:
     """Whether the whole grouping has a low half."""
     epoch = next(k.expression for k in group.keys if k.name == group.epoch)
     keys_fit = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
-    return is_low(epoch) and keys_fit and all(can_run_low(call) for call in group.aggregates)
+    return is_low(epoch) and keys_fit and can_run_epochs_low(epoch_calls(group).calls)
 
 
 def _is_interface(expression: Expression) -> bool:
@@ -327,13 +316,29 @@ def _is_interface(expression: Expression) -> bool:
 
 def _aggregation_node(
     query: LogicalQuery,
-    layers: _Layers,
-    group: GroupBy,
+    layers: Layers,
+    group: GroupBy | RunningGroupBy,
     source: Input,
     keys: tuple[NamedExpression, ...],
-    aggregates: tuple[Aggregate, ...],
+    parts: tuple[tuple[Aggregate, ...], tuple[RunningAggregate, ...]],
     predicate: Expression | None = None,
-) -> AggregationNode:
+) -> AggregationNode | RunningNode:
+    """The node of ``group``; ``parts`` are its aggregates of an epoch, and those with state."""
+    aggregates, running = parts
+    if isinstance(group, RunningGroupBy):
+        return RunningNode(
+            query=query.name,
+            input=source,
+            predicate=predicate,
+            keys=keys,
+            epoch=group.epoch,
+            aggregates=aggregates,
+            running=running,
+            closing=group.closing,
+            having=layers.having,
+            columns=layers.columns or all_columns(group),
+            schema=query.schema,
+        )
     return AggregationNode(
         query=query.name,
         input=source,
@@ -342,14 +347,6 @@ def _aggregation_node(
         epoch=group.epoch,
         aggregates=aggregates,
         having=layers.having,
-        columns=layers.columns or _all_columns(group),
+        columns=layers.columns or all_columns(group),
         schema=query.schema,
-    )
-
-
-def _all_columns(node: Node) -> tuple[NamedExpression, ...]:
-    """Every column of a node as it stands."""
-    leaf = PacketField if isinstance(node, Scan) else Column
-    return tuple(
-        NamedExpression(c.name, leaf(c.name, c.type, c.is_nullable)) for c in node.schema.columns
     )

@@ -10,10 +10,12 @@ from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpre
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
+    Join,
     Merge,
     Node,
     Project,
     QueryScan,
+    RunningGroupBy,
     Scan,
 )
 
@@ -79,11 +81,15 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
     match node:
         case Scan() | QueryScan():
             return change(node)
-        case Filter() | Project() | GroupBy():
+        case Filter() | Project() | GroupBy() | RunningGroupBy():
             return change(replace(node, input=map_nodes(node.input, change)))
         case Merge():
             inputs = tuple(map_nodes(each, change) for each in node.inputs)
             return change(replace(node, inputs=inputs))
+        case Join(inputs=(left, right)):
+            return change(
+                replace(node, inputs=(map_nodes(left, change), map_nodes(right, change)))
+            )
         case _:
             assert_never(node)
 
@@ -95,9 +101,9 @@ def scans(node: Node) -> tuple[str, ...]:
             return ()
         case QueryScan():
             return (node.query,)
-        case Filter() | Project() | GroupBy():
+        case Filter() | Project() | GroupBy() | RunningGroupBy():
             return scans(node.input)
-        case Merge():
+        case Merge() | Join():
             return tuple(name for each in node.inputs for name in scans(each))
         case _:
             assert_never(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gscope.queries.plan.logical import GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.logical import GroupBy, LogicalPlan, Node, Project, RunningGroupBy
 from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute_all
 
 
@@ -28,7 +28,7 @@ def _collapse(node: Node) -> Node:
         case Project(input=Project() as below):
             columns = substitute_all(node.columns, by_name(below.columns))
             return replace(node, input=below.input, columns=columns)
-        case GroupBy(input=Project() as below):
+        case GroupBy(input=Project() as below) | RunningGroupBy(input=Project() as below):
             inner = by_name(below.columns)
             aggregates = tuple(
                 replace(a, arguments=tuple(substitute(e, inner) for e in a.arguments))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.plan.expressions import Call, Expression, Literal, NamedExpression
-from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project, RunningGroupBy
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
@@ -32,6 +32,16 @@ def _fold_node(node: Node) -> Node:
                 replace(a, arguments=tuple(_fold(e) for e in a.arguments)) for a in node.aggregates
             )
             return replace(node, keys=_fold_all(node.keys), aggregates=aggregates)
+        case RunningGroupBy():
+            aggregates = tuple(
+                replace(a, arguments=tuple(_fold(e) for e in a.arguments)) for a in node.aggregates
+            )
+            return replace(
+                node,
+                keys=_fold_all(node.keys),
+                aggregates=aggregates,
+                closing=_fold(node.closing),
+            )
         case _:
             return node
 
@@ -45,7 +55,9 @@ def _fold(expression: Expression) -> Expression:
 
 
 def _fold_call(part: Expression) -> Expression:
-    if not isinstance(part, Call) or not part.arguments or not FUNCTIONS[part.function].is_pure:
+    if not isinstance(part, Call) or not part.arguments:
+        return part
+    if not FUNCTIONS[part.function].is_foldable:
         return part
     if not all(isinstance(argument, Literal) for argument in part.arguments):
         return part

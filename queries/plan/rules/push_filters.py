@@ -6,15 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.plan.expressions import Column, Expression, walk
-from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project
+from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project, RunningGroupBy
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, map_nodes, substitute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
 
 def push_filters(plan: LogicalPlan) -> LogicalPlan:
     """Filters go below projections and, as far as they read keys only, below groupings.
+
+    Below a grouping that runs across epochs go filters of the keys that tell its groups apart: one of
+    the epoch chooses rows there, while the tuples of the epoch still count for later ones.
 
     Before::
 
@@ -43,13 +47,19 @@ def _push(node: Node) -> Node:
             predicate = substitute(node.predicate, by_name(below.columns))
             return replace(below, input=_push(Filter(below.input, predicate, below.input.schema)))
         case GroupBy():
-            return _below_grouping(node, below)
+            return _below_grouping(node, below, by_name(below.keys))
+        case RunningGroupBy():
+            keys = by_name(below.keys)
+            del keys[below.epoch]
+            return _below_grouping(node, below, keys)
         case _:
             return node
 
 
-def _below_grouping(node: Filter, group: GroupBy) -> Node:
-    keys = by_name(group.keys)
+def _below_grouping(
+    node: Filter, group: GroupBy | RunningGroupBy, keys: Mapping[str, Expression]
+) -> Node:
+    """``node`` with what reads ``keys`` alone put below ``group``."""
     parts = conjuncts(node.predicate)
     early = [substitute(part, keys) for part in parts if _reads_only(part, keys.keys())]
     late = conjunction([part for part in parts if not _reads_only(part, keys.keys())])

@@ -1,0 +1,131 @@
+"""CLOSING_WHEN: running aggregates, and groups that live across epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.errors import TemporalError, TypeMismatchError
+from gscope.queries.analysis.conversions import convert
+from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Literal
+from gscope.queries.plan.logical import AggregateCall, GroupBy, RunningGroupBy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.errors import Position
+    from gscope.queries.analysis.types import Typer
+    from gscope.queries.catalog.running import RunningEntry
+    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.gsql import nodes
+    from gscope.queries.plan.expressions import Expression
+
+_ADD_CLAUSE = "add CLOSING_WHEN count(*) = 0, which lets a group live until an epoch without tuples"
+
+
+def running_function(name: str, *, is_running: bool) -> str | None:
+    """The running aggregate that ``name`` calls, None if it is a plain one or none at all.
+
+    Args:
+        name: as written.
+        is_running: whether the query has CLOSING_WHEN; ``first`` and ``last`` are running ones then.
+    """
+    lower = name.lower()
+    if is_running and lower in RUNNING_FORMS:
+        return RUNNING_FORMS[lower]
+    return lower if lower in RUNNING else None
+
+
+def type_running_call(
+    node: nodes.FunctionCall, function: str, typer: Typer, *, is_running: bool
+) -> tuple[Expression, ...]:
+    """The arguments of a call of the running aggregate ``function``, its constants last.
+
+    Args:
+        node: the call.
+        function: of ``running_function``.
+        typer: types arguments.
+        is_running: whether the query has CLOSING_WHEN.
+
+    Raises:
+        TemporalError: there is no CLOSING_WHEN.
+        GsqlError: the arguments do not fit.
+    """
+    entry = RUNNING[function]
+    if not is_running:
+        message = f"{node.name} runs across epochs, but nothing says when its group closes"
+        raise TemporalError(message, position=node.position, remedy=_ADD_CLAUSE)
+    if node.distinct:
+        message = f"{node.name} does not take DISTINCT"
+        raise TypeMismatchError(message, position=node.position)
+    if not node.args and entry.takes_star:
+        return ()
+    _check_count(node, entry)
+    argument = typer.type(node.args[0])
+    if argument.type is GsqlType.NULL:
+        argument = Literal(None, GsqlType.INT)
+    if argument.type not in entry.argument_types and argument.type is GsqlType.BOOL:
+        argument = convert(argument, GsqlType.INT, node.args[0].position)
+    if argument.type not in entry.argument_types:
+        wanted = " or ".join(sorted(t.value for t in entry.argument_types))
+        message = f"{node.name} takes {wanted}, not {argument.type.value}"
+        raise TypeMismatchError(message, position=node.args[0].position)
+    return (argument, *_constants(node, entry, typer))
+
+
+def running_call(name: str, function: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    """The call of a running aggregate under the column name ``name``."""
+    entry = RUNNING[function]
+    kind = entry.result_type(arguments)
+    return AggregateCall(name, function, arguments, kind, not entry.is_never_null)
+
+
+def running_group(
+    group: GroupBy, closing: Expression, keys: Sequence[ColumnSchema], position: Position
+) -> RunningGroupBy:
+    """``group`` as one whose groups live until ``closing`` holds.
+
+    Args:
+        group: with running aggregates among its own.
+        closing: over its columns.
+        keys: the schemas of its keys as its input gives them.
+        position: of GROUP BY.
+
+    Raises:
+        TemporalError: there is a second temporal term.
+    """
+    others = [k.name for k in keys if k.ordering.is_temporal and k.name != group.epoch]
+    if others:
+        message = f"with CLOSING_WHEN one group-by term is temporal: {group.epoch}, not {others[0]}"
+        remedy = f"compute {others[0]} from {group.epoch} in SELECT, or write non_temporal(…)"
+        raise TemporalError(message, position=position, remedy=remedy)
+    return RunningGroupBy(
+        group.input, group.keys, group.epoch, group.aggregates, closing, group.schema
+    )
+
+
+def _check_count(node: nodes.FunctionCall, entry: RunningEntry) -> None:
+    names = ("x", *(constant.name for constant in entry.constants))
+    if len(node.args) == len(names) and not node.star:
+        return
+    count = "*" if node.star else f"{len(node.args)} arguments" if node.args else "no argument"
+    message = f"{node.name} takes {len(names)} of them ({', '.join(names)}), not {count}"
+    if len(names) == 1:
+        message = f"{node.name} takes one argument, not {count}"
+    raise TypeMismatchError(message, position=node.position)
+
+
+def _constants(node: nodes.FunctionCall, entry: RunningEntry, typer: Typer) -> list[Literal]:
+    made = []
+    for constant, written in zip(entry.constants, node.args[1:], strict=True):
+        where = f"as {constant.name} of {node.name}"
+        value = convert(typer.type(written), constant.type, written.position, where)
+        if not isinstance(value, Literal) or value.value is None:
+            message = f"a constant is needed {where}"
+            raise TypeMismatchError(message, position=written.position)
+        complaint = constant.objection(value.value)
+        if complaint:
+            raise TypeMismatchError(complaint, position=written.position)
+        made.append(value)
+    return made
