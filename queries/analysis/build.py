@@ -2,18 +2,21 @@
 
 SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
 SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
+… CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
+SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
 MERGE a.t : b.t FROM a, b                      Merge(a, b)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.declarations import undeclared
 from gscope.queries.analysis.grouping import Grouping
+from gscope.queries.analysis.joining import join_inputs
 from gscope.queries.analysis.naming import default_name, unique_names
 from gscope.queries.analysis.schemas import column_schema, group_schema
 from gscope.queries.analysis.types import Typer
@@ -27,7 +30,8 @@ from gscope.queries.catalog.schema import Schema
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.expressions import Column, Literal, NamedExpression
-from gscope.queries.plan.logical import Filter, GroupBy, Node, Project
+from gscope.queries.plan.logical import Filter, GroupBy, Node, Project, RunningGroupBy
+from gscope.queries.plan.rules.prune_columns import prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +49,10 @@ def build_select(body: nodes.Select, sources: Sequence[Source], substitutes: Sub
         GsqlError: the query is wrong, or this version does not run it.
     """
     refuse_unsupported(body)
-    return _Select(body, sources[0], substitutes).build()
+    if len(sources) == 1:
+        return _Select(body, sources[0], substitutes).build()
+    joined = join_inputs(body, sources, substitutes)
+    return prune(_Select(replace(body, where=None), joined, substitutes).build())
 
 
 def project(
@@ -86,7 +93,8 @@ class _Select:
     def _is_grouped(self) -> bool:
         body = self.body
         parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
-        return bool(body.group_by) or any(any(find_aggregates(part)) for part in parts)
+        has_terms = bool(body.group_by) or body.closing_when is not None
+        return has_terms or any(any(find_aggregates(part)) for part in parts)
 
     def _grouped(self, node: Node) -> Node:
         body = self.body
@@ -99,7 +107,10 @@ class _Select:
         typer = grouping.typer()
         columns = self._outputs(typer)
         having = None if body.having is None else typer.condition(body.having, "in HAVING")
-        group = grouping.node(node)
+        closing = None
+        if body.closing_when is not None:
+            closing = typer.condition(body.closing_when, "in CLOSING_WHEN")
+        group = grouping.node(node, closing)
         if body.distinct:
             self._check_distinct(group, columns)
         above: Node = group
@@ -107,7 +118,9 @@ class _Select:
             above = Filter(above, having, above.schema)
         return project(above, columns, lambda leaf: group.schema[leaf.name].ordering)
 
-    def _check_distinct(self, group: GroupBy, columns: Sequence[NamedExpression]) -> None:
+    def _check_distinct(
+        self, group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]
+    ) -> None:
         """Groups are distinct already if all their keys are shown."""
         shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
         if not {key.name for key in group.keys} <= shown:
@@ -125,9 +138,9 @@ class _Select:
         wanted: list[tuple[str, bool, nodes.Node]] = []
         for output in self.body.outputs:
             if isinstance(output, nodes.Star):
-                self._check_star(output)
-                expressions += [self.source.fields[name] for name in self.source.stars]
-                wanted += [(name, False, output) for name in self.source.stars]
+                for star, meaning in self.source.star(output):
+                    expressions.append(meaning)
+                    wanted.append((star, False, output))
                 continue
             expression = typer.type(output.expression)
             if expression.type is GsqlType.NULL:
@@ -137,12 +150,6 @@ class _Select:
             wanted.append((name, output.name is not None, output))
         names = unique_names(wanted)
         return tuple(NamedExpression(n, e) for n, e in zip(names, expressions, strict=True))
-
-    def _check_star(self, star: nodes.Star) -> None:
-        if star.qualifier is not None and star.qualifier not in self.source.qualifiers:
-            message = f"no input is called {star.qualifier}"
-            remedy = f"the input is {self.source.qualifiers[0]}"
-            raise ResolveError(message, position=star.position, remedy=remedy)
 
     def _check_group_terms(self) -> None:
         for term in self.body.group_by:

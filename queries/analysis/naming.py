@@ -10,7 +10,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from gscope.queries.analysis.scope import Source
 
@@ -58,13 +58,19 @@ def unique_names(
     used = chosen | set(taken)
     names = []
     for name, is_chosen, _ in wanted:
-        final, number = name, 1
-        while not is_chosen and final in used:
-            number += 1
-            final = f"{name}_{number}"
+        final = name if is_chosen else free_name(name, used)
         used.add(final)
         names.append(final)
     return tuple(names)
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """``wanted``, with a number if it is taken."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
 
 
 def _own_name(node: nodes.Name, source: Source) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.catalog.protocols import Protocol
     from gscope.queries.gsql import nodes
+    from gscope.queries.plan.logical import Node
 
 _INNER = "inner."
 
@@ -33,7 +34,7 @@ class Source:
         stars: the names that ``*`` stands for.
     """
 
-    node: Scan | QueryScan
+    node: Node
     what: str
     qualifiers: tuple[str, ...]
     fields: Mapping[str, Expression]
@@ -57,6 +58,18 @@ class Source:
             remedy = did_you_mean(text, self.stars or self.fields, "its columns are")
             raise ResolveError(message, position=name.position, remedy=remedy)
         return found
+
+    def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
+        """What ``*`` stands for: names and what they mean.
+
+        Raises:
+            ResolveError: its qualifier is none of this input.
+        """
+        if star.qualifier is not None and star.qualifier not in self.qualifiers:
+            message = f"no input is called {star.qualifier}"
+            remedy = f"the input is {self.qualifiers[0]}"
+            raise ResolveError(message, position=star.position, remedy=remedy)
+        return [(name, self.fields[name]) for name in self.stars]
 
     def bare(self, name: nodes.Name) -> str:
         """The name without its qualifier.

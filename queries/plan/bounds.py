@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from gscope.queries.plan.program import AggregationNode, JoinNode, MergeNode, RunningNode, SelectionNode
+from gscope.queries.plan.program import (
+    AggregationNode,
+    JoinNode,
+    MergeNode,
+    RunningNode,
+    SelectionNode,
+)
 from gscope.queries.plan.running_bound import running_bound
 from gscope.queries.plan.show import show
 
@@ -38,8 +44,9 @@ def node_bound(node: HftaNode) -> str:
             return running_bound(node)
         case JoinNode():
             return (
-                f"rows of either side wait in the log, none in memory, until the watermark, the lesser of "
-                f"both sides', passes their epoch {show_equality(node.epochs)}"
+                f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "
+                f"the watermarks of {show(node.epochs[0])} on the left and {show(node.epochs[1])} on the "
+                f"right have both passed it; heartbeats move them also when a side is silent"
             )
         case MergeNode():
             return (

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
-from gscope.queries.plan.logical import Filter, GroupBy, Merge, Node, Project, QueryScan, Scan
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    Merge,
+    Node,
+    Project,
+    QueryScan,
+    RunningGroupBy,
+    Scan,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import NamedExpression
+    from gscope.queries.plan.program import JoinNode
 
 _INFIX = {
     "add_int": "+",
@@ -99,12 +111,59 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             )
             yield f"{lead}GroupBy {show_named(node.keys)}; {aggregates}; closes by {node.epoch}"
             yield from show_tree(node.input, depth + 1)
+        case RunningGroupBy():
+            aggregates = ", ".join(
+                f"{a.name} := {a.function}({', '.join(map(show, a.arguments)) or '*'})"
+                for a in node.aggregates
+            )
+            yield (
+                f"{lead}RunningGroupBy {show_named(node.keys)}; {aggregates}; "
+                f"at each end of {node.epoch} closes when {show(node.closing)}"
+            )
+            yield from show_tree(node.input, depth + 1)
+        case Join():
+            yield f"{lead}{show_join(node, [_label(each) for each in node.inputs])}"
+            for each in node.inputs:
+                yield from show_tree(each, depth + 1)
         case Merge():
             yield f"{lead}Merge on {', '.join(node.on)} slack {node.slack}"
             for each in node.inputs:
                 yield from show_tree(each, depth + 1)
         case _:
             assert_never(node)
+
+
+def show_join(join: Join | JoinNode, labels: Sequence[str]) -> str:
+    """A join in one line; its columns under the names of their sides, left and right if they have one."""
+    left, right = labels
+    names = ("left", "right") if left == right or not (left and right) else (left, right)
+
+    def told(expression: Expression) -> str:
+        return show(_labelled(expression, names))
+
+    first, second = join.epochs
+    parts = [f"epochs {told(first)} = {told(second)}"]
+    if join.keys:
+        parts.append("keys " + ", ".join(f"{told(a)} = {told(b)}" for a, b in join.keys))
+    if join.residual is not None:
+        parts.append(f"only if {told(join.residual)}")
+    columns = ", ".join(f"{c.name} := {told(c.expression)}" for c in join.columns)
+    return f"{join.kind.value} {columns}; {'; '.join(parts)}"
+
+
+def _labelled(expression: Expression, names: tuple[str, str]) -> Expression:
+    if isinstance(expression, Column):
+        return replace(expression, name=f"{names[expression.input]}.{expression.name}")
+    if isinstance(expression, Call):
+        arguments = tuple(_labelled(a, names) for a in expression.arguments)
+        return replace(expression, arguments=arguments)
+    return expression
+
+
+def _label(node: Node) -> str:
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return node.query if isinstance(node, QueryScan) else ""
 
 
 def _show(expression: Expression) -> str:

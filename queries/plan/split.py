@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression, PacketField
+from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
 from gscope.queries.plan.logical import (
-    Filter,
     GroupBy,
     Join,
     Merge,
-    Project,
     QueryScan,
     RunningGroupBy,
     Scan,
 )
-from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
 from gscope.queries.plan.low import (
     INTERFACE,
     Border,
     choose_interfaces,
     column_schema,
-    declarations,
     is_low,
     is_low_key,
 )
@@ -39,7 +36,6 @@ from gscope.queries.plan.program import (
     Input,
     Lfta,
     MergeNode,
-    Partial,
     Program,
     QueryInput,
     RunningAggregate,
@@ -47,7 +43,12 @@ from gscope.queries.plan.program import (
     SelectionNode,
     StreamInput,
 )
-from gscope.queries.plan.split_joins import JoinSide, SharedStreams, join_node
+from gscope.queries.plan.split_joins import (
+    JoinSide,
+    SharedStreams,
+    is_composable,
+    join_node,
+)
 from gscope.queries.plan.split_running import (
     add_partials,
     aggregates_of_rows,
@@ -269,18 +270,16 @@ class _Split:
         """One side of a join: packets by an LFTA, results of queries as they are, else a node of its own."""
         layers = take_apart(node)
         part = replace(query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema)
-        if isinstance(layers.leaf, Scan) and layers.group is None:
-            site, high = self._site(part, layers, layers.leaf)
-            side = self.streams.side(self.lftas, site, layers, high)
-        elif isinstance(layers.leaf, QueryScan) and layers.group is None:
-            columns = by_name(layers.columns or all_columns(layers.leaf))
-            side = JoinSide(self.inputs[layers.leaf.query], layers.predicate, columns)
-        else:
-            side = None
-        if side is None or not side.can_be_missing(join, number):
-            self.add(part)
-            return JoinSide(self.inputs[part.name], None, by_name(all_columns(node)))
-        return side
+        columns = layers.columns or all_columns(layers.leaf)
+        if layers.group is None and is_composable(columns, join, number):
+            if isinstance(layers.leaf, Scan):
+                site, high = self._site(part, layers, layers.leaf)
+                return self.streams.side(self.lftas, site, columns, high)
+            if isinstance(layers.leaf, QueryScan):
+                source = self.inputs[layers.leaf.query]
+                return JoinSide(source, layers.predicate, by_name(columns))
+        self.add(part)
+        return JoinSide(self.inputs[part.name], None, by_name(all_columns(node)))
 
     def _merge_input(self, query: LogicalQuery, node: Node, number: int, merge: Merge) -> Input:
         """One input of a merge, its columns renamed to those of the merge."""

@@ -1,0 +1,169 @@
+"""The columns of a join's result: what stands for a missing side, and which stay temporal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.temporal import column_ordering, infer
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.schema import ColumnSchema
+from gscope.queries.catalog.types import VARYING, Direction, Ordering
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    NamedExpression,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.analysis.join_conditions import Equality
+    from gscope.queries.analysis.temporal import Leaf
+
+_INVERSES = {"add_int": "sub_int", "sub_int": "add_int", "ts_add": "ts_sub", "ts_sub": "ts_add"}
+_MISSING: dict[JoinKind, frozenset[int]] = {
+    JoinKind.INNER: frozenset(),
+    JoinKind.LEFT_OUTER: frozenset({1}),
+    JoinKind.RIGHT_OUTER: frozenset({0}),
+    JoinKind.OUTER: frozenset({0, 1}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinColumns:
+    """How the columns of both sides come out of a join.
+
+    A side that is missing is NULL, except that a column that must equal something of the side that is
+    present takes its value.
+
+    Attributes:
+        epochs: the temporal expression of either side.
+        equalities: all of the join, the temporal one first.
+        ordering: of the columns of the sides.
+    """
+
+    kind: JoinKind
+    epochs: Equality
+    equalities: Sequence[Equality]
+    ordering: Callable[[Leaf], Ordering]
+
+    def twin(self, column: Column) -> Column | None:
+        """The column of the other side that always has the same value in the result, if there is one."""
+        other = self._substitute(column)
+        is_twin = isinstance(other, Column) and self._substitute(other) == column
+        return other if is_twin and isinstance(other, Column) else None
+
+    def result(self, name: str, column: Column) -> tuple[NamedExpression, ColumnSchema]:
+        """The result's column ``name`` that holds ``column`` of a side."""
+        missing = _MISSING[self.kind]
+        other = self._substitute(column) if column.input in missing else None
+        orderings = [self._ordering(column)]
+        expression: Expression = _weaken(column, missing)
+        if other is not None:
+            # Where one side is missing the other is not, and in a pair both are there and equal.
+            is_nullable = other.is_nullable or (column.is_nullable and self.kind is JoinKind.OUTER)
+            arguments = (expression, _weaken(other, missing))
+            expression = Call("coalesce", arguments, column.type, is_nullable)
+            orderings.append(self._ordering(other))
+        ordering = _common(orderings)
+        if ordering.is_temporal and expression.is_nullable:
+            ordering = VARYING
+        schema = ColumnSchema(name, column.type, expression.is_nullable, ordering)
+        return NamedExpression(name, expression), schema
+
+    def _substitute(self, column: Column) -> Expression | None:
+        """What the first equality says ``column`` is, in terms of the other side."""
+        for equality in self.equalities:
+            own, other = equality if column.input == 0 else (equality[1], equality[0])
+            solved = _solve(own, column, other)
+            if solved is not None:
+                return solved
+        return None
+
+    def _ordering(self, expression: Expression) -> Ordering:
+        """How ``expression`` over one side moves in the result, which leaves epoch by epoch.
+
+        Only what an epoch determines, or what determines the epoch, has a bound.
+        """
+        if expression in self.epochs:
+            return column_ordering(expression, self.ordering)
+        return column_ordering(expression, self._column_ordering)
+
+    def _column_ordering(self, leaf: Leaf) -> Ordering:
+        found = self.ordering(leaf)
+        if not isinstance(leaf, Column) or not found.is_temporal:
+            return found
+        epoch = self.epochs[leaf.input]
+        gain = _gain(epoch, leaf)
+        if gain is None or infer(epoch, self.ordering).direction is not Direction.INCREASING:
+            return VARYING
+        # All values of one epoch leave together, in any order.
+        spread = math.ceil(1 / abs(gain)) if abs(gain) < 1 else 0
+        return Ordering(found.direction, found.band + spread)
+
+
+def _solve(equation: Expression, column: Column, value: Expression) -> Expression | None:
+    """What ``column`` is if ``equation`` is ``value``; None if that does not say."""
+    while equation != column:
+        match equation:
+            case Call(
+                ("add_int" | "sub_int" | "ts_add" | "ts_sub") as function,
+                (rest, Literal() as offset),
+            ):
+                value = apply(_INVERSES[function], value, offset)
+            case Call("add_int", (Literal() as offset, rest)):
+                value = apply("sub_int", value, offset)
+            case _:
+                return None
+        equation = rest
+    return value
+
+
+def _gain(expression: Expression, column: Column) -> Fraction | None:
+    """By how much ``expression`` grows with ``column``; None unless it has it once and no other."""
+    if [part for part in walk(expression) if isinstance(part, Column)] != [column]:
+        return None
+    gain = Fraction(1)
+    while expression != column:
+        assert isinstance(expression, Call)
+        position, inner = next(
+            (n, a) for n, a in enumerate(expression.arguments) if column in walk(a)
+        )
+        gains = FUNCTIONS[expression.function].gains
+        if not gains:
+            return None
+        step = gains[min(position, len(gains) - 1)](expression.arguments)
+        if not step:
+            return None
+        gain *= step
+        expression = inner
+    return gain
+
+
+def _weaken(expression: Expression, missing: frozenset[int]) -> Expression:
+    """``expression`` where the columns of some inputs may be NULL because the input is missing."""
+    if isinstance(expression, Column) and expression.input in missing:
+        return replace(expression, is_nullable=True)
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple(_weaken(a, missing) for a in expression.arguments)
+    is_nullable = FUNCTIONS[expression.function].is_nullable(arguments)
+    return replace(expression, arguments=arguments, is_nullable=is_nullable)
+
+
+def _common(orderings: Sequence[Ordering]) -> Ordering:
+    """The ordering of a column that takes its values from several of these."""
+    directions = {each.direction for each in orderings}
+    if len(orderings) == 1:
+        return orderings[0]
+    if len(directions) == 1 and orderings[0].is_temporal:
+        return Ordering(orderings[0].direction, max(each.band for each in orderings))
+    return VARYING

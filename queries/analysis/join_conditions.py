@@ -1,0 +1,192 @@
+"""What WHERE and ON say of a join: which tuples take part, what bounds the state, what else must hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError
+from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.temporal import column_ordering
+from gscope.queries.analysis.types import Typer
+from gscope.queries.analysis.validate import check_where
+from gscope.queries.catalog.types import Direction, GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.nodes import BinaryOperator
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal, walk
+from gscope.queries.plan.trees import conjuncts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gscope.queries.analysis.join_sides import Names
+    from gscope.queries.analysis.substitutes import Substitutes
+    from gscope.queries.analysis.temporal import Leaf
+    from gscope.queries.catalog.types import Ordering
+
+Equality = tuple[Expression, Expression]
+"""An expression of the left input and one of the right that must be equal."""
+
+
+@dataclass(slots=True)
+class Clauses:
+    """The conjuncts of WHERE and of every ON, each where it belongs.
+
+    Attributes:
+        filters: for each input what chooses its tuples, ``Column.input`` telling the input.
+        joins: for each input what is tested when it is joined to those before; () for the first.
+    """
+
+    filters: list[list[Expression]] = field(default_factory=list)
+    joins: list[list[Expression]] = field(default_factory=list)
+
+
+def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> Clauses:
+    """Type the conditions of a join and learn from them which columns are equal.
+
+    A conjunct over one input filters it. A conjunct over several is tested at the join that brings the
+    last of them together, one of an ON not before its own join.
+
+    Raises:
+        GsqlError: a condition is wrong.
+    """
+    reader = _Reader(names, substitutes)
+    conditions: list[tuple[nodes.Expression, str, int]] = []
+    if body.where is not None:
+        conditions += [(part, "in WHERE", 0) for part in _parts(body.where)]
+    for number, join in enumerate(body.joins, start=1):
+        if join.on is not None:
+            conditions += [(part, "behind ON", number) for part in _parts(join.on)]
+    clauses = Clauses([[] for _ in names.sides], [[] for _ in names.sides])
+    plain = [each for each in conditions if not names.is_ambiguous(each[0])]
+    for part, where, least in plain:
+        for typed in reader.conjuncts(part, where, None):
+            _equate(names, typed)
+            _place(clauses, typed, least)
+    for part, where, least in conditions:
+        if (part, where, least) not in plain:
+            for typed in reader.of_all_sides(part, where):
+                _place(clauses, typed, least)
+    return clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The conditions of one join, taken apart; ``equalities`` beside the epochs are keys."""
+
+    epochs: Equality | None
+    keys: tuple[Equality, ...]
+    residual: tuple[Expression, ...]
+
+    @property
+    def equalities(self) -> tuple[Equality, ...]:
+        """All of them, the temporal one first."""
+        return (*((self.epochs,) if self.epochs else ()), *self.keys)
+
+
+def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Ordering]) -> Conditions:
+    """Take the predicates of one join apart; input 0 is the left, input 1 the right.
+
+    Of several temporal equalities the one with the least band bounds the state, of equal ones the first.
+    """
+    temporal: list[tuple[int, Equality, Equality]] = []
+    equalities: list[Equality] = []
+    residual: list[Expression] = []
+    for predicate in predicates:
+        equality = _as_equality(predicate)
+        if equality is None:
+            residual.append(predicate)
+            continue
+        equalities.append(equality)
+        found = _as_increasing(equality, ordering)
+        if found is not None:
+            band = sum(column_ordering(side, ordering).band for side in found)
+            temporal.append((band, found, equality))
+    if not temporal:
+        return Conditions(None, tuple(dict.fromkeys(equalities)), tuple(residual))
+    _, epochs, chosen = min(temporal, key=lambda each: each[0])
+    keys = tuple(dict.fromkeys(each for each in equalities if each != chosen))
+    return Conditions(epochs, keys, tuple(residual))
+
+
+def inputs_of(expression: Expression) -> set[int]:
+    """The inputs whose columns take part."""
+    return {part.input for part in walk(expression) if isinstance(part, Column)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    names: Names
+    substitutes: Substitutes
+
+    def conjuncts(self, part: nodes.Expression, where: str, prefer: int | None) -> list[Expression]:
+        check_where(part)
+        typer = Typer(
+            lambda name: self.names.resolve(name, prefer), self.substitutes, _no_aggregate
+        )
+        typed = conjuncts(typer.condition(part, where))
+        return [e for e in typed if not (isinstance(e, Literal) and e.value is True)]
+
+    def of_all_sides(self, part: nodes.Expression, where: str) -> list[Expression]:
+        """A condition on columns that are equal chooses the tuples of each of their inputs."""
+        found = self.conjuncts(part, where, None)
+        for side in self.names.sides[1:]:
+            found += [
+                e for e in self.conjuncts(part, where, side.number) if inputs_of(e) == {side.number}
+            ]
+        return list(dict.fromkeys(found))
+
+
+def _parts(node: nodes.Expression) -> Iterator[nodes.Expression]:
+    """The operands of the ANDs on top, so that each condition has its own place in messages."""
+    if isinstance(node, nodes.Binary) and node.operator is BinaryOperator.AND:
+        yield from _parts(node.left)
+        yield from _parts(node.right)
+    else:
+        yield node
+
+
+def _place(clauses: Clauses, typed: Expression, least: int) -> None:
+    inputs = inputs_of(typed)
+    if len(inputs) > 1:
+        clauses.joins[max(least, *inputs)].append(typed)
+        return
+    for number in inputs or range(len(clauses.filters)):
+        clauses.filters[number].append(typed)
+
+
+def _equate(names: Names, typed: Expression) -> None:
+    match typed:
+        case Call("eq", (Column() as one, Column() as other)) if one.input != other.input:
+            names.equate(one, other)
+
+
+def _as_equality(predicate: Expression) -> Equality | None:
+    """``predicate`` as an equality of the left and the right; ``a - b = 1`` reads ``a = b + 1``."""
+    if not isinstance(predicate, Call) or predicate.function != "eq":
+        return None
+    one, other = predicate.arguments
+    if not inputs_of(one):
+        one, other = other, one
+    match one:
+        case Call("sub_int", (minuend, subtrahend)) if not inputs_of(other):
+            one, other = minuend, apply("add_int", subtrahend, other)
+    sides = inputs_of(one), inputs_of(other)
+    if sides == ({0}, {1}):
+        return one, other
+    return (other, one) if sides == ({1}, {0}) else None
+
+
+def _as_increasing(equality: Equality, ordering: Callable[[Leaf], Ordering]) -> Equality | None:
+    """An equality of two increasing expressions; two decreasing ones are negated."""
+    directions = {column_ordering(side, ordering).direction for side in equality}
+    if directions == {Direction.INCREASING}:
+        return equality
+    if directions == {Direction.DECREASING} and equality[0].type is GsqlType.INT:
+        return apply("neg_int", equality[0]), apply("neg_int", equality[1])
+    return None
+
+
+def _no_aggregate(node: nodes.FunctionCall) -> Expression:
+    message = f"the aggregate {node.name} cannot stand here"
+    raise TypeMismatchError(message, position=node.position)

@@ -1,0 +1,208 @@
+"""Joins: several inputs of a SELECT become one, from left to right.
+
+SELECT … FROM a, b WHERE p                Join(Filter(p of a, a), Filter(p of b, b))
+SELECT … FROM a, b, c WHERE p             Join(Join(a, b), c)
+
+Packets take part as tuples of the fields that the query reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.errors import TemporalError
+from gscope.queries.analysis.join_columns import JoinColumns
+from gscope.queries.analysis.join_conditions import classify, read_clauses
+from gscope.queries.analysis.join_sides import Names, Side, open_side
+from gscope.queries.analysis.naming import free_name
+from gscope.queries.analysis.scope import Source
+from gscope.queries.catalog.schema import Schema
+from gscope.queries.catalog.types import Direction
+from gscope.queries.plan.expressions import Column
+from gscope.queries.plan.logical import Filter, Join, Node
+from gscope.queries.plan.trees import conjunction, map_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gscope.queries.analysis.substitutes import Substitutes
+    from gscope.queries.analysis.temporal import Leaf
+    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.catalog.types import Ordering
+    from gscope.queries.gsql import nodes
+    from gscope.queries.plan.expressions import Expression, NamedExpression
+
+
+def join_inputs(
+    body: nodes.Select, sources: Sequence[Source], substitutes: Substitutes
+) -> JoinSource:
+    """The inputs of a SELECT as one, with WHERE and every ON taken in.
+
+    Raises:
+        ResolveError: a name is unknown or ambiguous.
+        TypeMismatchError: a condition is none.
+        TemporalError: nothing bounds the state of a join.
+    """
+    names = Names(tuple(open_side(number, source) for number, source in enumerate(sources)))
+    clauses = read_clauses(body, names, substitutes)
+    inputs = [
+        _filtered(side, predicates)
+        for side, predicates in zip(names.sides, clauses.filters, strict=True)
+    ]
+    joined = _Joined(inputs[0], {c: c for c in names.sides[0].meanings.values()})
+    for side in names.sides[1:]:
+        join = body.joins[side.number - 1]
+        position = body.inputs[side.number]
+        predicates = clauses.joins[side.number]
+        before = names.sides[: side.number]
+        joined = joined.with_input(
+            join.kind, side, inputs[side.number], predicates, before, position
+        )
+    return JoinSource(
+        node=joined.node,
+        what=" and ".join(side.source.what for side in names.sides),
+        qualifiers=tuple(q for side in names.sides for q in side.source.qualifiers),
+        fields={c.name: c for c in joined.columns.values()},
+        stars=joined.node.schema.names,
+        names=names,
+        columns=joined.columns,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSource(Source):
+    """The result of a join, open for look-up by the names of its inputs.
+
+    Attributes:
+        columns: for each column of an input the column of the result.
+    """
+
+    names: Names
+    columns: Mapping[Column, Column]
+
+    def resolve(self, name: nodes.Name) -> Expression:
+        """What ``name`` stands for in the result.
+
+        Raises:
+            ResolveError: nothing is called so, or several columns that need not be equal.
+        """
+        return self.columns[self.names.resolve(name)]
+
+    def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
+        """What ``*`` stands for: all columns of all inputs, or of one.
+
+        Raises:
+            ResolveError: no input is called so.
+        """
+        sides: Sequence[Side] = self.names.sides
+        if star.qualifier is not None:
+            sides = (self.names.of_qualifier(star.qualifier, star),)
+        return [(name, self.columns[column]) for side in sides for name, column in side.star()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The inputs so far, joined: for each of their columns the column of ``node``."""
+
+    node: Node
+    columns: Mapping[Column, Column]
+
+    def with_input(
+        self,
+        kind: nodes.JoinKind,
+        side: Side,
+        right: Node,
+        predicates: Sequence[Expression],
+        before: Sequence[Side],
+        position: nodes.Node,
+    ) -> _Joined:
+        """One more input, joined to these."""
+        to_two = dict(self.columns)
+        to_two.update((c, replace(c, input=1)) for c in side.meanings.values())
+        schemas = self.node.schema, right.schema
+
+        def ordering(leaf: Leaf) -> Ordering:
+            return schemas[leaf.input if isinstance(leaf, Column) else 0][leaf.name].ordering
+
+        conditions = classify([_replaced(p, to_two) for p in predicates], ordering)
+        if conditions.epochs is None:
+            raise _unbounded(before, side, position)
+        made = JoinColumns(kind, conditions.epochs, conditions.equalities, ordering)
+        columns: list[NamedExpression] = []
+        schema: list[ColumnSchema] = []
+        results: dict[Column, Column] = {}
+        for one in _columns(self.node, 0) + _columns(right, 1):
+            twin = made.twin(one)
+            if twin is not None and twin in results:
+                results[one] = results[twin]
+                continue
+            taken = {c.name for c in schema}
+            name = free_name(
+                one.name if one.name not in taken else f"{side.label}_{one.name}", taken
+            )
+            column, described = made.result(name, one)
+            columns.append(column)
+            schema.append(described)
+            results[one] = Column(name, described.type, described.is_nullable)
+        node = Join(
+            kind=kind,
+            inputs=(self.node, right),
+            epochs=conditions.epochs,
+            keys=conditions.keys,
+            residual=conjunction(conditions.residual),
+            columns=tuple(columns),
+            schema=Schema(tuple(schema)),
+        )
+        return _Joined(node, {c: results[column] for c, column in to_two.items()})
+
+
+def _filtered(side: Side, predicates: Sequence[Expression]) -> Node:
+    predicate = conjunction(predicates)
+    if predicate is None:
+        return side.node
+    own = {c: replace(c, input=0) for c in side.meanings.values()}
+    return Filter(side.node, _replaced(predicate, own), side.node.schema)
+
+
+def _replaced(expression: Expression, columns: Mapping[Column, Column]) -> Expression:
+    return map_expression(
+        expression, lambda part: columns[part] if isinstance(part, Column) else part
+    )
+
+
+def _columns(node: Node, number: int) -> list[Column]:
+    return [Column(c.name, c.type, c.is_nullable, number) for c in node.schema.columns]
+
+
+def _unbounded(before: Sequence[Side], side: Side, position: nodes.Node) -> TemporalError:
+    """No temporal equality; the remedy names one if the inputs have the columns for it."""
+    labels = " and ".join(each.label for each in before)
+    message = (
+        f"no equality relates the time of {side.label} to that of {labels}, "
+        "so the join would have to remember every tuple"
+    )
+    for each in (*before, side):
+        if not _increasing(each):
+            remedy = (
+                f"{each.label} has no increasing column: let the query it comes from select one"
+            )
+            return TemporalError(message, position=position.position, remedy=remedy)
+    pairs = [
+        (left, each, right)
+        for each in before
+        for left in _increasing(each)
+        for right in _increasing(side)
+        if left.type is right.type
+    ]
+    if not pairs:
+        remedy = "bring both to one type, such as time, which counts whole seconds"
+        return TemporalError(message, position=position.position, remedy=remedy)
+    left, each, right = max(pairs, key=lambda pair: pair[0].name == pair[2].name)
+    remedy = f"add {each.label}.{left.name} = {side.label}.{right.name}"
+    return TemporalError(message, position=position.position, remedy=remedy)
+
+
+def _increasing(side: Side) -> list[ColumnSchema]:
+    schema = side.source.node.schema
+    return [c for c in schema.temporal if c.ordering.direction is Direction.INCREASING]
