@@ -277,4 +277,3 @@ class _RunningLfta:
             int(state[State.WITHOUT_EPOCH]),
             int(state[State.OUT_OF_ORDER]),
         )
-

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import ld64, st64
+from gscope.capture.intrinsics import ld32, ld64, prefetch, select, st64
 from gscope.capture.jit import kernel
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run
-from gscope.capture.packet.layers import locate
+from gscope.capture.packet.layers import PREFETCH_BYTES, locate
+from gscope.capture.packet.link import LINKTYPE_ETHERNET
+from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.reasons import REASON_COUNT
 from gscope.capture.packet.record import INFO, REASON_SHIFT, RECORD_BYTES, VERSION_SHIFT
 from gscope.capture.packet.tunnels import locate_inner
 
 # Lists of packet numbers within a batch: a length, then the numbers.
 LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
-LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL = range(4)
-LOWEST_TIME = 4 * LIST_BYTES
+LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL, LIST_PLAIN_IPV4, LIST_PLAIN_IPV6 = range(6)
+LOWEST_TIME = 6 * LIST_BYTES
 HIGHEST_TIME = LOWEST_TIME + 8
-"""Behind the lists: the extent of the times of the packets in LIST_ALL; lowest above highest if there is none."""
+"""Behind the lists: a range that holds the times of all packets in a list; lowest above highest if there is none."""
 LISTS_BYTES = HIGHEST_TIME + 8
 
 _BATCH = PACKETS_PER_BATCH
@@ -89,6 +91,104 @@ def stage(
     st64(lists + LOWEST_TIME, lowest)
     st64(lists + HIGHEST_TIME, highest)
     return count
+
+
+@kernel
+def stage_plain(
+    data: int,
+    offsets: int,
+    caplens: int,
+    times: int,
+    linktypes: int,
+    first: int,
+    stop: int,
+    until_ns: int,
+    bound_ns: int,
+    records: int,
+    lists: int,
+    ignored: int,
+    run: list[int],
+) -> int:
+    """As ``stage``, but plain packets get no record and have lists of their own; LIST_ALL is not made.
+
+    What is neither plain nor in time goes through ``stage`` one by one.
+    """
+    limit = min(stop - first, _BATCH)
+    count = limit
+    ipv4 = ipv6 = rest = 0
+    lowest = (1 << 63) - 1
+    highest = -(1 << 63)
+    for i in range(limit):
+        index = first + i
+        time_ns = ld64(times + 8 * index)
+        if time_ns >= until_ns:
+            count = i
+            break
+        base = data + ld64(offsets + 8 * index)
+        caplen = ld32(caplens + 4 * index)
+        prefetch(base + PREFETCH_BYTES)
+        usual = (ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET) & (time_ns >= bound_ns)
+        is_ipv4 = select(usual & is_plain_ipv4(base, caplen), 1, 0)
+        is_ipv6 = select(usual & is_plain_ipv6(base, caplen), 1, 0)
+        st64(lists + LIST_BYTES * LIST_PLAIN_IPV4 + 8 + 8 * ipv4, i)
+        st64(lists + LIST_BYTES * LIST_PLAIN_IPV6 + 8 + 8 * ipv6, i)
+        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * rest, i)
+        ipv4 += is_ipv4
+        ipv6 += is_ipv6
+        rest += 1 - is_ipv4 - is_ipv6
+        lowest = min(lowest, time_ns)
+        highest = max(highest, time_ns)
+    st64(lists + LIST_BYTES * LIST_PLAIN_IPV4, ipv4)
+    st64(lists + LIST_BYTES * LIST_PLAIN_IPV6, ipv6)
+    st64(lists + LIST_BYTES * LIST_ALL, rest)
+    st64(lists + LOWEST_TIME, lowest)
+    st64(lists + HIGHEST_TIME, highest)
+    if run[_RESUME] < 0:
+        run[_REASONS] += ipv4 + ipv6
+    _stage_rest(
+        data, offsets, caplens, times, linktypes, first, bound_ns, records, lists, ignored, run
+    )
+    return count
+
+
+@kernel
+def _stage_rest(
+    data: int,
+    offsets: int,
+    caplens: int,
+    times: int,
+    linktypes: int,
+    first: int,
+    bound_ns: int,
+    records: int,
+    lists: int,
+    ignored: int,
+    run: list[int],
+) -> None:
+    """Give the packets of LIST_ALL records and sort those that are not late."""
+    ipv4 = ipv6 = other = 0
+    is_first = run[_RESUME] < 0
+    for k in range(ld64(lists + LIST_BYTES * LIST_ALL)):
+        i = ld64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * k)
+        if ld64(times + 8 * (first + i)) < bound_ns:
+            if is_first:
+                run[_LATE] += 1
+            continue
+        record = records + i * RECORD_BYTES
+        locate(data, offsets, caplens, linktypes, first + i, 1, record, ignored)
+        info = ld64(record + INFO)
+        version = (info >> VERSION_SHIFT) & 15
+        st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)
+        st64(lists + LIST_BYTES * LIST_IPV6 + 8 + 8 * ipv6, i)
+        st64(lists + LIST_BYTES * LIST_OTHER + 8 + 8 * other, i)
+        ipv4 += version == 4
+        ipv6 += version == 6
+        other += version == 0
+        if is_first:
+            run[_REASONS + ((info >> REASON_SHIFT) & 255)] += 1
+    st64(lists + LIST_BYTES * LIST_IPV4, ipv4)
+    st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
+    st64(lists + LIST_BYTES * LIST_OTHER, other)
 
 
 @kernel

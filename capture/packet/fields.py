@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IMPORTS = """\
 from gscope.capture.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
 from gscope.capture.packet.payload import (
-    data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+    carries_ports, data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
 )
 """
 """What a module holding snippets must import."""
@@ -57,6 +57,38 @@ VARIABLES: dict[str, str] = {
     "data_address": "data_begin(version, protocol, fragment_offset, payload, header_length, pend)",
 }
 """Derived variables in an order in which each uses earlier ones only. ``l4`` is ``pend`` without a transport header."""
+
+
+_PLAIN = {
+    "destination_mac": "0",
+    "source_mac": "6",
+    "vlan": "0xFFFF",
+    "inner_tag": "0xFFFF",
+    "is_arp": "0",
+    "more_fragments": "0",
+    "fragment_offset": "0",
+    "reason": "0",
+}
+PLAIN_VARIABLES: dict[int, dict[str, str]] = {
+    version: {
+        "l3": "base + 14",
+        "payload": f"base + {14 + header_bytes}",
+        "protocol": f"ld8(l3 + {protocol})",
+        "version": str(version),
+        "has_ports": "carries_ports(protocol)",
+        "pend": pend,
+        "ethertype": ethertype,
+        **_PLAIN,
+        "l4": "payload",
+        "header_length": VARIABLES["header_length"],
+        "data_address": VARIABLES["data_address"],
+    }
+    for version, header_bytes, protocol, pend, ethertype in (
+        (4, 20, 9, "min(base + caplen, l3 + be16(l3 + 2))", "0x0800"),
+        (6, 40, 6, "min(base + caplen, payload + be16(l3 + 4))", "0x86DD"),
+    )
+}
+"""The same variables for plain packets (see ``plain.py``) of each IP version, which need no record."""
 
 
 class FieldKind(Enum):
@@ -273,16 +305,21 @@ _ALL_VARIABLES = VARIABLES | {
 }
 
 
-def bindings(snippets: Iterable[str]) -> list[tuple[str, str]]:
+def bindings(snippets: Iterable[str], plain: int | None = None) -> list[tuple[str, str]]:
     """The derived variables that ``snippets`` need: (variable, expression) in an order for assignment.
 
     Names that are no derived variables are left to the caller.
+
+    Args:
+        snippets: of fields; for plain packets not of inner ones.
+        plain: the IP version of plain packets; None for any packet with a record.
     """
+    variables = _ALL_VARIABLES if plain is None else PLAIN_VARIABLES[plain]
     needed: set[str] = set()
     waiting = list(snippets)
     while waiting:
         names = set(re.findall(r"\b[a-z]\w*\b(?!\()", waiting.pop()))
-        found = (names & _ALL_VARIABLES.keys()) - needed
+        found = (names & variables.keys()) - needed
         needed |= found
-        waiting += [_ALL_VARIABLES[name] for name in found]
-    return [item for item in _ALL_VARIABLES.items() if item[0] in needed]
+        waiting += [variables[name] for name in found]
+    return [item for item in variables.items() if item[0] in needed]

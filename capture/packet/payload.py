@@ -17,6 +17,12 @@ def is_icmp(version: int, protocol: int) -> bool:
 
 
 @kernel
+def carries_ports(protocol: int) -> int:
+    """1 for the protocols that begin with two ports, TCP, UDP and SCTP; else 0."""
+    return select((protocol == 6) | (protocol == 17) | (protocol == 132), 1, 0)
+
+
+@kernel
 def transport_length(version: int, protocol: int, l4: int, pend: int) -> int:
     """Length of a TCP (with options), UDP or ICMP header in bytes; 0 when it is none or cannot be told."""
     if protocol == 6:

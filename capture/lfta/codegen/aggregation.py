@@ -12,7 +12,7 @@ from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
-from gscope.capture.lfta.codegen.scope import Literals, Lowered, Scope, Variant
+from gscope.capture.lfta.codegen.scope import Literals, Lowered, Scope
 from gscope.capture.lfta.state import State
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.types import Direction, GsqlType
@@ -20,13 +20,13 @@ from gscope.queries.catalog.types import Direction, GsqlType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gscope.capture.lfta.codegen.scope import Variant
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import Lfta
 
 _EPOCH = "epoch"
 """The variable that holds a packet's epoch where it is found for a whole batch."""
 
-_VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
 _ALL_EPOCHS = (1 << 63) - 1
 
 # Odd numbers without structure (fractions of the golden ratio, and MurmurHash3's and xxHash's constants).
@@ -71,7 +71,11 @@ class _Pass:
 
 
 def plan_aggregation(
-    lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
+    lfta: Lfta,
+    number: int,
+    shared: Sequence[Expression],
+    literals: Literals,
+    variants: Sequence[Variant],
 ) -> Aggregation:
     """Decide on variants, tables and slots.
 
@@ -80,12 +84,12 @@ def plan_aggregation(
     """
     _check_epoch(lfta)
     ways = []
-    for variant in _VARIANTS:
+    for variant in variants:
         scope = Scope(variant, literals, indent=2)
         if passes(scope, lfta.predicate, shared, "continue"):
             keys = [_key(scope, lfta, key) for key in lfta.keys]
             ways.append(_Pass(scope, keys, slots.lower_arguments(scope, lfta.partials)))
-    narrow = [way for way in ways if way.scope.variant == Variant.IPV4 and _has_ipv4_key(way)]
+    narrow = [way for way in ways if way.scope.variant.version == 4 and _has_ipv4_key(way)]
     wide = [way for way in ways if way not in narrow]
     groups = [members for members in (narrow, wide) if members]
     plans = [

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
-from gscope.capture.lfta.codegen.scope import Literals
+from gscope.capture.lfta.codegen.scope import RECORD_VARIANTS, Literals, Variant
 from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.state import Run, State
 from gscope.capture.packet.fields import INNER
-from gscope.queries.plan.expressions import Literal, walk
+from gscope.queries.plan.expressions import Literal, PacketField, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,17 +31,25 @@ from gscope.capture.intrinsics import (
     address_of, be16, be32, be64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
 )
 from gscope.capture.jit import kernel
-from gscope.capture.lfta.stage import HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, stage
+from gscope.capture.lfta.stage import HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, stage, stage_plain
 from gscope.capture.lfta.words import (
     INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, float_bits,
     float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,
     swap_words, wide_less
 )
 from gscope.capture.packet.payload import (
-    data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+    carries_ports, data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
 )
 from gscope.capture.packet.record import RECORD_BYTES
 """
+
+MAX_PLAIN_LFTAS = 4
+"""LFTAs of a set up to which each has code of its own for plain packets, which takes time to compile."""
+
+INNER_FIELDS = "inner."
+"""What the names of fields of packets inside packets begin with."""
+
+_PLAIN_VARIANTS = (Variant.PLAIN_IPV4, Variant.PLAIN_IPV6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +81,16 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
             if isinstance(part, Literal) and isinstance(part.value, bytes):
                 literals.place(part.value)
     shared = shared_predicates(lftas)
+    has_plain = _has_plain(lftas)
+    variants = (*_PLAIN_VARIANTS, *RECORD_VARIANTS) if has_plain else RECORD_VARIANTS
     parts: list[list[str]] = []
     slot_bytes: list[tuple[int, ...]] = []
     entry_words = 1
     if shared:
-        parts.append(prefilter_source(shared, literals))
+        parts.append(prefilter_source(shared, literals, variants))
     for number, lfta in enumerate(lftas):
         if lfta.is_aggregation:
-            plan = plan_aggregation(lfta, number, shared, literals)
+            plan = plan_aggregation(lfta, number, shared, literals, variants)
             parts.append(aggregation_source(plan))
             slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
             entry_words = max(entry_words, plan.entry_words)
@@ -88,11 +98,26 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
             parts.append(selection_source(lfta, number, shared, literals))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]
+    stage = "stage_plain" if has_plain else "stage"
     inner = INNER + "record = " in "\n".join(body)
-    lines = [*body, "", "", *_run(lftas, bool(shared), inner), "", "", *_flush(lftas)]
+    lines = [*body, "", "", *_run(lftas, bool(shared), inner, stage), "", "", *_flush(lftas)]
     names = ", ".join(lfta.name for lfta in lftas)
     source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"
     return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), entry_words)
+
+
+def _has_plain(lftas: Sequence[Lfta]) -> bool:
+    """Whether plain packets are taken apart by each LFTA for itself, without a record.
+
+    A record pays where many share it. Packets inside packets are found through it, and selections want one list
+    of all packets in their order.
+    """
+    parts = [part for expression in _all_expressions(lftas) for part in walk(expression)]
+    return (
+        len(lftas) <= MAX_PLAIN_LFTAS
+        and all(lfta.is_aggregation for lfta in lftas)
+        and not any(isinstance(x, PacketField) and x.name.startswith(INNER_FIELDS) for x in parts)
+    )
 
 
 def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
@@ -103,7 +128,7 @@ def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
         yield from (partial.argument for partial in lfta.partials if partial.argument is not None)
 
 
-def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool) -> Iterator[str]:
+def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -> Iterator[str]:
     yield "@kernel"
     yield "def run("
     yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
@@ -114,7 +139,7 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool) -> Iterator[s
         yield f"    {name} = address_of({name})"
     yield f"    literals = run[{Run.LITERALS}]"
     yield "    while first < stop:"
-    yield "        count = stage("
+    yield f"        count = {stage}("
     yield "            data, offsets, caplens, times, linktypes, first, stop, until_ns, bound_ns,"
     yield "            records, lists, ignored, run"
     yield "        )"

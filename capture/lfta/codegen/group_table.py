@@ -28,6 +28,9 @@ ENTRY_HEAD_WORDS = 2
 
 _LINE_WORDS = 8
 
+_SWEPT_AHEAD = 8
+"""Buckets by which a sweep fetches ahead: a slow flush comes back for those with the next batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -150,6 +153,8 @@ def _sweep(table: Table) -> Iterable[str]:
     yield "    while bucket < stop:"
     yield f"        if s[{State.ROWS}] + 2 > s[{State.CAPACITY}]:"
     yield "            return bucket"
+    for line in range(table.prefetches):
+        yield f"        prefetch(slot + {2 * table.slot_bytes * _SWEPT_AHEAD + 64 * line})"
     yield "        for way in range(2):"
     yield f"            tag = {_tag(table, 'slot')}"
     yield "            if tag != 0 and base + tag - 1 <= last:"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.scope import Variant
-from gscope.capture.lfta.stage import LIST_ALL, LIST_BYTES, LIST_IPV4, LIST_IPV6, LIST_OTHER
+from gscope.capture.lfta.stage import (
+    LIST_ALL,
+    LIST_BYTES,
+    LIST_IPV4,
+    LIST_IPV6,
+    LIST_OTHER,
+    LIST_PLAIN_IPV4,
+    LIST_PLAIN_IPV6,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +28,8 @@ LIST_OF = {
     Variant.IPV4: LIST_IPV4,
     Variant.IPV6: LIST_IPV6,
     Variant.OTHER: LIST_OTHER,
+    Variant.PLAIN_IPV4: LIST_PLAIN_IPV4,
+    Variant.PLAIN_IPV6: LIST_PLAIN_IPV6,
     None: LIST_ALL,
 }
 

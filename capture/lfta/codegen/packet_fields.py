@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.lfta.codegen.scope import Lowered, Variant, null_literal
+from gscope.capture.lfta.codegen.scope import Lowered, null_literal
 from gscope.capture.packet.fields import FIELDS, Code, PacketFieldCode
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.types import GsqlType
@@ -24,31 +24,31 @@ def lower_field(scope: Scope, field: PacketField) -> Lowered:
         message = f"the packet decoder has no field {field.name!r}"
         raise UnsupportedError(message)
     source = FIELDS[field.name]
-    if field.name == "ipversion" and scope.variant != Variant.OTHER:
-        number = str(int(scope.variant))
-        return Lowered(field.type, (number,), is_literal=True, literal=int(scope.variant))
+    version = scope.variant.version
+    if field.name == "ipversion" and version:
+        return Lowered(field.type, (str(version),), is_literal=True, literal=version)
     if source.is_inner and source.is_versioned:
         return _lower_by_inner_version(scope, field, source)
-    member = _member(source, scope.variant)
-    code = source.v6 if scope.variant == Variant.IPV6 else source.v4
-    if source.is_versioned and scope.variant == Variant.OTHER:
+    member = _member(source, version)
+    code = source.v6 if version == 6 else source.v4
+    if source.is_versioned and not version:
         code = None
     if member is False or code is None:
         return null_literal(field.type)
     return _lower_code(scope, field, code, None if member is True else member)
 
 
-def _member(source: PacketFieldCode, variant: Variant) -> bool | str:
-    """Whether the variant's packets have the field: yes, no, or the condition."""
+def _member(source: PacketFieldCode, version: int) -> bool | str:
+    """Whether packets of a version (0: no IP) have the field: yes, no, or the condition."""
     if source.member is None:
         return True
     if source.is_inner:
         return source.member
     if source.member == "is_arp != 0":
-        return source.member if variant == Variant.OTHER else False
-    if variant == Variant.OTHER:
+        return False if version else source.member
+    if not version:
         return False
-    versions = {"version != 0": True, f"version == {int(variant)}": True}
+    versions = {"version != 0": True, f"version == {version}": True}
     if source.member.startswith("version =="):
         return source.member in versions
     return versions.get(source.member, source.member)

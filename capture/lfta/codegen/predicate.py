@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
-from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
+from gscope.capture.lfta.codegen.scope import Literals, Scope
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.plan.expressions import Call, Expression, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.capture.lfta.codegen.scope import Variant
     from gscope.queries.plan.program import Lfta
 
 MAX_SHARED = 62
@@ -42,11 +43,13 @@ def cost(expression: Expression) -> int:
     return sum(FUNCTIONS[part.function].cost for part in walk(expression) if isinstance(part, Call))
 
 
-def prefilter_source(shared: Sequence[Expression], literals: Literals) -> list[str]:
+def prefilter_source(
+    shared: Sequence[Expression], literals: Literals, variants: Sequence[Variant]
+) -> list[str]:
     """The function that writes the signature of each packet of a batch."""
     lines = ["@kernel", f"def prefilter({BATCH_PARAMETERS}):"]
     lines.append(f'    """Bits: {len(shared)} predicates that several LFTAs share."""')
-    for variant in (Variant.IPV4, Variant.IPV6, Variant.OTHER):
+    for variant in variants:
         scope = Scope(variant, literals, indent=2)
         bits = [(scope.is_true(lower(scope, term)), n) for n, term in enumerate(shared)]
         code = " | ".join(f"((1 if {bit} else 0) << {n})" for bit, n in bits if bit != "False")

@@ -22,11 +22,26 @@ IPV4_MAPPED = 0xFFFF << 32
 
 
 class Variant(IntEnum):
-    """What a copy of an LFTA's code may take for granted about its packets; the value is the IP version."""
+    """What a copy of an LFTA's code may take for granted about its packets.
+
+    The plain ones are those of ``packet/plain.py``, which have no record.
+    """
 
     OTHER = 0
     IPV4 = 4
     IPV6 = 6
+    PLAIN_IPV4 = 16 + 4
+    PLAIN_IPV6 = 16 + 6
+
+    @property
+    def version(self) -> int:
+        """The IP version; 0 for packets without IP."""
+        return self & 15
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its packets are plain ones."""
+        return self >= Variant.PLAIN_IPV4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +138,14 @@ class Scope:
     def bind(self, snippets: Iterable[str]) -> None:
         """Define the variables that field snippets use."""
         snippets = tuple(snippets)
-        derived = bindings(snippets)
+        plain = self.variant.version if self.variant.is_plain else None
+        derived = bindings(snippets, plain)
         words = set(re.findall(r"\w+", " ".join((*snippets, *(code for _, code in derived)))))
         for name, code in _GIVEN.items():
             if name in words:
                 self._bind(name, code)
         for name, code in derived:
-            self._bind(name, str(int(self.variant)) if name == "version" else code)
+            self._bind(name, str(self.variant.version) if name == "version" else code)
 
     def _bind(self, name: str, code: str) -> None:
         if name not in self._bound:
@@ -160,7 +176,16 @@ class Scope:
         return self.value(f"(not {lowered.code}) & (not {lowered.null})")
 
 
-_LETTERS = {Variant.IPV4: "v", Variant.IPV6: "u", Variant.OTHER: "t"}
+RECORD_VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
+"""The variants of packets with a record."""
+
+_LETTERS = {
+    Variant.IPV4: "v",
+    Variant.IPV6: "u",
+    Variant.OTHER: "t",
+    Variant.PLAIN_IPV4: "y",
+    Variant.PLAIN_IPV6: "z",
+}
 
 _GIVEN = {
     "record": "records + i * RECORD_BYTES",

@@ -1,0 +1,52 @@
+"""Memory for kernels: zeroed, beginning at a cache line, on huge pages once it has shown to be busy.
+
+A group table is touched at random, so that with pages of 4 KiB nearly every packet waits for an address to be
+translated. Huge pages spare that, but a table on them takes all its memory with its first groups, and
+there may be hundreds of tables with a few groups each: so they are asked for when a table is in use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LINE_BYTES = 64
+HUGE_PAGE_BYTES = 2 << 20
+
+_MADV_COLLAPSE = 25
+"""Linux 6.1: put what is mapped here on huge pages now; ``mmap`` has no name for it yet."""
+
+
+class Area:
+    """``size`` zeroed bytes; memory that is never touched is never taken.
+
+    Attributes:
+        bytes: the memory.
+        address: where it begins.
+    """
+
+    def __init__(self, size: int) -> None:
+        is_large = size >= HUGE_PAGE_BYTES
+        align = HUGE_PAGE_BYTES if is_large else LINE_BYTES
+        self._mapping = mmap.mmap(-1, size + align) if is_large else None
+        whole = (
+            np.zeros(size + align, np.uint8)
+            if self._mapping is None
+            else np.frombuffer(self._mapping, np.uint8)
+        )
+        self._skip = -whole.ctypes.data % align
+        self.bytes: NDArray[np.uint8] = whole[self._skip : self._skip + size]
+        self.address = self.bytes.ctypes.data
+
+    def collapse(self) -> None:
+        """Move a large area to huge pages; where the system cannot, all stays as it is."""
+        if self._mapping is not None:
+            with contextlib.suppress(OSError):
+                size = self.bytes.size // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
+                self._mapping.madvise(_MADV_COLLAPSE, self._skip, size)
