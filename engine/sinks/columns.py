@@ -1,18 +1,20 @@
 """Result columns as people read them: dotted addresses, times in UTC, escaped payloads.
 
-Whole columns at a time. What Arrow cannot do in bulk (IPv6, MAC addresses, escapes) is done once for
-each distinct value.
+Whole columns at a time. What is costly or cannot be done in bulk (addresses, escapes) is done once for each
+distinct value.
 """
 
 from __future__ import annotations
 
 import socket
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.sinks.parallel import by_columns
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.INTERVAL: pa.int64(),
 }
 _OCTETS = pa.array([str(value) for value in range(256)])
+_SMALL = 1 << 16
 
 
 def readable(table: pa.Table, schema: Schema) -> pa.Table:
@@ -37,8 +40,11 @@ def readable(table: pa.Table, schema: Schema) -> pa.Table:
     INT, FLOAT and BOOL stay numbers and truth values, TIMESTAMP becomes ``timestamp[ns]``; IP, MAC and
     STRING become text.
     """
-    columns = [_readable(_flat(table[column.name]), column.type) for column in schema.columns]
-    return pa.table(columns, names=list(schema.names))
+    kinds = {column.name: column.type for column in schema.columns}
+    columns = by_columns(
+        lambda name: _readable(flat(table[name]), kinds[name]), table, schema.names
+    )
+    return pa.table(list(columns), names=list(schema.names))
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
@@ -50,10 +56,30 @@ def as_text(column: pa.Array) -> pa.Array:
     """A readable column as text; NULL stays NULL, times get a ``Z``."""
     if pa.types.is_string(column.type):
         return column
+    if pa.types.is_integer(column.type):
+        return integers_as_text(column)
     text = pc.cast(column, pa.string())
     if pa.types.is_timestamp(column.type):
         return pc.binary_join_element_wise(text, "Z", "")
     return text
+
+
+def integers_as_text(column: pa.Array) -> pa.Array:
+    """Integers as text; NULL stays NULL. Small ones, as most are, are looked up."""
+    extent = pc.min_max(column).as_py()
+    if extent["min"] is not None and extent["min"] >= 0 and extent["max"] < _SMALL:
+        return _small_integers().take(column)
+    return pc.cast(column, pa.string())
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array of plain values; copied only if it is not that already."""
+    combined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    if pa.types.is_dictionary(combined.type):
+        return combined.dictionary_decode()
+    return combined
 
 
 def escape(value: bytes) -> str:
@@ -88,15 +114,6 @@ def _readable(column: pa.Array, kind: GsqlType) -> pa.Array:
             return column
 
 
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
-    if pa.types.is_dictionary(combined.type):
-        return combined.dictionary_decode()
-    return combined
-
-
 def _bytes(column: pa.Array) -> pa.Array:
     """A STRING column as bytes; Spark's strings hold one byte in each character."""
     if not pa.types.is_string(column.type):
@@ -114,36 +131,43 @@ def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
 
 
 def _addresses(column: pa.Array) -> pa.Array:
-    """IPv4 addresses octet by octet for the whole column; all others once for each distinct one."""
-    if len(column) == 0:
+    """The text of each address, made once for each distinct one; NULL stays NULL."""
+    encoded = column.dictionary_encode()
+    return _distinct_addresses(encoded.dictionary).take(encoded.indices)
+
+
+def _distinct_addresses(addresses: pa.Array) -> pa.Array:
+    """IPv4 addresses octet by octet for all of them at once; others one by one."""
+    if len(addresses) == 0:
         return pa.array([], pa.string())
-    octets = np.frombuffer(_joined(column), np.uint8).reshape(-1, 16)
+    octets = np.frombuffer(_joined(addresses), np.uint8).reshape(-1, 16)
     is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
     parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
     text = pc.binary_join_element_wise(*parts, ".")
     if is_v4.all():
         return text
     is_other = pa.array(~is_v4)
-    others = for_each_distinct(pc.cast(column.filter(is_other), pa.binary()), _address)
-    return pc.replace_with_mask(text, is_other, others)
+    others = [_address(value) for value in addresses.filter(is_other).to_pylist()]
+    return pc.replace_with_mask(text, is_other, pa.array(others, pa.string()))
 
 
-def _joined(column: pa.Array) -> memoryview:
-    """The 16-byte values of a column, one behind the other; zeros, no IPv4 address, for NULL."""
-    fixed = pc.fill_null(pc.cast(column, pa.binary(16)), bytes(16))
+def _joined(addresses: pa.Array) -> memoryview:
+    """The 16-byte values of an array without NULL, one behind the other."""
+    fixed = pc.cast(addresses, pa.binary(16))
     start = fixed.offset * 16
     return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
 
 
 def _address(value: bytes) -> str:
-    if value.startswith(_V4_MAPPED):
-        return socket.inet_ntop(socket.AF_INET, value[12:])
     return socket.inet_ntop(socket.AF_INET6, value)
 
 
+@cache
+def _small_integers() -> pa.Array:
+    return pc.cast(pa.array(np.arange(_SMALL)), pa.string())
+
+
 def json_number(column: pa.Array) -> pa.Array:
-    """Numbers as JSON text; NaN and infinities, which JSON does not have, as NULL."""
+    """Floating-point numbers as JSON text; NaN and infinities, which JSON does not have, as NULL."""
     text = pc.cast(column, pa.string())
-    if not pa.types.is_floating(column.type):
-        return text
     return pc.if_else(pc.is_finite(column), text, pa.scalar(None, pa.string()))

@@ -7,14 +7,15 @@ import io
 import json
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from gscope.engine.sinks.columns import as_text, for_each_distinct, json_number
+from gscope.engine.sinks.columns import as_text, flat, for_each_distinct, json_number
+from gscope.engine.sinks.parallel import by_pieces
 
-_ROWS_AT_ONCE = 65_536
-_SPECIAL = '[",\r\n]'
+_SPECIAL = b'",\r\n'
 _NOT_PLAIN_JSON = r'["\\]|[^ -~]'
 
 
@@ -30,25 +31,37 @@ def write_csv(table: pa.Table, file: BinaryIO) -> None:
 
     Only values that need quotes get them.
     """
-    columns = [_csv(column.combine_chunks()) for column in table.columns]
-    plain = pa.table(columns, names=table.column_names)
-    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-    if any(_has_quotes(column) for column in columns):
-        for batch in plain.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            cells = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
-            file.write(_joined(_between(cells, ["", *[","] * (len(cells) - 1)], "\n")))
-    else:
-        pyarrow.csv.write_csv(plain, file, options)
+    for lines in by_pieces(_csv_lines, table):
+        file.write(lines)
 
 
 def write_ndjson(table: pa.Table, file: BinaryIO) -> None:
     """Write a readable table as one JSON object a line; NULL is ``null``."""
-    names = [json.dumps(name) + ": " for name in table.column_names]
+    for lines in by_pieces(_ndjson_lines, table):
+        file.write(lines)
+
+
+def _csv_lines(piece: pa.Table) -> memoryview:
+    columns = [flat(column) for column in piece.columns]
+    has_quotes = [_is_special(column) for column in columns]
+    cells = [
+        for_each_distinct(column, _quoted) if is_special else _csv(column)
+        for column, is_special in zip(columns, has_quotes, strict=True)
+    ]
+    if any(has_quotes):
+        texts = [pc.fill_null(pc.cast(cell, pa.string()), "") for cell in cells]
+        return _text(_between(texts, ["", *[","] * (len(texts) - 1)], "\n"))
+    sink = pa.BufferOutputStream()
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    pyarrow.csv.write_csv(pa.table(cells, names=piece.column_names), sink, options)
+    return memoryview(sink.getvalue())
+
+
+def _ndjson_lines(piece: pa.Table) -> memoryview:
+    names = [json.dumps(name) + ": " for name in piece.column_names]
     leads = ["{" + names[0], *(", " + name for name in names[1:])]
-    for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        if batch.num_rows:
-            cells = [pc.fill_null(_json(column), "null") for column in batch.columns]
-            file.write(_joined(_between(cells, leads, "}\n")))
+    cells = [pc.fill_null(_json(flat(column)), "null") for column in piece.columns]
+    return _text(_between(cells, leads, "}\n"))
 
 
 def _between(cells: list[pa.Array], leads: list[str], end: str) -> list[pa.Array | str]:
@@ -58,32 +71,37 @@ def _between(cells: list[pa.Array], leads: list[str], end: str) -> list[pa.Array
     return [*parts, end]
 
 
-def _joined(parts: list[pa.Array | str]) -> memoryview:
+def _text(parts: list[pa.Array | str]) -> memoryview:
     """The bytes of all rows, each row being the concatenation of ``parts``."""
-    lines = pc.binary_join_element_wise(*parts, "")
-    ends = memoryview(lines.buffers()[1]).cast("i")
-    return memoryview(lines.buffers()[2])[ends[lines.offset] : ends[lines.offset + len(lines)]]
+    return _content(pc.binary_join_element_wise(*parts, ""))
+
+
+def _content(texts: pa.Array) -> memoryview:
+    """The bytes of all values of a text array, one behind the other."""
+    _, offsets, content = texts.buffers()
+    if content is None:
+        return memoryview(b"")
+    ends = memoryview(offsets).cast("i")
+    return memoryview(content)[ends[texts.offset] : ends[texts.offset + len(texts)]]
 
 
 def _csv(column: pa.Array) -> pa.Array:
-    """A readable column for a CSV file: text where there is something to quote or to format."""
-    if pa.types.is_timestamp(column.type):
+    """A readable column without special values for a CSV file: what we format better as text."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
         return as_text(column)
-    if pa.types.is_string(column.type) and _is_special(column):
-        return for_each_distinct(column, _quoted)
     return column
 
 
 def _is_special(column: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring_regex(column, _SPECIAL)).as_py())
-
-
-def _has_quotes(column: pa.Array) -> bool:
-    return pa.types.is_string(column.type) and _is_special(column)
+    """Whether some value has to be quoted."""
+    if not pa.types.is_string(column.type):
+        return False
+    content = np.frombuffer(_content(column), np.uint8)
+    return any(bool((content == character).any()) for character in _SPECIAL)
 
 
 def _quoted(value: str) -> str:
-    if any(character in value for character in ',"\r\n'):
+    if any(character in value for character in _SPECIAL.decode()):
         return '"' + value.replace('"', '""') + '"'
     return value
 
@@ -91,7 +109,7 @@ def _quoted(value: str) -> str:
 def _json(column: pa.Array) -> pa.Array:
     """Each value of a readable column as JSON text."""
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
-        return pc.cast(column, pa.string())
+        return as_text(column)
     if pa.types.is_floating(column.type):
         return json_number(column)
     text = as_text(column)
