@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
 from gscope.engine.settings import EngineSettings
-from gscope.queries.plan.program import MergeNode, StreamInput
+from gscope.queries.plan.program import StreamInput, node_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.cli.config import Config
-    from gscope.queries.plan.program import HftaNode, Input, Program
+    from gscope.queries.plan.program import Input, Program
 
 CONSUMER = "cli"
 """By this name the command line acknowledges the streams that are answers themselves."""
@@ -60,13 +60,9 @@ def job_streams(program: Program) -> tuple[str, ...]:
 
     That is so without HFTAs, and where all of them ask for interfaces that are not there.
     """
-    return _streams(program, [source for node in program.nodes for source in _inputs(node)])
+    return _streams(program, [source for node in program.nodes for source in node_inputs(node)])
 
 
 def _streams(program: Program, sources: Sequence[Input]) -> tuple[str, ...]:
     lftas = dict.fromkeys(source.lfta for source in sources if isinstance(source, StreamInput))
     return tuple(stream for name in lftas for stream in program.lfta(name).streams)
-
-
-def _inputs(node: HftaNode) -> tuple[Input, ...]:
-    return node.inputs if isinstance(node, MergeNode) else (node.input,)

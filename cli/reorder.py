@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from gscope.engine.release import Bound
+    from gscope.engine.bounds import Bound
 
 
 class Reorder:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _STAGED = ".staged-"
@@ -46,12 +46,14 @@ class Commit:
         operators: see ``Steps.snapshot``.
         outputs: what the step answered.
         trace: hops of the heartbeat that released the step, as plain JSON values.
+        undecodable: payloads that a function could not read, by function, since the run began.
     """
 
     step: int
     operators: dict[str, Any]
     outputs: tuple[Output, ...]
     trace: tuple[dict[str, Any], ...] = ()
+    undecodable: dict[str, int] = field(default_factory=dict)
 
 
 class CommitLog:
@@ -105,8 +107,7 @@ class CommitLog:
             batch["path"]
             for commit in commits[-1:]
             for operator in commit.operators.values()
-            for port in operator["ports"].values()
-            for batch in port["carry"]
+            for batch in _kept(operator)
         }
         for path in self.carry.iterdir():
             if path.name not in named:
@@ -131,11 +132,21 @@ def batch_from_json(value: dict[str, Any]) -> Batch:
     return Batch(**{**value, "extents": extents})
 
 
+def _kept(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The carried batches of an operator and its state."""
+    for side in operator["sides"]:
+        for port in side.values():
+            yield from port["carry"]
+    if operator["state"] is not None:
+        yield operator["state"]
+
+
 def _read(path: Path) -> Commit:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         outputs = tuple(Output(**output) for output in value["outputs"])
-        return Commit(value["step"], value["operators"], outputs, tuple(value["trace"]))
+        trace = tuple(value["trace"])
+        return Commit(value["step"], value["operators"], outputs, trace, value["undecodable"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"the commit record {path.name} is unreadable: {error}"
         raise EngineError(message) from error

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ class Job:
         self._settings = EngineSettings.read(run_dir)
         self._commits = CommitLog(run_dir / JOB_FOLDER)
         self._phases: dict[str, float] = {}
+        self._undecodable: Counter[str] = Counter()
 
     def run(self, connect: threading.Event) -> None:
         """Start Java, wait for ``connect``, answer everything.
@@ -134,15 +136,15 @@ class Job:
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
         began = time.time_ns()
-        outputs, carried = evaluator.run(step)
-        for query, upstream, batch in carried:
-            steps.add_carry(query, upstream, batch)
+        evaluation = evaluator.run(step)
+        steps.on_evaluated(evaluation)
         ended = time.time_ns()
+        outputs = evaluation.outputs
         rows = sum(output.rows for output in outputs)
         state = steps.snapshot()
-        commit = Commit(
-            step.number, state, tuple(outputs), tracer.committed(step, began, ended, rows)
-        )
+        trace = tracer.committed(step, began, ended, rows)
+        undecodable = dict(self._undecodable + Counter(evaluator.undecodable()))
+        commit = Commit(step.number, state, outputs, trace, undecodable)
         self._commits.write(commit)
         self._commits.publish(outputs)
         self._commits.drop_carry(steps.carried())
@@ -155,6 +157,7 @@ class Job:
             self._report(commit, 0.0)
         if commits:
             steps.restore(commits[-1].step, commits[-1].operators)
+            self._undecodable = Counter(commits[-1].undecodable)
 
     def _report(self, commit: Commit, step_s: float) -> None:
         self._events.send(
@@ -163,6 +166,7 @@ class Job:
             outputs=[{"query": o.query, "path": o.path, "rows": o.rows} for o in commit.outputs],
             watermarks={query: state["watermark"] for query, state in commit.operators.items()},
             step_s=step_s,
+            undecodable=commit.undecodable,
         )
 
     def _program(self) -> Program:

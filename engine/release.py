@@ -1,124 +1,144 @@
-"""What an operator may read now: ports, bounds and releases (control plane, no tuples).
+"""What an operator may read now (control plane, no tuples).
 
-A port is one source of rows of one operator: a stream of the log or the result of another query. An
-operator that must see whole epochs takes rows below its watermark and no others; what is not released
-stays where it is and costs no work.
+An operator that must see whole epochs takes rows below its watermark and no others; what is not released
+stays where it is and costs no work. An operator with several inputs has a side for each, with an epoch
+expression of its own; all sides are released up to the same value.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.expressions import Column, walk
+from gscope.engine.bounds import ANYTHING, ENDED, NOTHING, Bound, Span, joined
+from gscope.engine.ports import Port, batch_span, extents_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gscope.queries.plan.expressions import Expression
-    from gscope.queries.streams.messages import Batch, Heartbeat
+    from gscope.queries.streams.messages import Batch, Extent
 
-Bound = int | float
-"""A bound of a punctuation: an integer, or -inf (nothing promised) or +inf (ended)."""
-
-NOTHING: Bound = -math.inf
-ENDED: Bound = math.inf
-
-
-def bound_of(expression: Expression, bounds: Mapping[str, Bound]) -> Bound:
-    """The bound of a monotone ``expression`` given the bounds of its columns.
-
-    f(bound) for finite bounds; ended when all columns have ended; nothing promised when any column
-    promises nothing. A column missing in ``bounds`` promises nothing.
-    """
-    columns = {part.name for part in walk(expression) if isinstance(part, Column)}
-    values = {name: bounds.get(name, NOTHING) for name in columns}
-    if any(value == NOTHING for value in values.values()):
-        return NOTHING
-    if values and all(value == ENDED for value in values.values()):
-        return ENDED
-    if any(value == ENDED for value in values.values()):
-        return NOTHING
-    result = evaluate(expression, lambda leaf: int(values[leaf.name]))
-    return NOTHING if result is None or isinstance(result, bytes) else int(result)
-
-
-@dataclass(slots=True)
-class Port:
-    """One source of rows of one operator, and what is waiting there.
-
-    Attributes:
-        name: of the stream or of the upstream query.
-        pending: batches that are not wholly read, in order of arrival.
-        bounds: the punctuation of each temporal column; never falls.
-        cursor: sequence number of the last message seen; -1 before the first.
-        has_ended: no more batches will come.
-    """
-
-    name: str
-    pending: list[Batch] = field(default_factory=list)
-    bounds: dict[str, Bound] = field(default_factory=dict)
-    cursor: int = -1
-    has_ended: bool = False
-
-    def on_batch(self, batch: Batch) -> None:
-        """A batch waits from now on; one seen before (after a restart) is ignored."""
-        if batch.sequence > self.cursor:
-            self.cursor = batch.sequence
-            self.pending.append(batch)
-
-    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Raise the bounds."""
-        self.cursor = max(self.cursor, heartbeat.sequence)
-        self.raise_bounds({p.column: p.bound for p in heartbeat.punctuations})
-
-    def on_end(self, sequence: int) -> None:
-        """Nothing more will come: every bound is infinite."""
-        self.cursor = max(self.cursor, sequence)
-        self.has_ended = True
-
-    def raise_bounds(self, bounds: Mapping[str, Bound]) -> None:
-        """Take over bounds that are higher than the present ones."""
-        for column, bound in bounds.items():
-            self.bounds[column] = max(bound, self.bounds.get(column, NOTHING))
-
-    def bound(self, expression: Expression) -> Bound:
-        """The bound of a monotone expression over this port's columns."""
-        return ENDED if self.has_ended else bound_of(expression, self.bounds)
-
-    def first_needed(self) -> int:
-        """The sequence number of the oldest message that is still needed."""
-        return self.pending[0].sequence if self.pending else self.cursor + 1
+Fresh = dict[str, "tuple[Extent, ...]"]
+"""Queries that give rows in this step, with the extents of their temporal columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """Rows an operator reads in a step: those with low <= epoch < high.
+class Taken:
+    """What one side of an operator reads in a step: its rows with low <= epoch < high.
 
     Attributes:
-        batches: those that hold such rows, for each port.
-        straddles: whether some batch also holds rows outside, so that rows must be filtered.
+        epoch: over the side's columns; None for a side that takes every row as it comes.
+        batches: pending batches to read, each with the name of its port.
+        straddles: whether rows outside [low, high) are among them.
+        upstream: the queries whose rows of this very step are read as well.
+        carries: the upstream queries that may give rows from ``high`` on, which must be kept.
+        late: batches that came although rows of theirs are below ``low``: these rows are to be
+            counted, nobody reads them.
+        overdue: upstream queries of which the same is true.
     """
 
-    low: Bound
-    high: Bound
-    batches: tuple[tuple[str, Batch], ...]
-    straddles: bool
+    epoch: Expression | None = None
+    batches: tuple[tuple[str, Batch], ...] = ()
+    straddles: bool = False
+    upstream: tuple[str, ...] = ()
+    carries: tuple[str, ...] = ()
+    late: tuple[tuple[str, Batch], ...] = ()
+    overdue: tuple[str, ...] = ()
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether there can be rows to evaluate."""
+        return bool(self.batches or self.upstream)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the batches read, an upper bound of what is released from them."""
+        return sum(batch.rows for _, batch in self.batches)
+
+    def spans(self, fresh: Mapping[str, tuple[Extent, ...]]) -> dict[str, Span]:
+        """The span of each temporal column over everything read."""
+        read = [batch.extents for _, batch in self.batches]
+        read += [fresh[query] for query in self.upstream]
+        spans = [{e.column: (e.least, e.greatest) for e in extents} for extents in read]
+        columns = {column for each in spans for column in each}
+        return {c: joined([each.get(c, ANYTHING) for each in spans]) for c in columns}
 
 
-def release(ports: Iterable[Port], epoch: Expression, low: Bound, high: Bound) -> Release:
-    """What lies in [low, high) at the ports. Changes nothing; see ``discard``."""
-    chosen: list[tuple[str, Batch]] = []
-    straddles = False
-    for port in ports:
-        for batch in port.pending:
-            least, greatest = epoch_extent(batch, epoch)
+@dataclass(slots=True)
+class Side:
+    """One input of an operator: rows of one schema, from one port or from several.
+
+    Attributes:
+        epoch: the expression whose value decides what is released; None to take all rows.
+        ports: by name; streams of the log and upstream queries.
+    """
+
+    epoch: Expression | None = None
+    ports: dict[str, Port] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> Bound:
+        """The bound of the epoch over rows that are still to come: the minimum over the ports."""
+        assert self.epoch is not None
+        return min((port.bound(self.epoch) for port in self.ports.values()), default=ENDED)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come."""
+        return all(port.has_ended for port in self.ports.values())
+
+    @property
+    def pending(self) -> list[tuple[str, Batch]]:
+        """The batches that wait, each with the name of its port."""
+        return [(port.name, batch) for port in self.ports.values() for batch in port.pending]
+
+    def bound_unread(self, expression: Expression) -> Bound:
+        """The bound of an expression over this side's rows that are not read yet."""
+        return min((port.bound_unread(expression) for port in self.ports.values()), default=ENDED)
+
+    def release(self, low: Bound, high: Bound) -> Taken:
+        """What waits in [low, high). Changes nothing; see ``discard``."""
+        assert self.epoch is not None
+        chosen: list[tuple[str, Batch]] = []
+        straddles = False
+        for name, batch in self.pending:
+            least, greatest = batch_span(batch, self.epoch)
             if least < high and greatest >= low:
-                chosen.append((port.name, batch))
+                chosen.append((name, batch))
                 straddles = straddles or least < low or greatest >= high
-    return Release(low, high, tuple(chosen), straddles)
+        return Taken(self.epoch, tuple(chosen), straddles)
+
+    def take_fresh(
+        self, taken: Taken, fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
+    ) -> Taken:
+        """``taken`` and the rows that upstream queries give in this very step."""
+        assert self.epoch is not None
+        spans = {
+            name: extents_span(fresh[name], self.epoch) for name in self.ports if name in fresh
+        }
+        return replace(
+            taken,
+            upstream=tuple(name for name, span in spans.items() if span[0] < high),
+            carries=tuple(name for name, span in spans.items() if span[1] >= high),
+            overdue=tuple(name for name, span in spans.items() if span[0] < low),
+        )
+
+    def take_late(self, low: Bound) -> list[tuple[str, Batch]]:
+        """The batches that came since the last time and have rows below ``low``."""
+        assert self.epoch is not None
+        late: list[tuple[str, Batch]] = []
+        for port in self.ports.values():
+            come = [batch for batch in port.pending if batch.sequence > port.told]
+            late += [(port.name, b) for b in come if batch_span(b, self.epoch)[0] < low]
+            port.told = max([port.told, *(batch.sequence for batch in port.pending)])
+        return late
+
+    def discard(self, high: Bound) -> None:
+        """Forget the batches that lie wholly below ``high``."""
+        assert self.epoch is not None
+        for port in self.ports.values():
+            port.pending = [b for b in port.pending if batch_span(b, self.epoch)[1] >= high]
 
 
 MAX_STEP_ROWS = 500_000
@@ -126,53 +146,50 @@ MAX_STEP_ROWS = 500_000
 delivered the next is evaluated, and the memory of a step is bounded."""
 
 
-def affordable(whole: Release, epoch: Expression, rows: int | None = None) -> Bound:
+def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> Bound:
     """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one.
 
-    Without ``rows`` it is ``MAX_STEP_ROWS``.
+    Args:
+        taken: what all sides would release.
+        high: the bound up to which they would.
+        rows: ``MAX_STEP_ROWS`` if it is not given.
     """
     rows = MAX_STEP_ROWS if rows is None else rows
-    if sum(batch.rows for _, batch in whole.batches) <= rows:
-        return whole.high
-    ends = sorted((epoch_extent(batch, epoch)[1], batch.rows) for _, batch in whole.batches)
+    if sum(side.rows for side in taken) <= rows:
+        return high
+    ends = sorted(
+        (batch_span(batch, side.epoch)[1], batch.rows)
+        for side in taken
+        if side.epoch is not None
+        for _, batch in side.batches
+    )
     total = 0
-    bound = whole.high
+    bound = high
     for number, (greatest, count) in enumerate(ends):
         total += count
-        if number and total > rows and bound < whole.high:
+        if number and total > rows and bound < high:
             return bound
-        bound = min(greatest + 1, whole.high)
+        bound = min(greatest + 1, high)
     return bound
 
 
-def by_epochs(batches: Sequence[tuple[str, Batch]], epoch: Expression) -> list[list[Batch]]:
-    """Batches in groups that have no epoch in common, in the order of their epochs."""
+def by_epochs(taken: Sequence[Taken]) -> list[tuple[list[Batch], ...]]:
+    """The batches of all sides in groups that have no epoch in common, in the order of their epochs.
+
+    Returns:
+        For each group the batches of each side.
+    """
     spans = sorted(
-        ((*epoch_extent(batch, epoch), number) for number, (_, batch) in enumerate(batches))
+        (*batch_span(batch, side.epoch), place, number)
+        for place, side in enumerate(taken)
+        if side.epoch is not None
+        for number, (_, batch) in enumerate(side.batches)
     )
-    groups: list[list[Batch]] = []
+    groups: list[tuple[list[Batch], ...]] = []
     reached: Bound = NOTHING
-    for least, greatest, number in spans:
+    for least, greatest, place, number in spans:
         if not groups or least > reached:
-            groups.append([])
-        groups[-1].append(batches[number][1])
+            groups.append(tuple([] for _ in taken))
+        groups[-1][place].append(taken[place].batches[number][1])
         reached = max(reached, greatest)
     return groups
-
-
-def discard(ports: Iterable[Port], epoch: Expression, high: Bound) -> None:
-    """Forget the batches that lie wholly below ``high``."""
-    for port in ports:
-        port.pending = [b for b in port.pending if epoch_extent(b, epoch)[1] >= high]
-
-
-def epoch_extent(batch: Batch, epoch: Expression) -> tuple[Bound, Bound]:
-    """The least and greatest epoch of a batch.
-
-    A column whose extent is not known (a column that is not temporal) may hold anything.
-    """
-    least = {extent.column: extent.least for extent in batch.extents}
-    greatest = {extent.column: extent.greatest for extent in batch.extents}
-    low = bound_of(epoch, least)
-    high = bound_of(epoch, greatest)
-    return low, (ENDED if high == NOTHING else high)

@@ -9,25 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
+from gscope.engine.bounds import ENDED
 from gscope.engine.commits import batch_from_json, batch_to_json
-from gscope.engine.operators import aggregation, merge, selection
-from gscope.engine.release import ENDED, Port
+from gscope.engine.operators import aggregation, join, merge, selection
+from gscope.engine.operators.base import waiting
+from gscope.engine.ports import Port
 from gscope.queries.plan.program import (
     AggregationNode,
     HftaNode,
+    JoinNode,
     MergeNode,
     Program,
     QueryInput,
     SelectionNode,
     StreamInput,
+    node_inputs,
 )
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.engine.operators.base import Fresh, Operator, Work
-    from gscope.engine.release import Bound
+    from gscope.engine.bounds import Bound
+    from gscope.engine.commits import Output
+    from gscope.engine.operators.base import Operator, Work
+    from gscope.engine.release import Fresh
+    from gscope.queries.plan.program import Input
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,33 @@ class Step:
     @property
     def reads_rows(self) -> bool:
         """Whether Spark is needed; otherwise only watermarks moved."""
-        return any(work.reads_rows or work.carries for work in self.works)
+        return any(work.needs_data for work in self.works)
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Rows of a step that one side of ``reader`` could not take yet; they wait at that side's port."""
+
+    reader: str
+    side: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What evaluating a step gave.
+
+    Attributes:
+        outputs: staged, not yet published.
+        carries: rows for later steps.
+        states: for each operator with a state of its own what it left this time.
+        late: for each query rows found below its watermark.
+    """
+
+    outputs: tuple[Output, ...] = ()
+    carries: tuple[Carry, ...] = ()
+    states: tuple[tuple[str, Batch | None], ...] = ()
+    late: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -55,10 +88,10 @@ class Steps:
     def __post_init__(self) -> None:
         for node in self.program.nodes:
             operator = _operator(node)
-            for name in self._sources(node):
-                port = Port(name)
-                operator.ports[name] = port
-                self._readers.setdefault(name, []).append(port)
+            for side, source in zip(operator.sides, node_inputs(node), strict=True):
+                for name in self._sources(source):
+                    port = side.ports[name] = Port(name)
+                    self._readers.setdefault(name, []).append(port)
             self.operators[node.query] = operator
 
     @property
@@ -99,19 +132,26 @@ class Steps:
         self.number += 1
         return Step(self.number, tuple(works))
 
-    def add_carry(self, query: str, upstream: str, batch: Batch) -> None:
-        """Rows of ``upstream`` that ``query`` could not take yet wait at its port."""
-        self.operators[query].ports[upstream].pending.append(batch)
+    def on_evaluated(self, evaluation: Evaluation) -> None:
+        """Take over what the data plane made of a step; to be done before its ``snapshot``."""
+        for carry in evaluation.carries:
+            side = self.operators[carry.reader].sides[carry.side]
+            side.ports[carry.batch.stream].pending.append(carry.batch)
+        for query, state in evaluation.states:
+            self.operators[query].state = state
+        for query, tuples in evaluation.late:
+            self.operators[query].late_tuples += tuples
 
     def carried(self) -> set[str]:
-        """The paths of all carried batches that some operator still waits for."""
-        return {
+        """The paths of all carried batches and states that some operator still needs."""
+        carries = {
             batch.path
             for operator in self.operators.values()
-            for name, port in operator.ports.items()
+            for side in operator.sides
+            for name, batch in side.pending
             if name in self.operators
-            for batch in port.pending
         }
+        return carries | {o.state.path for o in self.operators.values() if o.state is not None}
 
     @property
     def is_finished(self) -> bool:
@@ -126,14 +166,11 @@ class Steps:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """The state that a restart needs, as plain JSON values (bounds may be infinite)."""
-        return {
-            query: {
-                "watermark": operator.watermark,
-                "ports": {name: self._port_state(port) for name, port in operator.ports.items()},
-            }
-            for query, operator in self.operators.items()
-        }
+        """The state that a restart needs, and what is to be known, as plain JSON values.
+
+        Bounds may be infinite.
+        """
+        return {query: self._operator_state(operator) for query, operator in self.operators.items()}
 
     def restore(self, number: int, state: dict[str, Any]) -> None:
         """Continue after step ``number`` from a ``snapshot``."""
@@ -141,36 +178,51 @@ class Steps:
         for query, saved in state.items():
             operator = self.operators[query]
             operator.restore(saved["watermark"])
-            for name, port_state in saved["ports"].items():
-                port = operator.ports[name]
-                port.cursor = port_state["needed"] - 1
-                port.has_ended = port_state["ended"]
-                port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
+            operator.late_tuples = saved["late_tuples"]
+            operator.state = batch_from_json(saved["state"]) if saved["state"] else None
+            for side, ports in zip(operator.sides, saved["sides"], strict=True):
+                for name, port_state in ports.items():
+                    port = side.ports[name]
+                    port.cursor = port_state["needed"] - 1
+                    port.told = port_state["told"]
+                    port.has_ended = port_state["ended"]
+                    port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
+
+    def _operator_state(self, operator: Operator) -> dict[str, Any]:
+        held = waiting(operator)
+        return {
+            "watermark": operator.watermark,
+            "late_tuples": operator.late_tuples,
+            "waiting_tuples": held.tuples,
+            "waiting_bytes": held.size_bytes,
+            "state": None if operator.state is None else batch_to_json(operator.state),
+            "sides": [
+                {name: self._port_state(port) for name, port in side.ports.items()}
+                for side in operator.sides
+            ],
+        }
 
     def _port_state(self, port: Port) -> dict[str, Any]:
         if port.name in self.operators:
             # carried batches are nowhere else
             carry = [batch_to_json(batch) for batch in port.pending]
-            return {"needed": 0, "ended": port.has_ended, "carry": carry}
+            return {"needed": 0, "told": port.told, "ended": port.has_ended, "carry": carry}
         # Batches of the log come again after a restart, and their stream ends again behind them:
         # known to have ended before they are back, it would release them as if there were none.
         is_drained = port.has_ended and not port.pending
-        return {"needed": port.first_needed(), "ended": is_drained, "carry": []}
+        needed = port.first_needed()
+        return {"needed": needed, "told": port.told, "ended": is_drained, "carry": []}
 
     def watermarks(self) -> dict[str, Bound]:
         """The watermark of every operator, for commits and status."""
         return {query: operator.watermark for query, operator in self.operators.items()}
 
-    def _sources(self, node: HftaNode) -> list[str]:
-        inputs = node.inputs if isinstance(node, MergeNode) else (node.input,)
-        names: list[str] = []
-        for source in inputs:
-            match source:
-                case StreamInput(lfta=name):
-                    names += self.program.lfta(name).streams
-                case QueryInput(query=name):
-                    names.append(name)
-        return names
+    def _sources(self, source: Input) -> tuple[str, ...]:
+        match source:
+            case StreamInput(lfta=name):
+                return self.program.lfta(name).streams
+            case QueryInput(query=name):
+                return (name,)
 
 
 def _operator(node: HftaNode) -> Operator:
@@ -181,5 +233,7 @@ def _operator(node: HftaNode) -> Operator:
             return selection.bookkeeping(node)
         case MergeNode():
             return merge.bookkeeping(node)
+        case JoinNode():
+            return join.bookkeeping(node)
         case _:
             assert_never(node)

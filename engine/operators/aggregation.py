@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.release import Side
 from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def bookkeeping(node: AggregationNode) -> EpochOperator:
     """The running state of an aggregation."""
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
-    return EpochOperator(node=node, epoch=epoch, outputs=node.columns, keys=node.keys)
+    return EpochOperator(node, (Side(epoch),), node.columns, node.keys)
 
 
 def lower(node: AggregationNode, source: str) -> str:

@@ -7,16 +7,18 @@ what the operator may promise about its own output.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gscope.engine.release import ENDED, NOTHING, Bound, Port, bound_of
+from gscope.engine.bounds import span_of
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.engine.bounds import Bound, KnownSpan
+    from gscope.engine.release import Side, Taken
+    from gscope.queries.plan.expressions import NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
 
@@ -27,52 +29,67 @@ class Work:
 
     Attributes:
         node: the configured operator.
-        epoch: the expression over input columns whose value decides what is released; None when the
-            operator takes every row as it comes.
         low: rows below were answered before.
         high: rows from here on stay where they are.
-        batches: pending batches to read, each with the name of its port.
-        straddles: whether rows outside [low, high) are among them.
-        upstream: the queries whose rows of this very step are read as well.
-        carries: of those, the ones that may give rows from ``high`` on, which must be kept.
+        inputs: what each side reads.
+        state: rows of its own that the operator left in an earlier step, None if it left none.
         extents: of the temporal columns of the rows that come out.
     """
 
     node: HftaNode
-    epoch: Expression | None
     low: Bound
     high: Bound
-    batches: tuple[tuple[str, Batch], ...]
-    straddles: bool
-    upstream: tuple[str, ...] = ()
-    carries: tuple[str, ...] = ()
+    inputs: tuple[Taken, ...]
+    state: Batch | None = None
     extents: tuple[Extent, ...] = ()
 
     @property
     def reads_rows(self) -> bool:
         """Whether there can be rows to evaluate."""
-        return bool(self.batches or self.upstream)
+        return self.state is not None or any(taken.reads_rows for taken in self.inputs)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether the data plane has anything to do: rows to evaluate, to keep or to count."""
+        return self.reads_rows or any(t.carries or t.late or t.overdue for t in self.inputs)
 
     @property
     def rows(self) -> int:
         """Rows of the batches read, an upper bound of what is released from them."""
-        return sum(batch.rows for _, batch in self.batches)
+        return sum(taken.rows for taken in self.inputs)
+
+    @property
+    def upstream(self) -> list[str]:
+        """The queries whose rows of this step are read, as often as they are."""
+        return [query for taken in self.inputs for query in taken.upstream]
 
 
-Fresh = dict[str, tuple[Extent, ...]]
-"""Queries that give rows in this step, with the extents of their temporal columns."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits at an operator's sides until it may be read; all of it on disk."""
+
+    tuples: int
+    size_bytes: int
 
 
 class Operator(Protocol):
-    """The running state of one HFTA node; see ``Work`` for what a step makes of it."""
+    """The running state of one HFTA node; see ``Work`` for what a step makes of it.
+
+    Attributes:
+        state: rows of its own that it carries from step to step, None when it has none.
+        late_tuples: rows that came below the watermark, which are in no answer.
+    """
+
+    state: Batch | None
+    late_tuples: int
 
     @property
     def node(self) -> HftaNode:
         """The configured operator."""
 
     @property
-    def ports(self) -> dict[str, Port]:
-        """Its sources by name: streams of the log and upstream queries."""
+    def sides(self) -> tuple[Side, ...]:
+        """One for each input, in the node's order."""
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Take everything that is released now; None when nothing changed.
@@ -91,53 +108,20 @@ class Operator(Protocol):
         """Continue after a restart from a committed watermark."""
 
 
-@dataclass(slots=True)
-class Inputs:
-    """The ports of an operator, and the arithmetic that all operators share."""
-
-    ports: dict[str, Port] = field(default_factory=dict)
-
-    def bound(self, epoch: Expression) -> Bound:
-        """The watermark of ``epoch``: the minimum over all ports."""
-        return min((port.bound(epoch) for port in self.ports.values()), default=ENDED)
-
-    def has_ended(self) -> bool:
-        """Whether every port has ended."""
-        return all(port.has_ended for port in self.ports.values())
-
-    def column_bounds(self) -> dict[str, Bound]:
-        """For each temporal column the minimum of its bounds over the ports that have not ended."""
-        running = [port for port in self.ports.values() if not port.has_ended]
-        columns = {column for port in running for column in port.bounds}
-        return {c: min(port.bounds.get(c, NOTHING) for port in running) for c in columns}
+def waiting(operator: Operator) -> Waiting:
+    """What waits at ``operator``. A batch of which some rows were read counts as a whole."""
+    batches = [batch for side in operator.sides for _, batch in side.pending]
+    return Waiting(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
 
 
-def extents_of(
-    columns: tuple[NamedExpression, ...], inputs: list[Mapping[str, tuple[Bound, Bound]]]
-) -> tuple[Extent, ...]:
-    """The extents of computed columns over inputs whose temporal columns span given ranges.
+def extents_of(columns: Iterable[NamedExpression], known: KnownSpan) -> tuple[Extent, ...]:
+    """The extents of computed columns, given the spans of what they are computed from.
 
-    A column whose range does not follow from them is left out.
+    A column whose extent does not follow from them is left out.
     """
-    extents: list[Extent] = []
-    for column in columns:
-        least: Bound = math.inf
-        greatest: Bound = -math.inf
-        for ranges in inputs:
-            low = bound_of(column.expression, {name: r[0] for name, r in ranges.items()})
-            high = bound_of(column.expression, {name: r[1] for name, r in ranges.items()})
-            least = min(least, low)
-            greatest = max(greatest, ENDED if high == NOTHING else high)
-        if math.isfinite(least) and math.isfinite(greatest):
-            extents.append(Extent(column.name, int(least), int(greatest)))
-    return tuple(extents)
-
-
-def batch_ranges(batch: Batch) -> dict[str, tuple[Bound, Bound]]:
-    """The extents of a batch as ranges by column."""
-    return {extent.column: (extent.least, extent.greatest) for extent in batch.extents}
-
-
-def fresh_ranges(extents: tuple[Extent, ...]) -> dict[str, tuple[Bound, Bound]]:
-    """The extents of upstream rows as ranges by column."""
-    return {extent.column: (extent.least, extent.greatest) for extent in extents}
+    spans = [(column.name, span_of(column.expression, known)) for column in columns]
+    return tuple(
+        Extent(name, math.floor(least), math.ceil(greatest))
+        for name, (least, greatest) in spans
+        if math.isfinite(least) and math.isfinite(greatest)
+    )

@@ -1,30 +1,37 @@
-"""Bookkeeping of operators that read whole epochs: aggregation and merge.
+"""Bookkeeping of operators that read whole epochs: aggregation, merge and join.
 
-watermark = min over ports of epoch(bounds); a step reads the rows with
-old watermark <= epoch < new watermark.
+watermark = min over sides and their ports of epoch(bounds) - slack; a step reads the rows with
+old watermark <= epoch < new watermark of every side.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.operators.base import (
-    Inputs,
-    Work,
-    batch_ranges,
-    extents_of,
-    fresh_ranges,
+from gscope.engine.bounds import (
+    ANYTHING,
+    ENDED,
+    NO_VALUE,
+    NOTHING,
+    Bound,
+    bound_of,
+    named_spans,
+    span_of,
 )
-from gscope.engine.release import ENDED, NOTHING, Bound, affordable, bound_of, discard, release
+from gscope.engine.operators.base import Work, extents_of
+from gscope.engine.ports import batch_span
+from gscope.engine.release import affordable
+from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.release import Port
+    from gscope.engine.bounds import Known, KnownSpan, Span
+    from gscope.engine.release import Side, Taken
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import HftaNode
-    from gscope.queries.streams.messages import Extent
+    from gscope.queries.streams.messages import Batch, Extent
 
 
 @dataclass(slots=True)
@@ -32,95 +39,115 @@ class EpochOperator:
     """The running state of an operator that releases by epoch.
 
     Attributes:
-        epoch: the released expression over input columns.
-        keys: computed columns between input and output that ``outputs`` refers to; for a merge the
-            input columns themselves.
-        outputs: the output columns.
+        outputs: the output columns, over the columns of the sides (``Column.input`` says of which).
+        keys: computed columns between input and output that ``outputs`` refers to instead; () if
+            there are none.
         slack: by how much the watermark stays behind the punctuation, unit of the epoch.
     """
 
     node: HftaNode
-    epoch: Expression
+    sides: tuple[Side, ...]
     outputs: tuple[NamedExpression, ...]
     keys: tuple[NamedExpression, ...] = ()
     slack: int = 0
-    inputs: Inputs = field(default_factory=Inputs)
     watermark: Bound = NOTHING
-
-    @property
-    def ports(self) -> dict[str, Port]:
-        """Its sources by name."""
-        return self.inputs.ports
+    state: Batch | None = None
+    late_tuples: int = 0
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
-        low, high = self.watermark, max(self.watermark, self.inputs.bound(self.epoch) - self.slack)
-        upstream = tuple(name for name in self.ports if name in fresh)
-        if high == low and not upstream:
+        low = self.watermark
+        high = max(low, min(side.bound for side in self.sides) - self.slack)
+        late = [self._count_late(side, low) for side in self.sides]
+        has_fresh = any(name in fresh for side in self.sides for name in side.ports)
+        if high == low and not has_fresh and not any(late):
             return None
-        released = release(self.ports.values(), self.epoch, low, high)
-        if not upstream and high > low:
-            nearer = affordable(released, self.epoch)
+        taken = [side.release(low, high) for side in self.sides]
+        if not has_fresh and high > low:
+            nearer = affordable(taken, high)
             if nearer < high:
                 high = nearer
-                released = release(self.ports.values(), self.epoch, low, high)
+                taken = [side.release(low, high) for side in self.sides]
         self.watermark = high
-        discard(self.ports.values(), self.epoch, high)
-        carries = tuple(n for n in upstream if self._reach(fresh[n])[1] >= high)
-        reads = tuple(n for n in upstream if self._reach(fresh[n])[0] < high)
-        ranges = [batch_ranges(batch) for _, batch in released.batches]
-        ranges += [fresh_ranges(fresh[name]) for name in reads]
-        return Work(
-            node=self.node,
-            epoch=self.epoch,
-            low=low,
-            high=high,
-            batches=released.batches,
-            straddles=released.straddles,
-            upstream=reads,
-            carries=carries,
-            extents=self._output_extents(ranges, high),
+        for side in self.sides:
+            side.discard(high)
+        inputs = tuple(
+            replace(side.take_fresh(each, fresh, low, high), late=tuple(each_late))
+            for side, each, each_late in zip(self.sides, taken, late, strict=True)
         )
+        known = _read_spans(inputs, fresh, low, high)
+        extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
+        return Work(self.node, low, high, inputs, self.state, extents)
 
     def output_bounds(self) -> dict[str, Bound]:
         """Bounds of the temporal output columns, given that every later epoch is >= the watermark."""
         if self.watermark == ENDED:
             return {column.name: ENDED for column in self.node.schema.temporal}
-        bounds = dict(self.inputs.column_bounds())
-        for key in self.keys:
-            is_epoch = key.expression == self.epoch
-            bounds[key.name] = self.watermark if is_epoch else NOTHING
+        known = self._through_keys(self._unread_bound)
         return {
-            column.name: bound_of(column.expression, bounds)
-            for column in self.outputs
-            if self.node.schema[column.name].ordering.is_temporal
+            column.name: bound_of(column.expression, known) for column in self._temporal_outputs()
         }
 
     def restore(self, watermark: Bound) -> None:
         """Continue from a committed watermark."""
         self.watermark = watermark
 
-    def _reach(self, extents: tuple[Extent, ...]) -> tuple[Bound, Bound]:
-        """The least and greatest epoch of upstream rows."""
-        ranges = fresh_ranges(extents)
-        low = bound_of(self.epoch, {name: r[0] for name, r in ranges.items()})
-        high = bound_of(self.epoch, {name: r[1] for name, r in ranges.items()})
-        return low, (ENDED if high == NOTHING else high)
+    def _count_late(self, side: Side, low: Bound) -> list[tuple[str, Batch]]:
+        """Batches some rows of which are late; those that are wholly late are counted here."""
+        assert side.epoch is not None
+        partly = []
+        for name, batch in side.take_late(low):
+            if batch_span(batch, side.epoch)[1] < low:
+                self.late_tuples += batch.rows
+            else:
+                partly.append((name, batch))
+        return partly
 
-    def _output_extents(
-        self, ranges: list[dict[str, tuple[Bound, Bound]]], high: Bound
-    ) -> tuple[Extent, ...]:
-        temporal = tuple(c for c in self.outputs if self.node.schema[c.name].ordering.is_temporal)
+    def _unread_bound(self, part: Expression) -> Bound | None:
+        """The bound of columns and epochs over all rows that are not read yet."""
+        if any(part == side.epoch for side in self.sides):
+            return self.watermark
+        return self.sides[part.input].bound_unread(part) if isinstance(part, Column) else None
+
+    def _through_keys(self, known: Known) -> Known:
+        """What is known of output expressions when ``known`` is known of input expressions."""
         if not self.keys:
-            return extents_of(temporal, list(ranges))
-        key_ranges: list[Mapping[str, tuple[Bound, Bound]]] = []
-        for columns in ranges:
-            spans: dict[str, tuple[Bound, Bound]] = {}
-            for key in self.keys:
-                least = bound_of(key.expression, {n: r[0] for n, r in columns.items()})
-                greatest = bound_of(key.expression, {n: r[1] for n, r in columns.items()})
-                if key.expression == self.epoch and high != ENDED:
-                    greatest = min(greatest, high - 1)
-                spans[key.name] = (least, greatest)
-            key_ranges.append(spans)
-        return extents_of(temporal, key_ranges)
+            return known
+        keys = {key.name: bound_of(key.expression, known) for key in self.keys}
+        return lambda part: keys.get(part.name, NOTHING) if isinstance(part, Column) else None
+
+    def _through_keys_span(self, known: KnownSpan) -> KnownSpan:
+        if not self.keys:
+            return known
+        keys = {key.name: span_of(key.expression, known) for key in self.keys}
+        return lambda part: keys.get(part.name, ANYTHING) if isinstance(part, Column) else None
+
+    def _temporal_outputs(self) -> list[NamedExpression]:
+        schema = self.node.schema
+        return [c for c in self.outputs if schema[c.name].ordering.is_temporal]
+
+
+def _read_spans(
+    inputs: tuple[Taken, ...], fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
+) -> KnownSpan:
+    """The spans of columns and epochs over the rows that a step reads."""
+    spans = [taken.spans(fresh) for taken in inputs]
+    epochs: dict[Expression, Span] = {}
+    for taken, columns in zip(inputs, spans, strict=True):
+        assert taken.epoch is not None
+        if taken.reads_rows:
+            least, greatest = span_of(taken.epoch, named_spans(columns))
+            last = high - 1 if isinstance(high, int) else high
+            epochs[taken.epoch] = max(least, low), min(greatest, last)
+        else:
+            epochs[taken.epoch] = NO_VALUE
+
+    def known(part: Expression) -> Span | None:
+        if part in epochs:
+            return epochs[part]
+        if not isinstance(part, Column):
+            return None
+        is_read = inputs[part.input].reads_rows
+        return spans[part.input].get(part.name, ANYTHING) if is_read else NO_VALUE
+
+    return known

@@ -5,26 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.release import Side
 from gscope.engine.spark.expressions import quote
+from gscope.queries.catalog.evaluate import call
 from gscope.queries.plan.expressions import Column, NamedExpression
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.catalog.schema import ColumnSchema
     from gscope.queries.plan.program import MergeNode
 
 
 def bookkeeping(node: MergeNode) -> EpochOperator:
     """The running state of a merge; its epoch is the merged column itself.
 
-    A tuple may be ``slack`` behind the punctuation, so rows are held that much longer.
+    A tuple may be ``slack`` behind the punctuation, so rows are held that much longer. Each row comes
+    from one side alone; for all that is known of their columns, the output is a ``coalesce`` over them.
     """
-    columns = tuple(
-        NamedExpression(c.name, Column(c.name, c.type, c.is_nullable)) for c in node.schema.columns
+    places = range(len(node.inputs))
+    sides = tuple(Side(_column(node.schema[on], place)) for place, on in enumerate(node.on))
+    outputs = tuple(
+        NamedExpression(c.name, call("coalesce", *(_column(c, place) for place in places)))
+        for c in node.schema.columns
     )
-    epoch = next(c.expression for c in columns if c.name == node.on[0])
-    return EpochOperator(node=node, epoch=epoch, outputs=columns, slack=node.slack)
+    return EpochOperator(node, sides, outputs, slack=node.slack)
 
 
-def lower(node: MergeNode, source: str) -> str:
+def lower(node: MergeNode, sources: Sequence[str]) -> str:
     """The Spark SQL text of a merge; the rows of a step are ordered when they are written."""
     columns = ", ".join(quote(name) for name in node.schema.names)
-    return f"SELECT {columns} FROM {source}"
+    return " UNION ALL ".join(f"SELECT {columns} FROM {source}" for source in sources)
+
+
+def _column(column: ColumnSchema, side: int) -> Column:
+    return Column(column.name, column.type, column.is_nullable, side)

@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.engine.operators.base import (
-    Inputs,
-    Work,
-    batch_ranges,
-    extents_of,
-    fresh_ranges,
-)
-from gscope.engine.release import ENDED, NOTHING, Bound, bound_of
+from gscope.engine.bounds import ENDED, NOTHING, Bound, bound_of, named_spans
+from gscope.engine.operators.base import Work, extents_of
+from gscope.engine.release import Side, Taken
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.release import Port
+    from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import SelectionNode
-    from gscope.queries.streams.messages import Extent
+    from gscope.queries.streams.messages import Batch, Extent
 
 
 @dataclass(slots=True)
@@ -28,57 +24,49 @@ class SelectionOperator:
     """The running state of a selection: it reads every batch once, when it comes."""
 
     node: SelectionNode
-    inputs: Inputs = field(default_factory=Inputs)
+    side: Side = field(default_factory=Side)
+    state: Batch | None = None
+    late_tuples: int = 0
 
     @property
-    def ports(self) -> dict[str, Port]:
-        """Its sources by name."""
-        return self.inputs.ports
+    def sides(self) -> tuple[Side, ...]:
+        """The only one."""
+        return (self.side,)
 
     @property
     def watermark(self) -> Bound:
         """A selection holds nothing back; it is done when its input is, and read."""
-        is_read = not any(port.pending for port in self.ports.values())
-        return ENDED if is_read and self.inputs.has_ended() else NOTHING
+        return ENDED if self.side.has_ended and not self.side.pending else NOTHING
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Take every pending batch and every fresh row."""
-        batches = tuple((p.name, batch) for p in self.ports.values() for batch in p.pending)
-        upstream = tuple(name for name in self.ports if name in fresh)
-        for port in self.ports.values():
+        upstream = tuple(name for name in self.side.ports if name in fresh)
+        taken = Taken(batches=tuple(self.side.pending), upstream=upstream)
+        for port in self.side.ports.values():
             port.pending = []
-        if not batches and not upstream:
+        if not taken.reads_rows:
             return None
-        ranges: list[Mapping[str, tuple[Bound, Bound]]] = []
-        ranges += [batch_ranges(batch) for _, batch in batches]
-        ranges += [fresh_ranges(fresh[name]) for name in upstream]
-        temporal = tuple(
-            c for c in self.node.columns if self.node.schema[c.name].ordering.is_temporal
-        )
-        return Work(
-            node=self.node,
-            epoch=None,
-            low=NOTHING,
-            high=ENDED,
-            batches=batches,
-            straddles=False,
-            upstream=upstream,
-            extents=extents_of(temporal, ranges),
-        )
+        extents = extents_of(self._temporal_columns(), named_spans(taken.spans(fresh)))
+        return Work(self.node, NOTHING, ENDED, (taken,), extents=extents)
 
     def output_bounds(self) -> dict[str, Bound]:
         """The input's bounds, put through the output expressions."""
-        if self.inputs.has_ended():
+        if self.watermark == ENDED:
             return {column.name: ENDED for column in self.node.schema.temporal}
-        bounds = self.inputs.column_bounds()
         return {
-            column.name: bound_of(column.expression, bounds)
-            for column in self.node.columns
-            if self.node.schema[column.name].ordering.is_temporal
+            column.name: bound_of(column.expression, self._bound)
+            for column in self._temporal_columns()
         }
 
     def restore(self, watermark: Bound) -> None:
         """Nothing to restore: what was read is known from the cursors."""
+
+    def _bound(self, part: Expression) -> Bound | None:
+        return self.side.bound_unread(part) if isinstance(part, Column) else None
+
+    def _temporal_columns(self) -> list[NamedExpression]:
+        schema = self.node.schema
+        return [c for c in self.node.columns if schema[c.name].ordering.is_temporal]
 
 
 def bookkeeping(node: SelectionNode) -> SelectionOperator:

@@ -276,6 +276,11 @@ class JoinNode:
 HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode
 
 
+def node_inputs(node: HftaNode) -> tuple[Input, ...]:
+    """What a node reads, in the order in which it refers to them."""
+    return node.inputs if isinstance(node, MergeNode | JoinNode) else (node.input,)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A compiled query set.

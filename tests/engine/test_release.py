@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine.release import ENDED, Port, affordable, by_epochs, discard, release
+from gscope.engine.bounds import ENDED, NOTHING
+from gscope.engine.ports import Port
+from gscope.engine.release import Side, Taken, affordable, by_epochs
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Literal
@@ -16,6 +17,7 @@ from gscope.queries.streams.messages import Batch, Extent
 
 TIME = Column("time", GsqlType.INT, is_nullable=False)
 EPOCH = call("idiv_int", TIME, Literal(10, GsqlType.INT))
+SHIFTED = call("add_int", EPOCH, Literal(2, GsqlType.INT))
 
 
 def batch(number: int, least: int, greatest: int, rows: int = 1) -> Batch:
@@ -31,17 +33,27 @@ def batches(draw: st.DrawFn) -> list[Batch]:
     ]
 
 
-@given(batches())
-def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(made: list[Batch]) -> None:
-    groups = by_epochs([("s", each) for each in made], EPOCH)
-    assert sorted(b.sequence for group in groups for b in group) == list(range(len(made)))
-    spans = [
-        (
-            min(b.extent("time").least for b in group) // 10,
-            max(b.extent("time").greatest for b in group) // 10,
-        )
-        for group in groups
-    ]
+def side(made: list[Batch]) -> Side:
+    return Side(EPOCH, {"s": Port("s", pending=list(made))})
+
+
+def taken(made: list[Batch]) -> Taken:
+    return Taken(EPOCH, tuple(("s", each) for each in made))
+
+
+@given(batches(), batches())
+def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(
+    left: list[Batch], right: list[Batch]
+) -> None:
+    shifted = Taken(SHIFTED, taken(right).batches)
+    groups = by_epochs([taken(left), shifted])
+    assert sorted(b.sequence for group in groups for b in group[0]) == list(range(len(left)))
+    assert sorted(b.sequence for group in groups for b in group[1]) == list(range(len(right)))
+    spans = []
+    for group in groups:
+        epochs = [(b, 0) for b in group[0]] + [(b, 2) for b in group[1]]
+        least = min(b.extent("time").least // 10 + offset for b, offset in epochs)
+        spans.append((least, max(b.extent("time").greatest // 10 + offset for b, offset in epochs)))
     assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
 
 
@@ -49,34 +61,48 @@ def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(made: list[Ba
 def test_a_backlog_is_released_in_pieces_that_end_and_skip_nothing(
     made: list[Batch], rows: int
 ) -> None:
-    port = Port("s", pending=list(made))
+    waits = side(made)
     seen: dict[int, int] = {}
-    low = -math.inf
+    low = NOTHING
     for _ in range(len(made) + 1):
-        whole = release([port], EPOCH, low, ENDED)
-        high = affordable(whole, EPOCH, rows)
+        high = affordable([waits.release(low, ENDED)], ENDED, rows)
         assert high > low
-        for _, each in release([port], EPOCH, low, high).batches:
+        for _, each in waits.release(low, high).batches:
             first, last = each.extent("time").least // 10, each.extent("time").greatest // 10
             for epoch in range(first, last + 1):
                 if low <= epoch < high:
                     seen[each.sequence] = seen.get(each.sequence, 0) + 1
-        discard([port], EPOCH, high)
+        waits.discard(high)
         low = high
         if high == ENDED:
             break
     assert low == ENDED
-    assert port.pending == []
+    assert waits.pending == []
     for each in made:
         span = each.extent("time").greatest // 10 - each.extent("time").least // 10 + 1
         assert seen[each.sequence] == span
 
 
 def test_a_piece_has_at_least_one_epoch_however_large() -> None:
-    port = Port("s", pending=[batch(0, 0, 9, 1000), batch(1, 10, 19, 1000)])
-    assert affordable(release([port], EPOCH, -math.inf, ENDED), EPOCH, 10) == 1
+    waits = side([batch(0, 0, 9, 1000), batch(1, 10, 19, 1000)])
+    assert affordable([waits.release(NOTHING, ENDED)], ENDED, 10) == 1
+
+
+def test_a_piece_counts_the_rows_of_all_sides() -> None:
+    left, right = taken([batch(0, 0, 9, 6), batch(1, 10, 19, 6)]), taken([batch(0, 0, 9, 6)])
+    assert affordable([left, right], ENDED, 15) == 1
+    assert affordable([left, right], ENDED, 20) == ENDED
 
 
 def test_what_is_small_is_released_at_once() -> None:
-    port = Port("s", pending=[batch(0, 0, 9), batch(1, 10, 19)])
-    assert affordable(release([port], EPOCH, -math.inf, 5), EPOCH, 10) == 5
+    waits = side([batch(0, 0, 9), batch(1, 10, 19)])
+    assert affordable([waits.release(NOTHING, 5)], 5, 10) == 5
+
+
+def test_rows_below_the_watermark_are_late_once_however_long_their_batch_waits() -> None:
+    waits = side([batch(0, 0, 9), batch(1, 0, 30)])
+    assert waits.take_late(NOTHING) == []
+    assert waits.take_late(2) == []
+    waits.ports["s"].pending.append(batch(2, 15, 40))
+    assert [each.sequence for _, each in waits.take_late(2)] == [2]
+    assert waits.take_late(2) == []

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from gscope.engine import release
 from gscope.engine.commits import batch_to_json
-from gscope.engine.steps import Step, Steps
+from gscope.engine.steps import Carry, Evaluation, Step, Steps
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.program import AggregationNode, Program
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -28,7 +27,9 @@ from gscope.queries.streams.messages import (
 
 if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
+    from gscope.engine.release import Taken
     from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
+    from gscope.queries.plan.program import Program
 
 QUERIES = """
 DEFINE { query_name 'tens'; visibility 'external'; }
@@ -54,39 +55,45 @@ class SetPlane:
         fresh: dict[str, list[int]] = {}
         for work in step.works:
             if work.reads_rows:
-                rows = self._input(work, fresh)
-                node = work.node
-                assert isinstance(node, AggregationNode)
-                assert work.epoch is not None
-                fresh[node.query] = sorted({value(work.epoch, row) for row in rows})
-                self.answers[node.query] += fresh[node.query]
-                for row in fresh[node.query]:
+                (taken,) = work.inputs
+                assert taken.epoch is not None
+                epochs = {value(taken.epoch, row) for row in self._input(work, taken, fresh)}
+                query = work.node.query
+                fresh[query] = sorted(epochs)
+                self.answers[query] += fresh[query]
+                for row in fresh[query]:
                     extent = next(e for e in work.extents)
                     assert extent.least <= row <= extent.greatest
-        for work in step.works:
-            for upstream in work.carries:
-                self._carry(steps, step, work, fresh[upstream])
+        carries = [
+            carry
+            for work in step.works
+            for upstream in work.inputs[0].carries
+            if (carry := self._carry(step, work, fresh[upstream])) is not None
+        ]
+        steps.on_evaluated(Evaluation(carries=tuple(carries)))
 
-    def _input(self, work: Work, fresh: dict[str, list[int]]) -> list[int]:
+    def _input(self, work: Work, taken: Taken, fresh: dict[str, list[int]]) -> list[int]:
         rows: list[int] = []
-        for _, batch in work.batches:
+        for _, batch in taken.batches:
             inside = self.segments.get(batch.path) or self.carried[batch.path]
             chosen = [row for row in inside if within(work, row)]
-            assert work.straddles or chosen == inside
+            assert taken.straddles or chosen == inside
             rows += chosen
-        for upstream in work.upstream:
+        for upstream in taken.upstream:
             rows += [row for row in fresh[upstream] if within(work, row)]
         return rows
 
-    def _carry(self, steps: Steps, step: Step, work: Work, rows: list[int]) -> None:
-        assert work.epoch is not None
-        rest = [row for row in rows if value(work.epoch, row) >= work.high]
-        if rest:
-            path = f"carry-{step.number}"
-            self.carried[path] = rest
-            extents = (Extent("tb", min(rest), max(rest)),)
-            batch = Batch("tens", step.number, path, len(rest), 0, extents)
-            steps.add_carry(work.node.query, "tens", batch)
+    def _carry(self, step: Step, work: Work, rows: list[int]) -> Carry | None:
+        epoch = work.inputs[0].epoch
+        assert epoch is not None
+        rest = [row for row in rows if value(epoch, row) >= work.high]
+        if not rest:
+            return None
+        path = f"carry-{step.number}"
+        self.carried[path] = rest
+        extents = (Extent("tb", min(rest), max(rest)),)
+        batch = Batch("tens", step.number, path, len(rest), 0, extents)
+        return Carry(work.node.query, 0, batch)
 
 
 def value(epoch: Expression, row: int) -> int:
@@ -99,8 +106,9 @@ def value(epoch: Expression, row: int) -> int:
 
 
 def within(work: Work, row: int) -> bool:
-    assert work.epoch is not None
-    return work.low <= value(work.epoch, row) < work.high
+    epoch = work.inputs[0].epoch
+    assert epoch is not None
+    return work.low <= value(epoch, row) < work.high
 
 
 @st.composite

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.replay import EngineMaker
+    from gscope.capture.summary import Summary
     from gscope.engine.steps import Step
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.program import Program
@@ -115,7 +116,7 @@ def answer(
         }
         if program.needs_spark:
             assert session is not None
-            job = _Job(program, messages, folder, session, variation)
+            job = Job(program, messages, folder, session, variation)
             answers |= job.answers()
         return answers
     finally:
@@ -125,7 +126,16 @@ def answer(
 def capture(
     program: Program, files: Mapping[str, Sequence[Path]], variation: Variation, folder: Path
 ) -> list[Message]:
-    """Run the capture stage into the log ``folder``; all its messages."""
+    """Run the capture stage into the log ``folder``; all its messages. No packet may be late."""
+    messages, summary = replayed(program, files, variation, folder)
+    assert all(interface.late == 0 for interface in summary.interfaces)
+    return messages
+
+
+def replayed(
+    program: Program, files: Mapping[str, Sequence[Path]], variation: Variation, folder: Path
+) -> tuple[list[Message], Summary]:
+    """Run the capture stage into the log ``folder``; all its messages, and what it counted."""
     settings = CaptureSettings(
         tuple(
             InterfaceSettings(name, tuple(map(str, paths)), variation.skew_ns)
@@ -144,11 +154,10 @@ def capture(
         summary = replay_capture(program, settings, log, engines=engines)
     finally:
         log.close()
-    assert all(interface.late == 0 for interface in summary.interfaces)
     for interface in summary.interfaces:
         counted = interface.accepted + interface.late + sum(interface.malformed.values())
         assert interface.received == counted + interface.unread
-    return read_log(folder)
+    return read_log(folder), summary
 
 
 def streamed(
@@ -184,7 +193,7 @@ def _interpreters(program: Program) -> EngineMaker:
     return make
 
 
-class _Job:
+class Job:
     """The HFTA job without its process: feeds messages to steps and now and then forgets everything."""
 
     def __init__(
@@ -247,15 +256,14 @@ class _Job:
     def _commit(self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog) -> bool:
         """Evaluate and commit a step as the job does; False where the job died on the way."""
         place = self._random.randrange(3) if self._dies() else None
-        outputs, carried = evaluator.run(step)
-        for query, upstream, batch in carried:
-            steps.add_carry(query, upstream, batch)
+        evaluation = evaluator.run(step)
+        steps.on_evaluated(evaluation)
         if place == 0:
             return False
-        commits.write(Commit(step.number, steps.snapshot(), tuple(outputs)))
+        commits.write(Commit(step.number, steps.snapshot(), evaluation.outputs))
         if place == 1:
             return False
-        commits.publish(outputs)
+        commits.publish(evaluation.outputs)
         if place == 2:
             return False
         commits.drop_carry(steps.carried())

@@ -1,0 +1,202 @@
+"""Released rows as Spark SQL text: segments of the log, carried rows, rows of the very step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.bounds import ENDED, NOTHING
+from gscope.engine.ports import batch_span
+from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Literal
+from gscope.queries.plan.program import StreamInput, node_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.bounds import Bound
+    from gscope.engine.operators.base import Work
+    from gscope.engine.release import Taken
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import HftaNode, Program
+    from gscope.queries.streams.messages import Batch
+
+
+class Inputs:
+    """Gives the rows that operators read as subqueries over temporary views.
+
+    Args:
+        log_folder: where the paths of the log's segments start.
+        carry_folder: the same for carried rows.
+    """
+
+    def __init__(
+        self, session: SparkSession, program: Program, log_folder: Path, carry_folder: Path
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._log_folder = log_folder
+        self._carry_folder = carry_folder
+        self._index = {node.query: index for index, node in enumerate(program.nodes)}
+
+    def view(self, query: str) -> str:
+        """The view in which the rows that ``query`` gives in this step are to be registered."""
+        return f"query_{self._index[query]}"
+
+    def paths(self, batches: Iterable[Batch]) -> list[str]:
+        """The files of segments of the log."""
+        return [str(self._log_folder / batch.path) for batch in batches]
+
+    def are_whole_segments(self, work: Work) -> bool:
+        """Whether all that ``work`` reads are segments of the log, each as a whole."""
+        is_logged = all(p not in self._index for taken in work.inputs for p, _ in taken.batches)
+        straddles = any(taken.straddles for taken in work.inputs)
+        return is_logged and not work.upstream and not straddles and work.state is None
+
+    def released(self, work: Work, side: int, *, is_small: bool) -> str:
+        """The rows that a side of ``work`` reads.
+
+        Rows whose epoch is NULL are read together with the first rows of their batch.
+        """
+        taken, schema = work.inputs[side], self._schema(work.node, side)
+        names = ", ".join(quote(name) for name in schema.names)
+        selects = []
+        for label, low, batches in _new_and_begun(work, taken):
+            logged = [b for port, b in batches if port not in self._index]
+            carried = [b for port, b in batches if port in self._index]
+            high = work.high if _reaches(taken, batches, work.high) else ENDED
+            inside = _where(taken.epoch, low, high)
+            view = f"{label}_{self._index[work.node.query]}_{side}"
+            if logged:
+                selects.append(
+                    f"SELECT {names} FROM {self._logged(f'log_{view}', schema, logged)}{inside}"
+                )
+            if carried:
+                paths = [str(self._carry_folder / batch.path) for batch in carried]
+                self._read(f"carry_{view}", schema, paths, is_logged=False)
+                selects.append(f"SELECT {names} FROM carry_{view}{inside}")
+        for upstream in taken.upstream:
+            low = work.low if upstream in taken.overdue else NOTHING
+            high = work.high if upstream in taken.carries else ENDED
+            inside = _where(taken.epoch, low, high)
+            selects.append(f"SELECT {names} FROM {self.view(upstream)}{inside}")
+        return _subquery(selects or [_no_rows(schema)], is_small=is_small)
+
+    def whole(self, work: Work, side: int, part: int, batches: Sequence[Batch]) -> str:
+        """All rows of some segments of the log, in one partition; ``part`` tells views apart."""
+        schema = self._schema(work.node, side)
+        if not batches:
+            return _subquery([_no_rows(schema)], is_small=True)
+        view = f"log_part{part}_{self._index[work.node.query]}_{side}"
+        return _subquery([f"SELECT * FROM {self._logged(view, schema, batches)}"], is_small=True)
+
+    def late(self, work: Work, side: int) -> str | None:
+        """The rows that came to a side of ``work`` below its watermark; None if there are none."""
+        taken, schema = work.inputs[side], self._schema(work.node, side)
+        if taken.epoch is None or not (taken.late or taken.overdue):
+            return None
+        names = ", ".join(quote(name) for name in schema.names)
+        sources = [self.view(upstream) for upstream in taken.overdue]
+        if taken.late:
+            view = f"log_late_{self._index[work.node.query]}_{side}"
+            sources.append(self._logged(view, schema, [batch for _, batch in taken.late]))
+        below = _where(taken.epoch, NOTHING, work.low)
+        selects = [f"SELECT {names} FROM {source}{below}" for source in sources]
+        return _subquery(selects, is_small=True)
+
+    def _logged(self, view: str, schema: Schema, batches: Sequence[Batch]) -> str:
+        """The rows of log segments, strings decoded."""
+        self._read(view, schema, self.paths(batches), is_logged=True)
+        decoded = ", ".join(_decoded(column.name, column.type) for column in schema.columns)
+        return f"(SELECT {decoded} FROM {view})"
+
+    def _read(self, view: str, schema: Schema, paths: list[str], *, is_logged: bool) -> None:
+        types = ", ".join(
+            f"{quote(column.name)} {_stored_type(column.type, is_logged=is_logged)}"
+            for column in schema.columns
+        )
+        self._session.read.schema(types).parquet(*paths).createOrReplaceTempView(view)
+
+    def _schema(self, node: HftaNode, side: int) -> Schema:
+        source = node_inputs(node)[side]
+        if isinstance(source, StreamInput):
+            return self._program.lfta(source.lfta).stream_schema
+        return self._program.schema(source.query)
+
+
+def condition(epoch: Expression, low: Bound, high: Bound) -> str:
+    """``low <= epoch AND epoch < high`` with what is infinite left out, "" for nothing.
+
+    Without ``low`` it is true for rows without epoch.
+    """
+    text = to_sql(epoch, column_leaf)
+    tests = []
+    if low != NOTHING:
+        tests.append(f"{text} >= {_literal(low, epoch)}")
+    if high != ENDED:
+        below = f"{text} < {_literal(high, epoch)}"
+        is_nullable = epoch.is_nullable and low == NOTHING
+        tests.append(f"({below} OR {text} IS NULL)" if is_nullable else below)
+    return " AND ".join(tests)
+
+
+def _literal(bound: Bound, epoch: Expression) -> str:
+    # a bound of +inf as the low end: nothing is inside
+    return "NULL" if bound in (ENDED, NOTHING) else to_sql(Literal(bound, epoch.type), column_leaf)
+
+
+def _where(epoch: Expression | None, low: Bound, high: Bound) -> str:
+    inside = "" if epoch is None else condition(epoch, low, high)
+    return f" WHERE {inside}" if inside else ""
+
+
+def _new_and_begun(
+    work: Work, taken: Taken
+) -> Iterator[tuple[str, Bound, list[tuple[str, Batch]]]]:
+    """Batches that are read from their beginning, and those of which an earlier step read a part.
+
+    Each with a label and the bound from which rows are wanted.
+    """
+    begun = {
+        place
+        for place, (_, batch) in enumerate(taken.batches)
+        if taken.epoch is not None and batch_span(batch, taken.epoch)[0] < work.low
+    }
+    yield "new", NOTHING, [b for place, b in enumerate(taken.batches) if place not in begun]
+    yield "begun", work.low, [b for place, b in enumerate(taken.batches) if place in begun]
+
+
+def _reaches(taken: Taken, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
+    """Whether some batch has rows from ``high`` on."""
+    epoch = taken.epoch
+    return epoch is not None and any(batch_span(batch, epoch)[1] >= high for _, batch in batches)
+
+
+def _subquery(selects: Sequence[str], *, is_small: bool) -> str:
+    """The union of ``selects``; in one partition, which no operator has to exchange, if it is small."""
+    union = " UNION ALL ".join(selects)
+    return f"(SELECT /*+ COALESCE(1) */ * FROM ({union}))" if is_small else f"({union})"
+
+
+def _no_rows(schema: Schema) -> str:
+    columns = ", ".join(
+        f"cast(NULL AS {SPARK_TYPES[column.type]}) AS {quote(column.name)}"
+        for column in schema.columns
+    )
+    return f"SELECT {columns} WHERE false"
+
+
+def _stored_type(kind: GsqlType, *, is_logged: bool) -> str:
+    """The Spark type a column is read as; the log holds strings as plain bytes."""
+    return "BINARY" if is_logged and kind is GsqlType.STRING else SPARK_TYPES[kind]
+
+
+def _decoded(name: str, kind: GsqlType) -> str:
+    column = quote(name)
+    if kind is GsqlType.STRING:
+        return f"decode({column}, 'ISO-8859-1') AS {column}"
+    return column

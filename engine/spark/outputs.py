@@ -1,0 +1,94 @@
+"""Rows of a step as files: answers, staged for their commit, and carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gscope.engine.bounds import ENDED
+from gscope.engine.commits import Output
+from gscope.engine.spark.expressions import quote
+from gscope.engine.spark.inputs import condition
+from gscope.engine.steps import Carry
+from gscope.queries.streams.messages import Batch, Extent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from gscope.engine.commits import CommitLog
+    from gscope.engine.operators.base import Work
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.plan.program import Program
+
+_PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
+"""Read once, soon, from the page cache: compression and dictionaries would only cost."""
+
+
+class Outputs:
+    """Writes what a step answers and what it keeps.
+
+    Methods may be called from several threads.
+    """
+
+    def __init__(self, program: Program, commits: CommitLog) -> None:
+        self._program = program
+        self._commits = commits
+        self._index = {node.query: index for index, node in enumerate(program.nodes)}
+
+    def stage(self, result: str, step: int, ending: str) -> tuple[str, Path]:
+        """The path of an output, and where it is to be written before its commit."""
+        path = f"{result}/{step:012d}{ending}"
+        staged = self._commits.staged(path)
+        staged.parent.mkdir(exist_ok=True)
+        return path, staged
+
+    def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
+        """Write the rows of a result; None if there are none."""
+        order = [quote(column.name) for column in self._program.schema(result).temporal]
+        path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
+        if is_small:
+            table = (frame.orderBy(*order) if order else frame).toArrow()
+            if table.num_rows == 0:
+                return None
+            with pa.ipc.new_file(staged, table.schema) as writer:
+                writer.write_table(table)
+            return Output(result, path, table.num_rows)
+        frame.write.options(**_PLAIN_PARQUET).parquet(str(staged))
+        count = sum(pq.read_metadata(file).num_rows for file in staged.glob("*.parquet"))
+        return Output(result, path, count)
+
+    def carry(
+        self, work: Work, side: int, upstream: str, step: int, frame: DataFrame
+    ) -> Carry | None:
+        """Keep the rows of ``upstream`` that a side of ``work`` may not read yet; None if all were."""
+        epoch = work.inputs[side].epoch
+        assert epoch is not None
+        query = work.node.query
+        rest = frame.where(condition(epoch, work.high, ENDED))
+        name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
+        batch = self.keep(name, upstream, step, rest, self._program.schema(upstream))
+        return None if batch is None else Carry(query, side, batch)
+
+    def keep(
+        self, name: str, stream: str, step: int, frame: DataFrame, schema: Schema
+    ) -> Batch | None:
+        """Write the rows of ``frame`` below the carry folder; None if there are none."""
+        folder = self._commits.carry / name
+        frame.coalesce(1).write.options(**_PLAIN_PARQUET).parquet(str(folder))
+        files = sorted(folder.glob("*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        if rows == 0:
+            return None
+        table = pq.read_table(folder, columns=[column.name for column in schema.temporal])
+        extents = []
+        for column in table.column_names:
+            bounds = pc.min_max(table[column]).as_py()
+            if bounds["min"] is not None:
+                extents.append(Extent(column, bounds["min"], bounds["max"]))
+        size = sum(file.stat().st_size for file in files)
+        return Batch(stream, step, name, rows, size, tuple(extents))
