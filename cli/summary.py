@@ -41,6 +41,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces)
     yield from _left_out(capture)
+    for function, count in outcome.undecodable.items():
+        yield f"  {count:,} payloads not decodable by {function}"
     if lost := _lost_tuples(capture):
         yield f"  the stream log was full and shed {lost:,} partial tuples; give it more with --log"
     if outcome.restarts:

@@ -4,7 +4,8 @@
 event    fields
 ======== =====================================================================
 ready    ``session_s``: the Spark session stands; seconds since the job began
-commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``
+commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``, ``undecodable``
+         (payloads that a function could not read since the run began, by function)
 finished ``steps``, ``phases`` (seconds by name)
 error    ``message``: one sentence; the job ends with code 1
 ======== =====================================================================

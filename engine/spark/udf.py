@@ -1,21 +1,32 @@
-"""Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning."""
+"""Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning.
+
+Those that read payloads count, in an accumulator, what they could not read.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
 from pyspark.sql.pandas.functions import arrow_udf
 
+from gscope.engine.functions.application import read
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Expression, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
+
+    from gscope.queries.catalog.scalar.entry import FunctionEntry
+
+    RowFunction = Callable[..., Any]
 
 _ARROW_TYPES: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
@@ -24,10 +35,46 @@ _ARROW_TYPES: dict[GsqlType, pa.DataType] = {
     GsqlType.IP: pa.binary(),
     GsqlType.NULL: pa.bool_(),
 }
+_WORTH_REMEMBERING = 100
+"""From this cost on a function is computed once for equal arguments of a batch."""
 
 
-def register_functions(session: SparkSession, expressions: Iterable[Expression]) -> None:
+class _Counts(AccumulatorParam[Counter[str]]):
+    """Counts by name, added up over tasks."""
+
+    def zero(self, value: Counter[str]) -> Counter[str]:  # noqa: ARG002 - Spark's signature
+        """No counts."""
+        return Counter()
+
+    def addInPlace(self, value1: Counter[str], value2: Counter[str]) -> Counter[str]:
+        """Both together."""
+        value1.update(value2)
+        return value1
+
+
+class RegisteredFunctions:
+    """The Arrow functions registered for one session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._counts: Accumulator[Counter[str]] = session.sparkContext.accumulator(
+            Counter(), _Counts()
+        )
+
+    @property
+    def counts(self) -> Accumulator[Counter[str]]:
+        """What tasks add to."""
+        return self._counts
+
+    def undecodable(self) -> dict[str, int]:
+        """Payloads that could not be read, by function: once for each time it was computed."""
+        return dict(sorted(self._counts.value.items()))
+
+
+def register_functions(
+    session: SparkSession, expressions: Iterable[Expression]
+) -> RegisteredFunctions:
     """Register an Arrow function for every call in ``expressions`` that Spark has no text for."""
+    registered = RegisteredFunctions(session)
     calls = {
         udf_name(part): part
         for expression in expressions
@@ -35,15 +82,19 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         if isinstance(part, Call) and needs_udf(part)
     }
     for name, call in calls.items():
-        function = _arrow_function(
-            call.function, [argument.type for argument in call.arguments], call.type
-        )
+        kinds = [argument.type for argument in call.arguments]
+        function = _arrow_function(FUNCTIONS[call.function], kinds, call.type, registered.counts)
         register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
         session.udf.register(name, register)
+    return registered
 
 
-def _arrow_function(name: str, inputs: list[GsqlType], output: GsqlType) -> Callable[..., Any]:
-    entry = FUNCTIONS[name]
+def _arrow_function(
+    entry: FunctionEntry,
+    inputs: list[GsqlType],
+    output: GsqlType,
+    counts: Accumulator[Counter[str]],
+) -> Callable[..., pa.Array]:
     arrow_type = _ARROW_TYPES.get(output, pa.int64())
 
     def call(*arrays: pa.Array) -> pa.Array:
@@ -51,15 +102,44 @@ def _arrow_function(name: str, inputs: list[GsqlType], output: GsqlType) -> Call
             [_from_spark(value, kind) for value in array.to_pylist()]
             for array, kind in zip(arrays, inputs, strict=True)
         ]
-        results = [
-            None
-            if entry.is_strict and any(value is None for value in row)
-            else _to_spark(entry.evaluate(*row), output)
-            for row in zip(*columns, strict=True)
-        ]
-        return pa.array(results, type=arrow_type)
+        rows = zip(*columns, strict=True)
+        results = _read(entry, rows, counts) if entry.is_high_only else _evaluate(entry, rows)
+        return pa.array([_to_spark(value, output) for value in results], type=arrow_type)
 
     return call
+
+
+def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """The entry's meaning, row by row."""
+    # not of FLOAT: as keys, 0.0 and -0.0 are one
+    is_remembered = (
+        entry.cost >= _WORTH_REMEMBERING
+        and entry.is_pure
+        and all(parameter.type not in (None, GsqlType.FLOAT) for parameter in entry.parameters)
+    )
+    known: dict[tuple[Any, ...], Any] = {}
+    for row in rows:
+        if entry.is_strict and any(value is None for value in row):
+            yield None
+        elif not is_remembered:
+            yield entry.evaluate(*row)
+        else:
+            if row not in known:
+                known[row] = entry.evaluate(*row)
+            yield known[row]
+
+
+def _read(
+    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[Counter[str]]
+) -> Iterator[Any]:
+    """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
+    undecodable = 0
+    for (payload,) in rows:
+        value, is_readable = (None, True) if payload is None else read(entry.name, payload)
+        undecodable += not is_readable
+        yield value
+    if undecodable:
+        counts.add(Counter({entry.name: undecodable}))
 
 
 def _from_spark(value: Any, kind: GsqlType) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.errors import Position, ResolveError, TypeMismatchError, UnsupportedError
+from gscope.errors import Position, ResolveError, TypeMismatchError
 from gscope.queries.analysis.constants import apply, parse_network, text_of
 from gscope.queries.analysis.conversions import convert, predicate, unify
 from gscope.queries.analysis.declarations import check_declaration
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.addresses import is_ipv4
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Expression, Literal
@@ -32,20 +33,16 @@ def scalar_call(node: nodes.FunctionCall, arguments: tuple[Expression, ...]) -> 
     Raises:
         ResolveError: there is no function of that name.
         TypeMismatchError: the arguments do not fit.
-        UnsupportedError: the function is known, but not in this version.
     """
     name = node.name.lower()
     builder = _BUILDERS.get(name)
     if builder is not None and not (node.star or node.distinct):
         return builder(arguments, node)
-    if name in _TO_COME:
-        message = f"this version has no function {node.name} yet"
-        raise UnsupportedError(message, position=node.position)
     if builder is not None:
         message = f"{node.name} is no aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
     message = f"there is no function {node.name}"
-    known = (*_BUILDERS, *AGGREGATES, *AGGREGATES_TO_COME)
+    known = (*_BUILDERS, *AGGREGATES, *RUNNING, *AGGREGATES_TO_COME)
     raise ResolveError(message, position=node.position, remedy=did_you_mean(node.name, known))
 
 
@@ -199,6 +196,7 @@ _TO_INT = _by_type(
 )
 _TO_TIMESTAMP = _by_type({GsqlType.TIMESTAMP: "", _INT: "int_to_ts"})
 _WHOLE_IPV6 = Literal(128, _INT)
+_NO_SEED = Literal(0, _INT)
 
 _BUILDERS: dict[str, Builder] = {
     **{
@@ -208,6 +206,8 @@ _BUILDERS: dict[str, Builder] = {
             *("str_regex_match", "str_extract_regex", "str_truncate", "str_suffix", "str_find"),
             *("length", "lower", "upper", "string_hash", "to_hex", "to_int", "is_private"),
             *("sqrt", "pow", "log", "log2", "log10", "non_temporal"),
+            *("http_host", "http_method", "http_path", "tls_sni"),
+            *("dns_qname", "dns_qtype", "dns_rcode", "dns_answers", "dns_is_response"),
         )
     },
     **{name: _declaration(name) for name in ("increasing", "decreasing", "banded")},
@@ -241,12 +241,7 @@ _BUILDERS: dict[str, Builder] = {
     "strtoip": _catalog("string_to_ip"),
     "ipv4": _by_type({_IP: "ip_to_int"}),
     "prefix": _catalog("prefix", (_WHOLE_IPV6,)),
+    "community_id": _catalog("community_id", (_NO_SEED,)),
     "in_net": _in_net,
     "if_else": _if_else,
 }
-_TO_COME = frozenset(
-    {
-        *("http_host", "http_method", "http_path", "tls_sni", "dns_qname", "dns_qtype"),
-        *("dns_rcode", "community_id"),
-    }
-)

@@ -33,7 +33,7 @@ _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
 def apply(function: str, *arguments: Expression) -> Expression:
     """A call of a catalog function; its value at once if all arguments are constants."""
     made = call(function, *arguments)
-    if not FUNCTIONS[function].is_pure or not all(isinstance(a, Literal) for a in arguments):
+    if not FUNCTIONS[function].is_foldable or not all(isinstance(a, Literal) for a in arguments):
         return made
     return Literal(evaluate(made, _no_leaf), made.type)
 

@@ -6,6 +6,8 @@ An entry's ``evaluate`` is the meaning that LFTA kernels, the interpreter and Sp
 from __future__ import annotations
 
 from gscope.queries.catalog.scalar.addresses import ADDRESSES
+from gscope.queries.catalog.scalar.application import APPLICATION
+from gscope.queries.catalog.scalar.community import COMMUNITY
 from gscope.queries.catalog.scalar.conversions import CONVERSIONS
 from gscope.queries.catalog.scalar.entry import FunctionEntry
 from gscope.queries.catalog.scalar.floats import FLOATS
@@ -26,4 +28,6 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **ADDRESSES,
     **TIMES,
     **STRINGS,
+    **COMMUNITY,
+    **APPLICATION,
 }

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.temporal import ordering_of
+from gscope.queries.catalog.evaluate import call as plain_call
 from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.schema import ColumnSchema
@@ -92,7 +94,7 @@ class Border:
         if is_lfta_output(expression):
             return self.ship(expression, name)
         assert isinstance(expression, Call), expression
-        arguments = tuple(self.lift(argument) for argument in expression.arguments)
+        arguments = tuple(self.lift(a) for a in _cut(expression))
         return Call(expression.function, arguments, expression.type, expression.is_nullable)
 
     def ship(self, expression: Expression, name: str = "") -> Column:
@@ -122,6 +124,19 @@ def declarations(expressions: Iterable[Expression]) -> tuple[Call, ...]:
         dict.fromkeys(
             part for part in parts if isinstance(part, Call) and declared_ordering(part) is not None
         )
+    )
+
+
+def _cut(call: Call) -> tuple[Expression, ...]:
+    """The arguments of a call that is made high, payloads cut to the bytes that it looks at."""
+    needed = FUNCTIONS[call.function].needs_bytes
+    if needed is None:
+        return call.arguments
+    return tuple(
+        plain_call("str_truncate", argument, Literal(needed, GsqlType.INT))
+        if isinstance(argument, PacketField) and argument.type is GsqlType.STRING
+        else argument
+        for argument in call.arguments
     )
 
 

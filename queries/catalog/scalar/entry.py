@@ -53,6 +53,10 @@ class FunctionEntry:
             the result ignores it, None that no order survives. The number is the factor by which a
             step of the argument is stretched. () means None for all. Wrap-around at 64 bits apart.
         is_pure: equal arguments give equal results.
+        is_high_only: the meaning needs a library that has no place beside the catalog: the HFTA job has
+            it, in ``engine/functions/`` by the entry's name, and ``evaluate`` refuses.
+        needs_bytes: how many bytes at the start of a STRING argument it looks at, None for all; an LFTA
+            ships no more of a payload than that.
     """
 
     name: str
@@ -67,6 +71,13 @@ class FunctionEntry:
     is_lfta_safe: bool = True
     gains: tuple[Gain, ...] = ()
     is_pure: bool = True
+    is_high_only: bool = False
+    needs_bytes: int | None = None
+
+    @property
+    def is_foldable(self) -> bool:
+        """Whether a call of constants can be computed before the first packet."""
+        return self.is_pure and not self.is_high_only
 
     def is_nullable(self, arguments: Sequence[Expression]) -> bool:
         """Whether a call with ``arguments`` can be NULL."""

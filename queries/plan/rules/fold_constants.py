@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.plan.expressions import Call, Expression, Literal, NamedExpression
-from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project, RunningGroupBy
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    LogicalPlan,
+    Node,
+    Project,
+    RunningGroupBy,
+)
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
@@ -41,6 +49,14 @@ def _fold_node(node: Node) -> Node:
                 keys=_fold_all(node.keys),
                 aggregates=aggregates,
                 closing=_fold(node.closing),
+            )
+        case Join():
+            return replace(
+                node,
+                epochs=(_fold(node.epochs[0]), _fold(node.epochs[1])),
+                keys=tuple((_fold(left), _fold(right)) for left, right in node.keys),
+                residual=None if node.residual is None else _fold(node.residual),
+                columns=_fold_all(node.columns),
             )
         case _:
             return node

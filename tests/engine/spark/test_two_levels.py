@@ -88,7 +88,9 @@ def calls(entry: FunctionEntry) -> Iterator[Expression]:
         yield call(entry.name, *arguments)
 
 
-EXPRESSIONS = [made for entry in FUNCTIONS.values() for made in calls(entry)]
+EXPRESSIONS = [
+    made for entry in FUNCTIONS.values() if not entry.is_high_only for made in calls(entry)
+]
 
 
 def to_spark(value: Value, kind: GsqlType) -> Any:

@@ -1,0 +1,38 @@
+"""The application-layer functions by their catalog names, made safe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.functions import dns, http, tls
+from gscope.queries.catalog.functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from gscope.engine.functions.base import Reader
+    from gscope.queries.plan.expressions import Value
+
+READERS: dict[str, Reader] = {
+    "dns_qname": dns.qname,
+    "dns_qtype": dns.qtype,
+    "dns_rcode": dns.rcode,
+    "dns_answers": dns.answers,
+    "dns_is_response": dns.is_response,
+    "http_host": http.host,
+    "http_method": http.method,
+    "http_path": http.path,
+    "tls_sni": tls.sni,
+}
+"""Every catalog entry that is ``is_high_only``."""
+
+
+def read(function: str, payload: bytes) -> tuple[Value, bool]:
+    """What ``function`` reads from ``payload``, and whether that was to be had.
+
+    Whatever the bytes are, it gives NULL at worst. Nothing is wrong with an empty payload.
+    """
+    if not payload:
+        return None, True
+    try:
+        return READERS[function](payload[: FUNCTIONS[function].needs_bytes]), True
+    except Exception:
+        return None, False

@@ -1,0 +1,128 @@
+"""DNS messages (RFC 1035): in a datagram, or behind their length as in TCP."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpkt import UnpackError
+from dpkt.dns import unpack_name
+
+from gscope.engine.functions.base import Undecodable, host_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADER = struct.Struct(">HHHHHH")
+_LENGTH_BYTES = 2
+_IS_RESPONSE = 0x8000
+_RESPONSE_CODE = 0x000F
+_OPCODES = frozenset({0, 1, 2, 4, 5, 6})
+_QUESTION_BYTES, _RECORD_BYTES = 5, 11
+_LARGEST_MESSAGE = 0xFFFF
+_ROOT = b"."
+
+_FULL_SEGMENT = 512
+"""No path has segments that are full before (RFC 879 asks for 536 bytes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    data: bytes
+    flags: int
+    questions: int
+    answers: int
+
+
+def qname(payload: bytes) -> bytes | None:
+    """The name that is asked for, ``.`` for the root; None in a message without a question."""
+    message = _message(payload)
+    return _name(message.data) if message.questions else None
+
+
+def qtype(payload: bytes) -> int | None:
+    """The number of the record type that is asked for: 1 for A, 28 for AAAA."""
+    message = _message(payload)
+    if not message.questions:
+        return None
+    end = _end_of_name(message.data)
+    if end + 2 > len(message.data):
+        raise Undecodable
+    return int.from_bytes(message.data[end : end + 2])
+
+
+def rcode(payload: bytes) -> int | None:
+    """The response code: 0 for no error, 3 for a name that does not exist; None in a query."""
+    message = _message(payload)
+    return message.flags & _RESPONSE_CODE if message.flags & _IS_RESPONSE else None
+
+
+def answers(payload: bytes) -> int:
+    """How many answer records the header promises."""
+    return _message(payload).answers
+
+
+def is_response(payload: bytes) -> bool:
+    """Whether it answers a query."""
+    return bool(_message(payload).flags & _IS_RESPONSE)
+
+
+def _message(payload: bytes) -> _Message:
+    """The message, its header checked for what a message cannot be."""
+    for data in _candidates(payload):
+        if len(data) < _HEADER.size:
+            break
+        _, flags, questions, answered, authorities, additional = _HEADER.unpack_from(data)
+        records = answered + authorities + additional
+        least = _HEADER.size + questions * _QUESTION_BYTES + records * _RECORD_BYTES
+        if (flags >> 11) & 0xF not in _OPCODES or least > _LARGEST_MESSAGE:
+            continue
+        if questions:
+            try:
+                _end_of_name(data)
+            except Undecodable:
+                continue
+        elif not records and not flags & _IS_RESPONSE:
+            continue
+        return _Message(data, flags, questions, answered)
+    raise Undecodable
+
+
+def _candidates(payload: bytes) -> Iterator[bytes]:
+    """The payload, and what is behind its first two bytes if those can be the length of it.
+
+    That they are the length to the byte is no chance. A message that goes on in the next segment is
+    believed only of a segment that is full.
+    """
+    rest = payload[_LENGTH_BYTES:]
+    length = int.from_bytes(payload[:_LENGTH_BYTES])
+    if length == len(rest):
+        yield rest
+    yield payload
+    if length < len(rest) or len(payload) >= _FULL_SEGMENT:
+        yield rest
+
+
+def _name(data: bytes) -> bytes:
+    try:
+        name = unpack_name(data, _HEADER.size)[0].encode()
+    except UnicodeDecodeError as error:
+        # labels are bytes; dpkt wants them to be UTF-8
+        name = error.object
+    except UnpackError as error:
+        raise Undecodable from error
+    return host_name(name) or _ROOT
+
+
+def _end_of_name(data: bytes) -> int:
+    """Where the first question's name ends; nothing before it could be pointed to but the header."""
+    place = _HEADER.size
+    while place < len(data):
+        length = data[place]
+        if length == 0:
+            return place + 1
+        if length >= 64:
+            break
+        place += 1 + length
+    raise Undecodable

@@ -1,0 +1,97 @@
+"""Requests of HTTP/1 (RFC 9112), read as far as the captured bytes go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gscope.engine.functions.base import Undecodable, host_name
+
+_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]+) HTTP/\d\.\d\r?\n")
+_CUT_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]*)")
+_METHODS = frozenset(
+    {
+        *(b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"),
+        *(b"PROPFIND", b"PROPPATCH", b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"SEARCH"),
+        *(b"REPORT", b"NOTIFY", b"M-SEARCH", b"SUBSCRIBE", b"UNSUBSCRIBE"),
+    }
+)
+"""What a request line that is cut off must begin with; a whole one may have any method."""
+
+_HOST = re.compile(rb"\r?\nhost:([^\r\n]*)\r?\n", re.IGNORECASE)
+_END_OF_FIELDS = re.compile(rb"\r?\n\r?\n")
+_PORT = re.compile(rb":\d*$")
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+_END_OF_PATH = re.compile(rb"[?#]")
+_RESPONSE = b"HTTP/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request line.
+
+    Attributes:
+        target: as far as it goes.
+        fields: what follows the line, from its line end on; None if the line is cut off.
+    """
+
+    method: bytes
+    target: bytes
+    fields: bytes | None
+
+
+def method(payload: bytes) -> bytes | None:
+    """The method of a request; None in a response."""
+    request = _request(payload)
+    return None if request is None else request.method
+
+
+def path(payload: bytes) -> bytes | None:
+    """The path that a request asks for, without its query; None in a response and for CONNECT."""
+    request = _request(payload)
+    if request is None or request.method == b"CONNECT":
+        return None
+    absolute = _ABSOLUTE.match(request.target)
+    rest = request.target[absolute.end() :] if absolute else request.target
+    end = _END_OF_PATH.search(rest)
+    if request.fields is None and end is None:
+        raise Undecodable
+    return rest[: end.start()] if end else rest or b"/"
+
+
+def host(payload: bytes) -> bytes | None:
+    """The host that a request is for, without a port; None in a response and in one that names none."""
+    request = _request(payload)
+    if request is None:
+        return None
+    if request.fields is None:
+        raise Undecodable
+    absolute = _ABSOLUTE.match(request.target)
+    if absolute:
+        return _bare(absolute[1].rpartition(b"@")[2])
+    if request.method == b"CONNECT":
+        return _bare(request.target)
+    end = _END_OF_FIELDS.search(request.fields)
+    field = _HOST.search(request.fields[: end.start() + 2] if end else request.fields)
+    if field is not None:
+        return _bare(field[1].strip(b" \t"))
+    if end is None:
+        raise Undecodable
+    return None
+
+
+def _request(payload: bytes) -> _Request | None:
+    """The request that a payload begins with; None of a response."""
+    whole = _REQUEST.match(payload)
+    if whole is not None:
+        return _Request(whole[1], whole[2], payload[whole.end() - 1 :])
+    cut = _CUT_REQUEST.fullmatch(payload)
+    if cut is not None and cut[1] in _METHODS:
+        return _Request(cut[1], cut[2], None)
+    if payload.startswith(_RESPONSE):
+        return None
+    raise Undecodable
+
+
+def _bare(authority: bytes) -> bytes | None:
+    return host_name(_PORT.sub(b"", authority)) or None

@@ -1,0 +1,76 @@
+"""The Community ID of a flow, by which tools name the same flow the same.
+
+Community ID flow hashing, version 1: https://github.com/corelight/community-id-spec.
+
+    "1:" + base64(sha1(seed . source . destination . protocol . 0 . source port . destination port))
+
+in network byte order, the endpoint that is less standing first, so that both directions have one ID.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from gscope.queries.catalog.scalar.addresses import is_ipv4
+from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
+from gscope.queries.catalog.types import GsqlType
+
+_ICMP, _ICMP6 = 1, 58
+_WITH_PORTS = frozenset({_ICMP, 6, 17, _ICMP6, 132})
+_REQUESTS = {
+    _ICMP: ((8, 0), (13, 14), (15, 16), (10, 9), (17, 18)),
+    _ICMP6: ((128, 129), (130, 131), (133, 134), (135, 136), (139, 140), (144, 145)),
+}
+"""ICMP types that ask, each with the type that answers."""
+
+_COUNTERPARTS = {
+    protocol: {**dict(pairs), **{answer: request for request, answer in pairs}}
+    for protocol, pairs in _REQUESTS.items()
+}
+
+
+def community_id(
+    protocol: int, source: int, destination: int, source_port: int, destination_port: int, seed: int
+) -> bytes | None:
+    """The Community ID; of ICMP the ports are type and code.
+
+    ICMP messages that ask and their answers are one flow; others have a direction, which is kept.
+    None if a number is out of its range, or the addresses are of two IP versions.
+    """
+    numbers = (seed, source_port, destination_port)
+    if not 0 <= protocol <= 0xFF or not all(0 <= number <= 0xFFFF for number in numbers):
+        return None
+    if is_ipv4(source) != is_ipv4(destination):
+        return None
+    has_direction = False
+    if protocol in _COUNTERPARTS:
+        counterpart = _COUNTERPARTS[protocol].get(source_port)
+        has_direction = counterpart is None
+        destination_port = destination_port if counterpart is None else counterpart
+    ends = ((source, source_port), (destination, destination_port))
+    if not has_direction:
+        # without ports only the addresses decide
+        ends = (min(ends), max(ends))
+    (first, first_port), (second, second_port) = ends
+    hashed = seed.to_bytes(2) + _packed(first) + _packed(second) + bytes((protocol, 0))
+    if protocol in _WITH_PORTS:
+        hashed += first_port.to_bytes(2) + second_port.to_bytes(2)
+    return b"1:" + base64.b64encode(hashlib.sha1(hashed, usedforsecurity=False).digest())
+
+
+def _packed(address: int) -> bytes:
+    return (address & 0xFFFFFFFF).to_bytes(4) if is_ipv4(address) else address.to_bytes(16)
+
+
+_INT, _IP = Parameter(GsqlType.INT), Parameter(GsqlType.IP)
+_ENTRY = FunctionEntry(
+    "community_id",
+    (_INT, _IP, _IP, _INT, _INT, _INT),
+    GsqlType.STRING,
+    community_id,
+    makes_null=always,
+    cost=1000,
+    is_lfta_safe=False,
+)
+COMMUNITY = {_ENTRY.name: _ENTRY}
