@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any, assert_never
 from gscope.queries.plan.bounds import lfta_bound, node_bound
 from gscope.queries.plan.program import (
     AggregationNode,
+    JoinNode,
     MergeNode,
     SelectionNode,
     StreamInput,
 )
-from gscope.queries.plan.show import show, show_named, show_schema, show_tree
+from gscope.queries.plan.show import (
+    show,
+    show_equalities,
+    show_named,
+    show_of_sides,
+    show_schema,
+    show_tree,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +54,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
 
 def spark_texts(program: Program) -> dict[str, str]:
     """The Spark SQL of each HFTA node; ``input`` stands for the rows that are released to it."""
-    from gscope.engine.operators import aggregation, merge, selection
+    from gscope.engine.operators import aggregation, join, merge, selection
 
     texts: dict[str, str] = {}
     for node in program.nodes:
@@ -57,6 +65,8 @@ def spark_texts(program: Program) -> dict[str, str]:
                 texts[node.query] = selection.lower(node, "input")
             case MergeNode():
                 texts[node.query] = merge.lower(node, "input")
+            case JoinNode():
+                texts[node.query] = join.lower(node, "left", "right")
             case _:
                 assert_never(node)
     return texts
@@ -116,6 +126,20 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "reads": ", ".join(map(_input, node.inputs)),
                 "on": ", ".join(node.on),
                 "slack": str(node.slack),
+                **common,
+            }
+        case JoinNode():
+            left, right = node.predicates
+            return {
+                "name": node.query,
+                "operator": node.kind.value.lower().replace("_", " "),
+                "reads": ", ".join(map(_input, node.inputs)),
+                "left": _shown(left),
+                "right": _shown(right),
+                "epochs": show_equalities([node.epochs]),
+                "keys": show_equalities(node.keys),
+                "residual": "" if node.residual is None else show_of_sides(node.residual),
+                "columns": [f"{c.name} := {show_of_sides(c.expression)}" for c in node.columns],
                 **common,
             }
         case SelectionNode():

@@ -13,8 +13,8 @@ from gscope.queries.analysis.validate import check_where
 from gscope.queries.catalog.types import Direction, GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, walk
-from gscope.queries.plan.trees import conjuncts
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal
+from gscope.queries.plan.trees import conjuncts, inputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,9 +87,10 @@ class Conditions:
 def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Ordering]) -> Conditions:
     """Take the predicates of one join apart; input 0 is the left, input 1 the right.
 
-    Of several temporal equalities the one with the least band bounds the state, of equal ones the first.
+    Of several temporal equalities the one with the least band bounds the state; of those one between plain
+    columns, which stay temporal in the result; of those the first.
     """
-    temporal: list[tuple[int, Equality, Equality]] = []
+    temporal: list[tuple[tuple[int, bool], Equality, Equality]] = []
     equalities: list[Equality] = []
     residual: list[Expression] = []
     for predicate in predicates:
@@ -101,17 +102,13 @@ def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Orderi
         found = _as_increasing(equality, ordering)
         if found is not None:
             band = sum(column_ordering(side, ordering).band for side in found)
-            temporal.append((band, found, equality))
+            is_plain = all(isinstance(side, Column) for side in found)
+            temporal.append(((band, not is_plain), found, equality))
     if not temporal:
         return Conditions(None, tuple(dict.fromkeys(equalities)), tuple(residual))
     _, epochs, chosen = min(temporal, key=lambda each: each[0])
     keys = tuple(dict.fromkeys(each for each in equalities if each != chosen))
     return Conditions(epochs, keys, tuple(residual))
-
-
-def inputs_of(expression: Expression) -> set[int]:
-    """The inputs whose columns take part."""
-    return {part.input for part in walk(expression) if isinstance(part, Column)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.plan.rules.collapse_projections import collapse_projections
 from gscope.queries.plan.rules.fold_constants import fold_constants
 from gscope.queries.plan.rules.inline_selections import inline_selections
+from gscope.queries.plan.rules.prune_columns import prune_columns
 from gscope.queries.plan.rules.push_filters import push_filters
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ RULES: tuple[Callable[[LogicalPlan], LogicalPlan], ...] = (
     inline_selections,  # first: it makes the filters and projections that the others move
     push_filters,  # leaves no projection between a filter and what it filters
     collapse_projections,  # then everything above a leaf is in terms of the leaf
+    prune_columns,  # once it is settled what is computed where
     fold_constants,  # last: substitution makes new constants
 )
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import NamedExpression
-    from gscope.queries.plan.program import JoinNode
 
 _INFIX = {
     "add_int": "+",
@@ -122,7 +121,7 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             )
             yield from show_tree(node.input, depth + 1)
         case Join():
-            yield f"{lead}{show_join(node, [_label(each) for each in node.inputs])}"
+            yield f"{lead}{_show_join(node)}"
             for each in node.inputs:
                 yield from show_tree(each, depth + 1)
         case Merge():
@@ -133,25 +132,35 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             assert_never(node)
 
 
-def show_join(join: Join | JoinNode, labels: Sequence[str]) -> str:
-    """A join in one line; its columns under the names of their sides, left and right if they have one."""
-    left, right = labels
-    names = ("left", "right") if left == right or not (left and right) else (left, right)
+LEFT_RIGHT = ("left", "right")
 
-    def told(expression: Expression) -> str:
-        return show(_labelled(expression, names))
 
-    first, second = join.epochs
-    parts = [f"epochs {told(first)} = {told(second)}"]
+def show_of_sides(expression: Expression, names: Sequence[str] = LEFT_RIGHT) -> str:
+    """An expression over both sides of a join: ``left.tb + 1``, or by the names of the sides."""
+    return show(_labelled(expression, names))
+
+
+def show_equalities(
+    pairs: Iterable[tuple[Expression, Expression]], names: Sequence[str] = LEFT_RIGHT
+) -> str:
+    """Pairs that a join makes equal: ``left.tb = right.tb + 1, left.srcIP = right.destIP``."""
+    return ", ".join(f"{show_of_sides(a, names)} = {show_of_sides(b, names)}" for a, b in pairs)
+
+
+def _show_join(join: Join) -> str:
+    """A join in one line; its columns under the names of what its sides read, if these differ."""
+    labels = [_label(each) for each in join.inputs]
+    names = labels if all(labels) and labels[0] != labels[1] else LEFT_RIGHT
+    parts = [f"epochs {show_equalities([join.epochs], names)}"]
     if join.keys:
-        parts.append("keys " + ", ".join(f"{told(a)} = {told(b)}" for a, b in join.keys))
+        parts.append(f"keys {show_equalities(join.keys, names)}")
     if join.residual is not None:
-        parts.append(f"only if {told(join.residual)}")
-    columns = ", ".join(f"{c.name} := {told(c.expression)}" for c in join.columns)
-    return f"{join.kind.value} {columns}; {'; '.join(parts)}"
+        parts.append(f"only if {show_of_sides(join.residual, names)}")
+    columns = ", ".join(f"{c.name} := {show_of_sides(c.expression, names)}" for c in join.columns)
+    return f"Join {join.kind.value} {columns}; {'; '.join(parts)}"
 
 
-def _labelled(expression: Expression, names: tuple[str, str]) -> Expression:
+def _labelled(expression: Expression, names: Sequence[str]) -> Expression:
     if isinstance(expression, Column):
         return replace(expression, name=f"{names[expression.input]}.{expression.name}")
     if isinstance(expression, Call):

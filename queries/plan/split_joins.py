@@ -22,7 +22,13 @@ from gscope.queries.plan.expressions import (
 )
 from gscope.queries.plan.low import Border
 from gscope.queries.plan.program import Input, JoinNode, StreamInput
-from gscope.queries.plan.trees import by_name, conjunction, map_expression, substitute_all
+from gscope.queries.plan.trees import (
+    by_name,
+    conjunction,
+    map_expression,
+    of_input,
+    substitute_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,12 +64,10 @@ class SharedStreams:
     """The LFTAs that ship packets to joins: one for all sides that want the same packets.
 
     Attributes:
-        borders: by what is shipped, the LFTA's place in the program and the columns it ships.
+        made: names of the LFTAs made for joins alone, which may ship more columns whenever a side needs them.
     """
 
-    borders: dict[tuple[str, tuple[str, ...], Expression | None], tuple[int, Border]] = field(
-        default_factory=dict
-    )
+    made: set[str] = field(default_factory=set)
 
     def side(
         self,
@@ -72,19 +76,40 @@ class SharedStreams:
         columns: Sequence[NamedExpression],
         high: Sequence[Expression],
     ) -> JoinSide:
-        """A side over packets; its LFTA is made, or ships what this side needs as well."""
-        key = site.protocol, site.interfaces, site.predicate
-        place, border = self.borders.get(key, (len(lftas), Border()))
-        lifted = {c.name: border.lift(c.expression, c.name) for c in columns}
-        predicate = conjunction([border.lift(p) for p in high])
-        lfta = site.selection(border)
-        if key in self.borders:
-            lfta = replace(lfta, name=lftas[place].name, query=lftas[place].query)
-            lftas[place] = lfta
-        else:
-            self.borders[key] = place, border
-            lftas.append(lfta)
-        return JoinSide(StreamInput(lfta.name), predicate, lifted)
+        """A side over packets, from an LFTA among ``lftas`` or a new one.
+
+        Args:
+            lftas: of the program so far; one is added or ships more columns, unless one will do.
+            site: where an LFTA of this side stands.
+            columns: the side's, over packet fields.
+            high: predicates that no LFTA can test.
+        """
+        for place, lfta in enumerate(lftas):
+            if lfta.is_aggregation or _packets(lfta) != _packets(site.selection(Border())):
+                continue
+            border = Border({c.expression: c.name for c in lfta.columns}, lfta.has_interface_column)
+            side = _read(lfta, border, columns, high)
+            wider = replace(site.selection(border), name=lfta.name, query=lfta.query)
+            if wider == lfta or (lfta.name in self.made and wider.declared == lfta.declared):
+                lftas[place] = wider
+                return side
+        border = Border()
+        side = _read(site.selection(border), border, columns, high)
+        lftas.append(site.selection(border))
+        self.made.add(lftas[-1].name)
+        return side
+
+
+def _packets(lfta: Lfta) -> tuple[str, tuple[str, ...], Expression | None]:
+    return lfta.protocol, lfta.interfaces, lfta.predicate
+
+
+def _read(
+    lfta: Lfta, border: Border, columns: Sequence[NamedExpression], high: Sequence[Expression]
+) -> JoinSide:
+    predicate = conjunction([border.lift(p) for p in high])
+    lifted = {c.name: border.lift(c.expression, c.name) for c in columns}
+    return JoinSide(StreamInput(lfta.name), predicate, lifted)
 
 
 def is_composable(columns: Sequence[NamedExpression], join: Join, number: int) -> bool:
@@ -114,7 +139,7 @@ def join_node(
         )
 
     sides = [
-        {name: _of_input(e, number) for name, e in side.columns.items()}
+        {name: of_input(e, number) for name, e in side.columns.items()}
         for number, side in enumerate((left, right))
     ]
     own = {name: compose(e) for name, e in by_name(join.columns).items()}
@@ -124,7 +149,7 @@ def join_node(
         inputs=(left.input, right.input),
         predicates=(
             left.predicate,
-            None if right.predicate is None else _of_input(right.predicate, 1),
+            None if right.predicate is None else of_input(right.predicate, 1),
         ),
         epochs=(compose(join.epochs[0]), compose(join.epochs[1])),
         keys=tuple((compose(one), compose(other)) for one, other in join.keys),
@@ -137,13 +162,6 @@ def join_node(
 def _above_border(expression: Expression) -> Expression:
     is_of_packets = any(isinstance(part, PacketField) for part in walk(expression))
     return Border().lift(expression) if is_of_packets else expression
-
-
-def _of_input(expression: Expression, number: int) -> Expression:
-    return map_expression(
-        expression,
-        lambda part: replace(part, input=number) if isinstance(part, Column) else part,
-    )
 
 
 def _is_null_of_nulls(expression: Expression) -> bool:

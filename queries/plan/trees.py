@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpression
+from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpression, walk
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -74,6 +74,19 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
             nullable = result.is_nullable or predicate.is_nullable
             result = Call("and", (result, predicate), GsqlType.BOOL, nullable)
     return result
+
+
+def inputs_of(expression: Expression) -> set[int]:
+    """The inputs whose columns take part."""
+    return {part.input for part in walk(expression) if isinstance(part, Column)}
+
+
+def of_input(expression: Expression, number: int) -> Expression:
+    """``expression`` with all its columns read from input ``number``."""
+    return map_expression(
+        expression,
+        lambda part: replace(part, input=number) if isinstance(part, Column) else part,
+    )
 
 
 def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:

@@ -5,13 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import Column, Expression, walk
-from gscope.queries.plan.logical import Filter, GroupBy, LogicalPlan, Node, Project, RunningGroupBy
-from gscope.queries.plan.trees import by_name, conjunction, conjuncts, map_nodes, substitute
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    LogicalPlan,
+    Node,
+    Project,
+    RunningGroupBy,
+)
+from gscope.queries.plan.trees import (
+    by_name,
+    conjunction,
+    conjuncts,
+    inputs_of,
+    map_nodes,
+    of_input,
+    substitute,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
+
+
+_NEVER_MISSING: dict[JoinKind, frozenset[int]] = {
+    JoinKind.INNER: frozenset({0, 1}),
+    JoinKind.LEFT_OUTER: frozenset({0}),
+    JoinKind.RIGHT_OUTER: frozenset({1}),
+    JoinKind.OUTER: frozenset(),
+}
 
 
 def push_filters(plan: LogicalPlan) -> LogicalPlan:
@@ -19,6 +44,8 @@ def push_filters(plan: LogicalPlan) -> LogicalPlan:
 
     Below a grouping that runs across epochs go filters of the keys that tell its groups apart: one of
     the epoch chooses rows there, while the tuples of the epoch still count for later ones.
+
+    A filter above a join goes to the side that it reads, if that side is never missing.
 
     Before::
 
@@ -52,8 +79,39 @@ def _push(node: Node) -> Node:
             keys = by_name(below.keys)
             del keys[below.epoch]
             return _below_grouping(node, below, keys)
+        case Join():
+            return _below_join(node, below)
         case _:
             return node
+
+
+def _below_join(node: Filter, join: Join) -> Node:
+    """What reads one side that is never missing filters it; over both sides of pairs it is a condition."""
+    columns = by_name(join.columns)
+    sides: tuple[list[Expression], list[Expression]] = ([], [])
+    residual: list[Expression] = []
+    late: list[Expression] = []
+    for part in conjuncts(node.predicate):
+        of_sides = substitute(part, columns)
+        inputs = inputs_of(of_sides)
+        if len(inputs) == 1 and inputs <= _NEVER_MISSING[join.kind]:
+            sides[inputs.pop()].append(of_input(of_sides, 0))
+        elif inputs and join.kind is JoinKind.INNER:
+            residual.append(of_sides)
+        else:
+            late.append(part)
+    left, right = (
+        _filtered(each, predicates) for each, predicates in zip(join.inputs, sides, strict=True)
+    )
+    both = conjunction([*conjuncts(join.residual), *residual])
+    join = replace(join, inputs=(left, right), residual=both)
+    predicate = conjunction(late)
+    return join if predicate is None else replace(node, input=join, predicate=predicate)
+
+
+def _filtered(node: Node, predicates: Sequence[Expression]) -> Node:
+    predicate = conjunction(predicates)
+    return node if predicate is None else _push(Filter(node, predicate, node.schema))
 
 
 def _below_grouping(
