@@ -52,7 +52,9 @@ class Outputs:
         order = [quote(column.name) for column in self._program.schema(result).temporal]
         path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
         if is_small:
-            table = (frame.orderBy(*order) if order else frame).toArrow()
+            # A global sort behind an Arrow function would compute it twice, once to choose its ranges.
+            one = frame.coalesce(1)
+            table = (one.sortWithinPartitions(*order) if order else one).toArrow()
             if table.num_rows == 0:
                 return None
             with pa.ipc.new_file(staged, table.schema) as writer:
@@ -69,7 +71,9 @@ class Outputs:
         epoch = work.inputs[side].epoch
         assert epoch is not None
         query = work.node.query
-        rest = frame.where(condition(epoch, work.high, ENDED))
+        # Nothing was released at all: everything is kept.
+        kept = condition(epoch, work.high, ENDED)
+        rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
         batch = self.keep(name, upstream, step, rest, self._program.schema(upstream))
         return None if batch is None else Carry(query, side, batch)

@@ -91,7 +91,7 @@ class Border:
         if isinstance(expression, PacketField) and expression.name == INTERFACE:
             self.has_interface = True
             return Column(INTERFACE, expression.type, is_nullable=False)
-        if is_lfta_output(expression):
+        if is_lfta_output(expression) and not reads_interface(expression):
             return self.ship(expression, name)
         assert isinstance(expression, Call), expression
         arguments = tuple(self.lift(a) for a in _cut(expression))

@@ -310,5 +310,8 @@ class Program:
         return next(lfta for lfta in self.lftas if lfta.name == name)
 
     def schema(self, query: str) -> Schema:
-        """The output schema of ``query``."""
-        return dict(self.schemas)[query]
+        """The output schema of ``query``, or of the HFTA node of that name: a part of a query."""
+        for name, schema in self.schemas:
+            if name == query:
+                return schema
+        return next(node.schema for node in self.nodes if node.query == query)

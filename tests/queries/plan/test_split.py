@@ -54,6 +54,12 @@ def test_the_interface_is_a_constant_column_of_the_stream() -> None:
     assert "interface" not in [key.name for key in made.lftas[0].keys]
 
 
+def test_no_lfta_computes_with_the_interface() -> None:
+    made = program("SELECT time, length(interface) + len as x FROM IP WHERE len IN (1, 2)")
+    assert [c.name for c in made.lftas[0].columns] == ["time", "len"]
+    assert made.lftas[0].has_interface_column
+
+
 def test_a_predicate_on_the_interface_chooses_where_the_lfta_runs() -> None:
     made = program(
         "SELECT tb, count(*) FROM IP WHERE interface <> 'b' GROUP BY time/10 as tb", "a", "b", "c"
@@ -116,3 +122,15 @@ def test_a_merge_of_interfaces_reads_each_stream(interfaces: tuple[str, ...]) ->
     node = made.nodes[-1]
     assert isinstance(node, MergeNode)
     assert len(node.inputs) == 2
+
+
+def test_the_parts_of_a_merge_have_schemas() -> None:
+    parts = "SELECT time as t, lower(TCP_data) as x FROM r.TCP"
+    text = (
+        f"DEFINE {{ query_name 'a'; visibility 'internal'; }} {parts};"
+        f"DEFINE {{ query_name 'b'; visibility 'internal'; }} {parts};"
+        "DEFINE { query_name 'c'; } MERGE a.t : b.t FROM a, b"
+    )
+    made = program(text, "r")
+    for node in made.nodes:
+        assert made.schema(node.query) == node.schema
