@@ -1,0 +1,467 @@
+"""The state of running aggregates, for all groups at once: arrays with a place for each group.
+
+``catalog/running.py`` says what each means; here each is a class with the same four steps. A *place* is the
+number of a group within a fold; *rows* are the numbers of the rows that some of the live groups have in
+the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.running.vectors import Vector, from_arrow, never_null
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.plan.program import RunningAggregate
+
+    Array = NDArray[Any]
+
+
+class Accumulator(Protocol):
+    """One running aggregate of a fold."""
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """Take over what ``save`` gave for the groups at ``places``."""
+
+    def begin(self, places: Array) -> None:
+        """Groups begin to live."""
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """An epoch has ended.
+
+        Args:
+            live: the places of all groups that live, ascending.
+            at: which of ``live`` had tuples, by position.
+            rows: the row of each of these.
+
+        Returns:
+            The value of each of ``live``.
+        """
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """The state of the groups at ``live``, in columns."""
+
+
+class RunningSum:
+    """``running_sum``."""
+
+    def __init__(self, groups: int, total: Vector) -> None:
+        self._input = total
+        self._total = np.zeros(groups, total.values.dtype)
+        self._has = np.zeros(groups, np.bool_)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._has[places] = _valid(state[0])
+        self._total[places] = _values(state[0], self._total.dtype)
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._total[places] = 0
+        self._has[places] = False
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        some = self._input.take(rows)
+        places, added = live[at][some.valid], some.values[some.valid]
+        with np.errstate(all="ignore"):
+            self._total[places] = np.where(self._has[places], self._total[places] + added, added)
+        self._has[places] = True
+        return Vector(self._total[live], self._has[live])
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [pa.array(self._total[live], mask=~self._has[live])]
+
+
+class RunningCount:
+    """``running_count``."""
+
+    def __init__(self, groups: int, count: Vector) -> None:
+        self._input = count
+        self._total = np.zeros(groups, np.int64)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._total[places] = _values(state[0], np.int64)
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._total[places] = 0
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        self._total[live[at]] += self._input.values[rows]
+        return never_null(self._total[live])
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [pa.array(self._total[live])]
+
+
+class Window:
+    """The values of the last epochs, for each group a ring of them; all rings turn together."""
+
+    def __init__(self, groups: int, length: int, values: Vector) -> None:
+        self._input = values
+        self._length = length
+        self._values = np.zeros((groups, length), values.values.dtype)
+        self._valid = np.zeros((groups, length), np.bool_)
+        self._oldest = 0
+
+    def restore(self, places: Array, state: pa.Array) -> None:
+        """Take over ``save``."""
+        flat = state.flatten()
+        shape = (len(places), self._length)
+        self._valid[places] = _valid(flat).reshape(shape)
+        self._values[places] = _values(flat, self._values.dtype).reshape(shape)
+
+    def begin(self, places: Array) -> None:
+        """Empty rings."""
+        self._valid[places] = False
+
+    def push(self, live: Array, at: Array, rows: Array) -> None:
+        """The newest epoch takes the place of the oldest."""
+        slot, self._oldest = self._oldest, (self._oldest + 1) % self._length
+        self._valid[live, slot] = False
+        some = self._input.take(rows)
+        places = live[at][some.valid]
+        self._values[places, slot] = some.values[some.valid]
+        self._valid[places, slot] = True
+
+    def total(self, live: Array) -> Vector:
+        """The sum of each window, oldest first: sums of FLOAT depend on their order."""
+        total = np.zeros(len(live), self._values.dtype)
+        has = np.zeros(len(live), np.bool_)
+        with np.errstate(all="ignore"):
+            for step in range(self._length):
+                slot = (self._oldest + step) % self._length
+                valid, values = self._valid[live, slot], self._values[live, slot]
+                total = np.where(valid, np.where(has, total + values, values), total)
+                has |= valid
+        return Vector(total, has)
+
+    def save(self, live: Array) -> pa.Array:
+        """Lists, oldest epoch first."""
+        order = (self._oldest + np.arange(self._length)) % self._length
+        # places and slots apart: together they would pick single numbers
+        values, valid = self._values[live][:, order], self._valid[live][:, order]
+        flat = pa.array(values.ravel(), mask=~valid.ravel())
+        return pa.FixedSizeListArray.from_arrays(flat, self._length)
+
+
+class MovingSum:
+    """``moving_sum``."""
+
+    def __init__(self, groups: int, length: int, total: Vector) -> None:
+        self._sums = Window(groups, length, total)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._sums.restore(places, state[0])
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._sums.begin(places)
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        self._sums.push(live, at, rows)
+        return self._sums.total(live)
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [self._sums.save(live)]
+
+
+class MovingAverage:
+    """``moving_avg``."""
+
+    def __init__(self, groups: int, length: int, total: Vector, count: Vector) -> None:
+        self._sums = Window(groups, length, total)
+        self._counts = Window(groups, length, count)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._sums.restore(places, state[0])
+        self._counts.restore(places, state[1])
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._sums.begin(places)
+        self._counts.begin(places)
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        self._sums.push(live, at, rows)
+        self._counts.push(live, at, rows)
+        return _ratio(self._sums.total(live), self._counts.total(live))
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [self._sums.save(live), self._counts.save(live)]
+
+
+class Smoothed:
+    """``ewma``."""
+
+    def __init__(self, groups: int, alpha: float, total: Vector, count: Vector) -> None:
+        self._averages = _ratio(total, count)
+        self._alpha = alpha
+        self._value = np.zeros(groups, np.float64)
+        self._has = np.zeros(groups, np.bool_)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._has[places] = _valid(state[0])
+        self._value[places] = _values(state[0], np.float64)
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._has[places] = False
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        some = self._averages.take(rows)
+        places, new = live[at][some.valid], some.values[some.valid]
+        with np.errstate(all="ignore"):
+            moved = self._alpha * new + (1.0 - self._alpha) * self._value[places]
+        self._value[places] = np.where(self._has[places], moved, new)
+        self._has[places] = True
+        return Vector(self._value[live], self._has[live])
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [pa.array(self._value[live], mask=~self._has[live])]
+
+
+class Latest:
+    """``running_first`` and ``running_last``: a value of any type, known by where it stands.
+
+    Values stand in one Arrow column: those of the rows, then those restored.
+    """
+
+    def __init__(self, groups: int, *, keeps_first: bool, values: pa.Array, kind: GsqlType) -> None:
+        self._column = values
+        self._valid = _valid(values)
+        self._kind = kind
+        self._keeps_first = keeps_first
+        self._where = np.full(groups, -1, np.int64)
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        kept = np.flatnonzero(_valid(state[0]))
+        self._where[places[kept]] = len(self._column) + kept
+        self._column = pa.concat_arrays([self._column, state[0].cast(self._column.type)])
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._where[places] = -1
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        places, some = live[at], rows
+        chosen = self._valid[some]
+        if self._keeps_first:
+            chosen = chosen & (self._where[places] < 0)
+        self._where[places[chosen]] = some[chosen]
+        return from_arrow(self._taken(live), self._kind)
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        return [self._taken(live)]
+
+    def _taken(self, live: Array) -> pa.Array:
+        where = self._where[live]
+        return self._column.take(pa.array(where, mask=where < 0))
+
+
+class SumOfDups:
+    """``sum_of_dups``: the values that each group has seen.
+
+    Each pair (group, value) that occurs in the step or in the state has a number; a pair was seen if it
+    bears the mark of the group's present life.
+    """
+
+    def __init__(self, groups: int, count: Vector, values: pa.Array, parents: Array) -> None:
+        """A state without pairs.
+
+        Args:
+            groups: how many there are.
+            count: for each row how many values there were.
+            values: for each row the list of the distinct ones.
+            parents: for each row the place of its group.
+        """
+        self._groups = groups
+        self._count = count
+        self._total = np.zeros(groups, np.int64)
+        self._life = np.zeros(groups, np.int64)
+        self._flat = _comparable(values.flatten())
+        self._offsets = values.offsets.to_numpy() - values.offsets[0].as_py()
+        self._owner = np.repeat(parents, np.diff(self._offsets))
+        self._rows = len(self._flat)
+        self._numbers: Array | None = None
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+        self._total[places] = _values(state[0], np.int64)
+        owner = np.repeat(places, np.diff(state[1].offsets.to_numpy()))
+        self._owner = np.concatenate([self._owner, owner])
+        self._flat = pa.concat_arrays([self._flat, state[1].flatten().cast(self._flat.type)])
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+        self._total[places] = 0
+        self._life[places] += 1
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:
+        """See ``Accumulator``."""
+        numbers = self._pairs()
+        if len(rows):
+            # the rows of an epoch follow one another
+            first, last = self._offsets[rows[0]], self._offsets[rows[-1] + 1]
+            pairs = numbers[first:last]
+            owners = self._owner[first:last]
+            new = np.unique(pairs[self._seen[pairs] != self._life[owners]])
+            self._seen[new] = self._life[self._pair_owner[new]]
+            self._total[live[at]] += self._count.values[rows]
+            np.subtract.at(self._total, self._pair_owner[new], 1)
+        return never_null(self._total[live])
+
+    def save(self, live: Array) -> list[pa.Array]:
+        """See ``Accumulator``."""
+        self._pairs()
+        position = np.full(self._groups, -1, np.int64)
+        position[live] = np.arange(len(live))
+        place = position[self._pair_owner]
+        kept = np.flatnonzero((place >= 0) & (self._seen == self._life[self._pair_owner]))
+        kept = kept[np.argsort(place[kept], kind="stable")]
+        sizes = np.bincount(place[kept], minlength=len(live))
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        values = self._flat.take(pa.array(self._example[kept]))
+        lists = pa.ListArray.from_arrays(pa.array(offsets), values)
+        return [pa.array(self._total[live]), lists]
+
+    def _pairs(self) -> Array:
+        """The number of the pair that each value makes, first those of rows, then those restored."""
+        if self._numbers is None:
+            coded = self._flat.dictionary_encode()
+            codes = coded.indices.to_numpy().astype(np.int64)
+            both = pa.array(self._owner * max(len(coded.dictionary), 1) + codes)
+            numbered = both.dictionary_encode()
+            self._numbers = numbered.indices.to_numpy().astype(np.int64)
+            # any place of each pair will do
+            self._example = np.zeros(len(numbered.dictionary), np.int64)
+            self._example[self._numbers] = np.arange(len(self._numbers))
+            self._pair_owner = self._owner[self._example]
+            self._seen = np.full(len(self._example), -1, np.int64)
+            restored = self._numbers[self._rows :]
+            self._seen[restored] = self._life[self._pair_owner[restored]]
+        return self._numbers
+
+
+class Inputs(Protocol):
+    """The rows of a fold, epoch after epoch."""
+
+    def vector(self, name: str) -> Vector:
+        """A plain aggregate of each row."""
+
+    def column(self, name: str) -> pa.Array:
+        """The same as Arrow has it."""
+
+    @property
+    def places(self) -> Array:
+        """The group of each row."""
+
+
+def accumulator(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    """The state of ``aggregate`` for so many groups, none of which lives yet."""
+    return _BUILDERS[aggregate.function](aggregate, groups, rows)
+
+
+def _sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    return RunningSum(groups, rows.vector(aggregate.inputs[0]))
+
+
+def _count(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    return RunningCount(groups, rows.vector(aggregate.inputs[0]))
+
+
+def _moving_sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    (length,) = aggregate.constants
+    assert isinstance(length, int)
+    return MovingSum(groups, length, rows.vector(aggregate.inputs[0]))
+
+
+def _moving_average(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    (length,) = aggregate.constants
+    assert isinstance(length, int)
+    total, count = map(rows.vector, aggregate.inputs)
+    return MovingAverage(groups, length, total, count)
+
+
+def _smoothed(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    (alpha,) = aggregate.constants
+    assert isinstance(alpha, float)
+    total, count = map(rows.vector, aggregate.inputs)
+    return Smoothed(groups, alpha, total, count)
+
+
+def _sum_of_dups(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+    count, values = aggregate.inputs
+    return SumOfDups(groups, rows.vector(count), rows.column(values), rows.places)
+
+
+def _latest(*, keeps_first: bool) -> Callable[[RunningAggregate, int, Inputs], Accumulator]:
+    def build(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+        values = rows.column(aggregate.inputs[0])
+        return Latest(groups, keeps_first=keeps_first, values=values, kind=aggregate.type)
+
+    return build
+
+
+_BUILDERS: dict[str, Callable[[RunningAggregate, int, Inputs], Accumulator]] = {
+    "running_sum": _sum,
+    "running_count": _count,
+    "moving_sum": _moving_sum,
+    "moving_avg": _moving_average,
+    "ewma": _smoothed,
+    "sum_of_dups": _sum_of_dups,
+    "running_first": _latest(keeps_first=True),
+    "running_last": _latest(keeps_first=False),
+}
+
+
+def _ratio(total: Vector, count: Vector) -> Vector:
+    """An average: FLOAT by FLOAT, as the plain one divides."""
+    is_there = count.valid & (count.values > 0)
+    counts = np.where(is_there, count.values, 1).astype(np.float64)
+    with np.errstate(all="ignore"):
+        return Vector(total.values.astype(np.float64) / counts, is_there)
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Values of which those that are equal in queries are equal in bits."""
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = values.to_numpy(zero_copy_only=False) + 0.0
+    return pa.array(np.where(np.isnan(numbers), np.nan, numbers))
+
+
+def _valid(column: pa.Array) -> Array:
+    valid: Array = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _values(column: pa.Array, dtype: Any) -> Array:
+    filled = column.fill_null(0) if column.null_count else column
+    values: Array = filled.to_numpy(zero_copy_only=False).astype(dtype)
+    return values

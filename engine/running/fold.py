@@ -1,0 +1,159 @@
+"""The fold over time: rows of each epoch and the state so far become answers and the new state.
+
+At the end of each epoch every live group gives a row; then CLOSING_WHEN is tested on the same values and drops
+those for which it holds. Work is done for all groups of an epoch together; an epoch in which no group
+lives costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.running.accumulators import accumulator
+from gscope.engine.running.groups import number_groups
+from gscope.engine.running.rows import Answers, EpochRows, Moment
+from gscope.engine.running.vectors import compute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from gscope.engine.bounds import Bound
+    from gscope.engine.running.accumulators import Accumulator
+    from gscope.queries.plan.program import RunningNode
+
+    Array = NDArray[Any]
+
+ANSWER_ROWS = 250_000
+"""Answers are computed and handed over in pieces of about so many rows, before HAVING."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """The epochs that a step ends.
+
+    Attributes:
+        low: the first; -inf if no epoch ended before.
+        high: those below have ended; +inf at the end of input.
+        last: at the end of input the epoch at which the clock stood, -inf if that is not known.
+    """
+
+    low: Bound
+    high: Bound
+    last: Bound = -math.inf
+
+    def within(self, epochs: Array) -> tuple[int, int]:
+        """First epoch, and the one behind the last, given the epochs that have rows."""
+        greatest = int(epochs.max()) if len(epochs) else -math.inf
+        end = self.high if math.isfinite(self.high) else max(self.last, greatest) + 1
+        if not math.isfinite(end):
+            return 0, 0
+        least = int(epochs.min()) if len(epochs) else end
+        return int(self.low if math.isfinite(self.low) else least), int(end)
+
+
+def fold(
+    node: RunningNode,
+    rows: pa.Table,
+    state: pa.Table | None,
+    epochs: Epochs,
+    write: Callable[[pa.Table], None],
+) -> pa.Table:
+    """Fold the epochs of a step.
+
+    Args:
+        node: what to compute.
+        rows: of ``engine/operators/running.py``: one for each group and epoch that had tuples.
+        state: what the fold of the epochs before returned; None for nothing.
+        epochs: which ones end.
+        write: takes answers, epoch by epoch, with the columns of the node's schema.
+
+    Returns:
+        The state behind the last epoch: a row for each group that lives on.
+    """
+    return _Fold(node, rows, state).run(epochs, write)
+
+
+class _Fold:
+    def __init__(self, node: RunningNode, rows: pa.Table, state: pa.Table | None) -> None:
+        self._node = node
+        keys = [name for name in rows.column_names if name.startswith("k")]
+        key_table = rows.select(keys)
+        known = 0
+        if state is not None:
+            known = state.num_rows
+            key_table = pa.concat_tables([state.select(keys).cast(key_table.schema), key_table])
+        places, count = number_groups(key_table.columns, key_table.num_rows)
+        first = np.zeros(count, np.int64)
+        first[places[::-1]] = np.arange(len(places))[::-1]
+        self._keys = key_table.take(pa.array(first)).combine_chunks()
+        self._rows = EpochRows(node, rows, places[known:])
+        self._alive = np.zeros(count, np.bool_)
+        self._states: list[Accumulator] = [
+            accumulator(aggregate, count, self._rows) for aggregate in node.running
+        ]
+        if state is not None:
+            self._restore(places[:known], state)
+
+    def run(self, epochs: Epochs, write: Callable[[pa.Table], None]) -> pa.Table:
+        """See ``fold``."""
+        answers = Answers(self._node, self._keys, self._rows, write, ANSWER_ROWS)
+        live = np.flatnonzero(self._alive)
+        position = np.zeros(len(self._alive), np.int64)
+        for epoch, first, last in self._each_epoch(epochs):
+            places = self._rows.places[first:last]
+            new = places[~self._alive[places]]
+            if len(new):
+                self._alive[new] = True
+                for state in self._states:
+                    state.begin(new)
+                live = np.flatnonzero(self._alive)
+            position[live] = np.arange(len(live))
+            at, numbers = position[places], np.arange(first, last)
+            values = tuple(state.update(live, at, numbers) for state in self._states)
+            row = np.full(len(live), self._rows.none, np.int64)
+            row[at] = numbers
+            moment = Moment(np.full(len(live), epoch, np.int64), live, row, values)
+            answers.add(moment)
+            closes = compute(
+                self._node.closing, answers.columns(moment).vector, len(live)
+            ).is_true()
+            self._alive[live[closes]] = False
+            live = live[~closes]
+        answers.flush()
+        return self._saved(live)
+
+    def _each_epoch(self, epochs: Epochs) -> Iterator[tuple[int, int, int]]:
+        """Each epoch that has rows or live groups, and where its rows begin and end."""
+        having, starts = np.unique(self._rows.epochs, return_index=True)
+        epoch, end = epochs.within(having)
+        ends = np.append(starts[1:], len(self._rows.epochs))[: len(starts)]
+        waiting = list(zip(having.tolist(), starts.tolist(), ends.tolist(), strict=True))[::-1]
+        while epoch < end:
+            if waiting and waiting[-1][0] == epoch:
+                yield waiting.pop()
+            elif self._alive.any():
+                yield epoch, 0, 0
+            else:
+                epoch = waiting[-1][0] if waiting else end
+                continue
+            epoch += 1
+
+    def _restore(self, places: Array, state: pa.Table) -> None:
+        self._alive[places] = True
+        for number, accumulated in enumerate(self._states):
+            columns = [n for n in state.column_names if n.startswith(f"s{number}_")]
+            accumulated.restore(places, [state[n].combine_chunks() for n in columns])
+
+    def _saved(self, live: Array) -> pa.Table:
+        table = self._keys.take(pa.array(live))
+        for number, accumulated in enumerate(self._states):
+            for part, column in enumerate(accumulated.save(live)):
+                table = table.append_column(f"s{number}_{part}", column)
+        return table

@@ -1,0 +1,212 @@
+"""The rows that a fold reads and the answers that it gives.
+
+Columns by name: ``e`` the epoch, ``k0``, ``k1`` … the other keys in their order (and ``kb``, the task that a
+group belongs to), ``a0``, ``a1`` … the aggregates of the epoch in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.running.vectors import (
+    Vector,
+    compute,
+    from_arrow,
+    from_list,
+    to_arrow,
+)
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.plan.expressions import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gscope.queries.plan.program import Aggregate, RunningNode
+
+    Array = NDArray[Any]
+
+
+class EpochRows:
+    """One row for each epoch and group that had tuples in it, in the order of the epochs.
+
+    Attributes:
+        epochs: of each row.
+        places: the group of each row.
+        none: the number that stands for "no row": its aggregates are those of no tuples.
+    """
+
+    def __init__(self, node: RunningNode, rows: pa.Table, places: Array) -> None:
+        epochs = rows["e"].to_numpy()
+        order = np.argsort(epochs, kind="stable")
+        self.epochs = epochs[order]
+        self.places = places[order]
+        self.none = len(order)
+        taken = rows.take(pa.array(order))
+        self._columns: dict[str, pa.Array] = {}
+        self._vectors: dict[str, Vector] = {}
+        self._aggregates = {a.name: a for a in node.aggregates}
+        for number, aggregate in enumerate(node.aggregates):
+            column = taken[f"a{number}"].combine_chunks()
+            if aggregate.function != DISTINCT_VALUES:
+                column = pa.concat_arrays([column, _of_nothing(aggregate)])
+            self._columns[aggregate.name] = column
+
+    def column(self, name: str) -> pa.Array:
+        """An aggregate of each row, and last that of no tuples; of ``distinct_values`` rows alone."""
+        return self._columns[name]
+
+    def vector(self, name: str) -> Vector:
+        """The same for computing."""
+        if name not in self._vectors:
+            self._vectors[name] = from_arrow(self._columns[name], self._aggregates[name].type)
+        return self._vectors[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The end of an epoch, or of several: a row for each live group.
+
+    Attributes:
+        epochs: of each row.
+        places: the group of each.
+        rows: the row of ``EpochRows`` of each.
+        running: the values of the running aggregates.
+    """
+
+    epochs: Array
+    places: Array
+    rows: Array
+    running: tuple[Vector, ...]
+
+    def take(self, chosen: Array) -> Moment:
+        """Some of the rows."""
+        running = tuple(vector.take(chosen) for vector in self.running)
+        return Moment(self.epochs[chosen], self.places[chosen], self.rows[chosen], running)
+
+
+class Columns:
+    """The columns of keys and aggregates at a moment, each made when it is asked for."""
+
+    def __init__(self, node: RunningNode, keys: pa.Table, rows: EpochRows, moment: Moment) -> None:
+        self._node = node
+        self._keys = keys
+        self._rows = rows
+        self._moment = moment
+        others = [key for key in node.keys if key.name != node.epoch]
+        self._key_numbers = {key.name: number for number, key in enumerate(others)}
+        self._kinds = {key.name: key.expression.type for key in node.keys}
+        self._running = {a.name: number for number, a in enumerate(node.running)}
+
+    def vector(self, name: str) -> Vector:
+        """A column for computing."""
+        moment = self._moment
+        if name == self._node.epoch:
+            return Vector(moment.epochs, np.ones(len(moment.epochs), np.bool_))
+        if name in self._running:
+            return moment.running[self._running[name]]
+        if name in self._key_numbers:
+            return from_arrow(self.arrow(name), self._kinds[name])
+        return self._rows.vector(name).take(moment.rows)
+
+    def arrow(self, name: str) -> pa.Array:
+        """A column for output."""
+        moment = self._moment
+        if name == self._node.epoch:
+            return pa.array(moment.epochs)
+        if name in self._running:
+            number = self._running[name]
+            return to_arrow(moment.running[number], self._node.running[number].type)
+        if name in self._key_numbers:
+            key = self._keys[f"k{self._key_numbers[name]}"]
+            return key.take(pa.array(moment.places)).combine_chunks()
+        return self._rows.column(name).take(pa.array(moment.rows))
+
+
+class Answers:
+    """Collects moments, and hands over what HAVING leaves of them.
+
+    Args:
+        write: takes the rows of the node's schema.
+        rows: about how many are computed at once.
+    """
+
+    def __init__(
+        self,
+        node: RunningNode,
+        keys: pa.Table,
+        epoch_rows: EpochRows,
+        write: Callable[[pa.Table], None],
+        rows: int,
+    ) -> None:
+        self._node = node
+        self._keys = keys
+        self._rows = epoch_rows
+        self._write = write
+        self._limit = rows
+        self._moments: list[Moment] = []
+        self._count = 0
+
+    def columns(self, moment: Moment) -> Columns:
+        """The columns at ``moment``."""
+        return Columns(self._node, self._keys, self._rows, moment)
+
+    def add(self, moment: Moment) -> None:
+        """The end of an epoch."""
+        self._moments.append(moment)
+        self._count += len(moment.epochs)
+        if self._count >= self._limit:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over everything so far."""
+        if not self._count:
+            self._moments = []
+            return
+        moment = _joined(self._moments)
+        self._moments, self._count = [], 0
+        if self._node.having is not None:
+            leaf = self.columns(moment).vector
+            chosen = compute(self._node.having, leaf, len(moment.epochs)).is_true()
+            moment = moment.take(np.flatnonzero(chosen))
+        rows = len(moment.epochs)
+        if not rows:
+            return
+        columns = self.columns(moment)
+        made = {}
+        for column in self._node.columns:
+            e = column.expression
+            if isinstance(e, Column):
+                made[column.name] = columns.arrow(e.name)
+            else:
+                made[column.name] = to_arrow(compute(e, columns.vector, rows), e.type)
+        self._write(pa.table(made))
+
+
+def _joined(moments: list[Moment]) -> Moment:
+    if len(moments) == 1:
+        return moments[0]
+    running = tuple(
+        Vector(
+            np.concatenate([v.values for v in vectors]), np.concatenate([v.valid for v in vectors])
+        )
+        for vectors in zip(*(moment.running for moment in moments), strict=True)
+    )
+    return Moment(
+        np.concatenate([moment.epochs for moment in moments]),
+        np.concatenate([moment.places for moment in moments]),
+        np.concatenate([moment.rows for moment in moments]),
+        running,
+    )
+
+
+def _of_nothing(aggregate: Aggregate) -> pa.Array:
+    """The value of a plain aggregate in an epoch without tuples."""
+    value = AGGREGATES[aggregate.function].evaluate(())
+    return to_arrow(from_list([value], aggregate.type), aggregate.type)

@@ -1,0 +1,283 @@
+"""Expressions over columns of numpy, with the meaning of ``catalog/evaluate.py`` to the last bit.
+
+CLOSING_WHEN is tested once an epoch, on the values of that epoch's end: too often for a Spark job each.
+What has no entry in the tables here is evaluated row by row by the catalog itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.functions.application import read
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gscope.queries.plan.expressions import Value
+
+    Array = NDArray[Any]
+
+_DTYPES: dict[GsqlType, Any] = {
+    GsqlType.BOOL: np.bool_,
+    GsqlType.NULL: np.bool_,
+    GsqlType.FLOAT: np.float64,
+    GsqlType.STRING: np.object_,
+    GsqlType.IP: np.object_,
+}
+_ARROW_TYPES: dict[GsqlType, pa.DataType] = {
+    GsqlType.BOOL: pa.bool_(),
+    GsqlType.NULL: pa.bool_(),
+    GsqlType.FLOAT: pa.float64(),
+    GsqlType.STRING: pa.string(),
+    GsqlType.IP: pa.binary(),
+}
+
+
+def dtype_of(kind: GsqlType) -> Any:
+    """The numpy type of a column's values; STRING and IP are the Python values of the catalog."""
+    return _DTYPES.get(kind, np.int64)
+
+
+def arrow_type(kind: GsqlType) -> pa.DataType:
+    """The Arrow type in which Spark hands over a column, and takes it back."""
+    return _ARROW_TYPES.get(kind, pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A column of values and which of them are not NULL; what stands where NULL is means nothing."""
+
+    values: Array
+    valid: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, places: Array) -> Vector:
+        """The rows at ``places``."""
+        return Vector(self.values[places], self.valid[places])
+
+    def is_true(self) -> Array:
+        """Where a condition holds; NULL does not."""
+        held: Array = self.values.astype(np.bool_) & self.valid
+        return held
+
+    def to_list(self) -> list[Any]:
+        """The Python values."""
+        return [
+            value if is_valid else None
+            for value, is_valid in zip(self.values.tolist(), self.valid.tolist(), strict=True)
+        ]
+
+
+def never_null(values: Array) -> Vector:
+    """A column without NULL."""
+    return Vector(values, np.ones(len(values), np.bool_))
+
+
+def from_list(values: Sequence[Value], kind: GsqlType) -> Vector:
+    """A column of Python values."""
+    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    dtype = dtype_of(kind)
+    made = np.zeros(len(values), dtype)
+    for place, value in enumerate(values):
+        if value is not None:
+            made[place] = value
+    return Vector(made, valid)
+
+
+def from_arrow(column: pa.Array | pa.ChunkedArray, kind: GsqlType) -> Vector:
+    """A column as Spark hands it over."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if kind is GsqlType.STRING:
+        texts = column.to_pylist()
+        return from_list([None if t is None else t.encode("iso-8859-1") for t in texts], kind)
+    if kind is GsqlType.IP:
+        texts = column.to_pylist()
+        return from_list([None if t is None else int.from_bytes(t) for t in texts], kind)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if column.null_count:
+        column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return Vector(column.to_numpy(zero_copy_only=False).astype(dtype_of(kind)), valid)
+
+
+def to_arrow(vector: Vector, kind: GsqlType) -> pa.Array:
+    """A column as Spark takes it."""
+    if kind is GsqlType.STRING:
+        texts = [None if v is None else v.decode("iso-8859-1") for v in vector.to_list()]
+        return pa.array(texts, arrow_type(kind))
+    if kind is GsqlType.IP:
+        texts = [None if v is None else int(v).to_bytes(16) for v in vector.to_list()]
+        return pa.array(texts, arrow_type(kind))
+    return pa.array(vector.values, arrow_type(kind), mask=~vector.valid)
+
+
+def compute(expression: Expression, leaf: Callable[[str], Vector], rows: int) -> Vector:
+    """The values of ``expression`` in ``rows`` rows, where ``leaf`` gives the columns by name."""
+    if isinstance(expression, Literal):
+        return _repeated(expression, rows)
+    if not isinstance(expression, Call):
+        return leaf(expression.name)
+    arguments = [compute(argument, leaf, rows) for argument in expression.arguments]
+    with np.errstate(all="ignore"):
+        lenient = _LENIENT.get(expression.function)
+        if lenient is not None:
+            return lenient(arguments)
+        kinds = {argument.type for argument in expression.arguments}
+        rule = _STRICT.get(expression.function)
+        if rule is not None and not kinds & {GsqlType.STRING, GsqlType.IP}:
+            return _strict(rule, arguments)
+    return _row_by_row(expression, arguments, rows)
+
+
+def _repeated(literal: Literal, rows: int) -> Vector:
+    one = from_list([literal.value], literal.type)
+    return Vector(np.repeat(one.values, rows), np.repeat(one.valid, rows))
+
+
+def _strict(rule: Callable[..., Array | Vector], arguments: Sequence[Vector]) -> Vector:
+    """NULL where an argument is; a rule gives values, or a vector if it makes further NULLs."""
+    result = rule(*(argument.values for argument in arguments))
+    valid = arguments[0].valid
+    for argument in arguments[1:]:
+        valid = valid & argument.valid
+    if isinstance(result, Vector):
+        return Vector(result.values, result.valid & valid)
+    return Vector(result, valid)
+
+
+def _row_by_row(call: Call, arguments: Sequence[Vector], rows: int) -> Vector:
+    entry = FUNCTIONS[call.function]
+    evaluate: Callable[..., Value] = entry.evaluate
+    if entry.is_high_only:
+
+        def evaluate(*row: Any) -> Value:
+            return read(call.function, *row)[0]
+
+    columns = [argument.to_list() for argument in arguments]
+    values = [
+        None if entry.is_strict and None in row else evaluate(*row)
+        for row in (zip(*columns, strict=True) if columns else [()] * rows)
+    ]
+    return from_list(values, call.type)
+
+
+def _unless_zero(rule: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Vector]:
+    def divided(a: Array, b: Array) -> Vector:
+        return Vector(rule(a, np.where(b == 0, np.ones_like(b), b)), b != 0)
+
+    return divided
+
+
+def _truncated(a: Array, b: Array) -> Array:
+    floored = np.floor_divide(a, b)
+    # numpy rounds down; also the quotient of the least integer and -1 wraps by itself
+    is_broken = (np.fmod(a, b) != 0) & ((a < 0) != (b < 0))
+    made: Array = floored + is_broken
+    return made
+
+
+def _is_equal(a: Array, b: Array) -> Array:
+    held: Array = a == b
+    if a.dtype == np.float64:
+        held = held | (np.isnan(a) & np.isnan(b))
+    return held
+
+
+def _is_less(a: Array, b: Array) -> Array:
+    """NaN is greater than all numbers."""
+    held: Array = a < b
+    if a.dtype == np.float64:
+        held = held | (np.isnan(b) & ~np.isnan(a))
+    return held
+
+
+_STRICT: dict[str, Callable[..., Array | Vector]] = {
+    "add_int": np.add,
+    "sub_int": np.subtract,
+    "mul_int": np.multiply,
+    "neg_int": np.negative,
+    "abs_int": np.abs,
+    "idiv_int": _unless_zero(_truncated),
+    "mod_int": _unless_zero(np.fmod),
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "bit_not": np.invert,
+    "shl": lambda a, b: np.left_shift(a, b & 63),
+    "shr": lambda a, b: np.right_shift(a, b & 63),
+    "add_float": np.add,
+    "sub_float": np.subtract,
+    "mul_float": np.multiply,
+    "neg_float": np.negative,
+    "abs_float": np.abs,
+    "div_float": _unless_zero(np.divide),
+    "eq": _is_equal,
+    "ne": lambda a, b: ~_is_equal(a, b),
+    "lt": _is_less,
+    "le": lambda a, b: ~_is_less(b, a),
+    "gt": lambda a, b: _is_less(b, a),
+    "ge": lambda a, b: ~_is_less(a, b),
+    "not": np.logical_not,
+    "int_to_float": lambda a: a.astype(np.float64),
+    "bool_to_int": lambda a: a.astype(np.int64),
+    "int_to_bool": lambda a: a != 0,
+    "ts_to_int": lambda a: a,
+    "int_to_ts": lambda a: a,
+    "non_temporal": lambda a: a,
+}
+"""Functions that are NULL where an argument is, on values of fixed size."""
+
+
+def _and(arguments: Sequence[Vector]) -> Vector:
+    a, b = arguments
+    is_false = (a.valid & ~a.values) | (b.valid & ~b.values)
+    return Vector(~is_false, is_false | (a.valid & b.valid))
+
+
+def _or(arguments: Sequence[Vector]) -> Vector:
+    a, b = arguments
+    is_true = a.is_true() | b.is_true()
+    return Vector(is_true, is_true | (a.valid & b.valid))
+
+
+def _case(arguments: Sequence[Vector]) -> Vector:
+    made = arguments[-1]
+    pairs = list(zip(arguments[:-1:2], arguments[1::2], strict=True))
+    for condition, result in reversed(pairs):
+        made = _chosen(condition.is_true(), result, made)
+    return made
+
+
+def _coalesce(arguments: Sequence[Vector]) -> Vector:
+    made = arguments[-1]
+    for argument in reversed(arguments[:-1]):
+        made = _chosen(argument.valid, argument, made)
+    return made
+
+
+def _chosen(is_first: Array, first: Vector, second: Vector) -> Vector:
+    return Vector(
+        np.where(is_first, first.values, second.values),
+        np.where(is_first, first.valid, second.valid),
+    )
+
+
+_LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
+    "and": _and,
+    "or": _or,
+    "case": _case,
+    "coalesce": _coalesce,
+    "is_null": lambda arguments: never_null(~arguments[0].valid),
+}
+"""Functions that look at NULL."""
