@@ -1,0 +1,54 @@
+"""The long run: ``python -m tests.differential --queries 2000 --seed 1``."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tests.differential.harness import Outcome, compare, random_scenario
+from tests.differential.minimise import minimised, report
+from tests.shared_spark import SharedSpark
+
+
+def main() -> int:
+    """Compare until enough queries were answered; the exit code says whether all agreed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--queries", type=int, default=2000, help="how many to answer at least")
+    parser.add_argument("--seed", type=int, default=1, help="of the first scenario")
+    parser.add_argument("--at-once", type=int, default=12, help="queries of a scenario")
+    parser.add_argument("--compiled-every", type=int, default=20, help="scenarios; 0 for never")
+    parser.add_argument("--minimise", type=float, default=60, help="seconds for a disagreement")
+    options = parser.parse_args()
+    total, seed, began = Outcome(), options.seed, time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gscope-test-") as folder:
+        shared = SharedSpark(Path(folder))
+        try:
+            while total.compared < options.queries:
+                every = options.compiled_every
+                is_compiled = bool(every) and (seed - options.seed) % every == every - 1
+                scenario = random_scenario(seed, options.at_once, is_interpreted=not is_compiled)
+                outcome = compare(scenario, shared.session())
+                total.add(outcome)
+                spent = time.monotonic() - began
+                _say(f"seed {seed}: {total.compared} queries compared in {spent:.0f} s")
+                for found in outcome.disagreements:
+                    smaller = minimised(scenario, found, shared.session(), options.minimise)
+                    _say(f"\nDISAGREEMENT, seed {seed}\n{report(*smaller)}\n")
+                seed += 1
+        finally:
+            shared.release()
+    _say(f"{total.compared} compared, {total.not_empty} of them with rows")
+    for reason, count in total.refused.most_common():
+        _say(f"{count} refused: {reason}")
+    _say(f"{len(total.disagreements)} disagreements")
+    return 1 if total.disagreements else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 a tool for people
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,99 @@
+"""What the queries of ``syntax.py`` mean: plain Python over lists of dictionaries, all rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.differential.aggregates import aggregated
+from tests.differential.expressions import value_of
+from tests.differential.syntax import Group, Merge, Query, Scan, Select
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tests.differential.syntax import Expression, Named, Source, Value
+
+Row = dict[str, Any]
+Rows = list[Row]
+
+_MEMBERS: dict[str, Callable[[Row], bool]] = {
+    "PKT": lambda packet: True,
+    "IP": lambda packet: "ipversion" in packet,
+    "IPV4": lambda packet: packet.get("ipversion") == 4,
+    "IPV6": lambda packet: packet.get("ipversion") == 6,
+    "TCP": lambda packet: packet.get("protocol") == 6,
+    "UDP": lambda packet: packet.get("protocol") == 17,
+    "ARP": lambda packet: "op" in packet,
+}
+"""Which packets belong to a protocol."""
+
+
+class Reference:
+    """Answers queries over ``packets``, a list of decoded packets for each interface."""
+
+    def __init__(self, packets: Mapping[str, Sequence[Row]]) -> None:
+        self._packets = packets
+        self._known: dict[str, Rows] = {}
+
+    def rows(self, source: Source) -> Rows:
+        """All rows of a query, or all packets of a protocol; a NULL may be missing."""
+        if isinstance(source, Scan):
+            is_member = _MEMBERS[source.protocol]
+            return [p for i in source.interfaces for p in self._packets[i] if is_member(p)]
+        if source.name not in self._known:
+            self._known[source.name] = self._answer(source)
+        return self._known[source.name]
+
+    def _answer(self, query: Query) -> Rows:
+        match query:
+            case Select():
+                return self._select(query)
+            case Group():
+                return self._group(query)
+            case Merge():
+                names = [field.name for field in query.fields]
+                return [
+                    dict(zip(names, (row.get(f.name) for f in source.fields), strict=True))
+                    for source in query.inputs
+                    for row in self.rows(source)
+                ]
+            case _:
+                raise AssertionError(query)
+
+    def _chosen(self, source: Source, where: Expression | None) -> Rows:
+        return [row for row in self.rows(source) if where is None or holds(where, (row,))]
+
+    def _select(self, query: Select) -> Rows:
+        rows = [_columns(query.columns, (row,)) for row in self._chosen(query.source, query.where)]
+        return list({tuple(r.values()): r for r in rows}.values()) if query.is_distinct else rows
+
+    def _group(self, query: Group) -> Rows:
+        groups: dict[tuple[Value, ...], tuple[Row, Rows]] = {}
+        for row in self._chosen(query.source, query.where):
+            keys = _columns(query.keys, (row,))
+            groups.setdefault(tuple(keys.values()), (keys, []))[1].append(row)
+        answers: Rows = []
+        for keys, members in groups.values():
+
+            def of_group(part: Expression, keys: Row = keys, members: Rows = members) -> Value:
+                return keys[part.text] if part.op == "key" else aggregated(part, members)
+
+            if query.having is None or truth(value_of(query.having, (), of_group)):
+                answers.append(
+                    {c.name: value_of(c.expression, (), of_group) for c in query.columns}
+                )
+        return answers
+
+
+def holds(condition: Expression, rows: tuple[Row, ...]) -> bool:
+    """Whether a condition over rows is true; NULL is not."""
+    return truth(value_of(condition, rows))
+
+
+def truth(value: Value) -> bool:
+    """Whether a condition's value chooses the row."""
+    return value is not None and value != 0
+
+
+def _columns(columns: tuple[Named, ...], rows: tuple[Row, ...]) -> Row:
+    return {column.name: value_of(column.expression, rows) for column in columns}

@@ -1,0 +1,388 @@
+"""What expressions of the differential test mean, from the language's reference and not from gscope's code."""
+
+from __future__ import annotations
+
+import math
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import TYPE_CHECKING, Any
+
+from tests.differential.syntax import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.differential.syntax import Expression, Value
+
+Rows = tuple["Mapping[str, Any]", ...]
+Groups = "Callable[[Expression], Value]"
+_Rule = "Callable[..., Any]"
+
+_V4 = 0xFFFF << 32
+_LOW_32 = (1 << 32) - 1
+
+
+def value_of(
+    e: Expression, rows: Rows, of_group: Callable[[Expression], Value] | None = None
+) -> Any:
+    """The value of ``e``.
+
+    Args:
+        rows: one of each input; an input that is missing is empty.
+        of_group: gives the values of keys and aggregates.
+    """
+    match e.op:
+        case "literal":
+            return e.value
+        case "column":
+            return rows[e.side].get(e.text)
+        case "key" | "aggregate":
+            assert of_group is not None
+            return of_group(e)
+    values = [value_of(argument, rows, of_group) for argument in e.arguments]
+    lazy = _LAZY.get(e.op)
+    if lazy is not None:
+        return lazy(e, values)
+    if None in values:
+        return None
+    return _STRICT[e.op](e, *values)
+
+
+def wrapped(value: int) -> int:
+    """An integer in 64 bits, two's complement."""
+    low = value % (1 << 64)
+    return low - (1 << 64) if low >> 63 else low
+
+
+def order(value: Any) -> Any:
+    """What values are compared by: false is 0, and there is one NaN, above all numbers."""
+    if isinstance(value, float) and math.isnan(value):
+        return math.inf, 1
+    return value if isinstance(value, bytes) else (value, 0)
+
+
+def is_v4(address: int) -> bool:
+    """Whether an address is an IPv4 one."""
+    return address >> 32 == 0xFFFF
+
+
+def _truncated(a: int, b: int) -> int:
+    """The quotient without its fraction."""
+    quotient = abs(a) // abs(b)
+    return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
+
+
+def _to_int(value: float) -> int:
+    if math.isnan(value):
+        return 0
+    return int(max(min(value, 2.0**63), -(2.0**63))) - (value >= 2.0**63)
+
+
+def _is_float(e: Expression) -> bool:
+    return any(argument.type is Type.FLOAT for argument in e.arguments)
+
+
+def _arithmetic(
+    on_ints: Callable[[int, int], int], on_floats: Callable[[float, float], float]
+) -> Any:
+    def rule(e: Expression, a: Any, b: Any) -> Any:
+        if _is_float(e):
+            return on_floats(float(a), float(b))
+        return wrapped(on_ints(int(a), int(b)))
+
+    return rule
+
+
+def _add(e: Expression, a: Any, b: Any) -> Any:
+    return float(a) + float(b) if _is_float(e) else wrapped(int(a) + int(b))
+
+
+def _subtract(e: Expression, a: Any, b: Any) -> Any:
+    kinds = {argument.type for argument in e.arguments}
+    if kinds == {Type.TIMESTAMP}:
+        return wrapped(a - b) / 1e6
+    return float(a) - float(b) if _is_float(e) else wrapped(int(a) - int(b))
+
+
+def _divide(e: Expression, a: Any, b: Any) -> Any:
+    """By a constant integer without a fraction; a timestamp by an interval too; else a true ratio."""
+    if b == 0:
+        return None
+    left, right = e.arguments
+    if left.type is Type.TIMESTAMP:
+        return _truncated(a, b)
+    if not _is_float(e) and right.is_constant:
+        return _truncated(int(a), int(b))
+    return float(a) / float(b)
+
+
+def _divide_whole(e: Expression, a: Any, b: Any) -> Any:
+    if b == 0:
+        return None
+    if _is_float(e):
+        return _to_int(float(a) / float(b))
+    return _truncated(int(a), int(b))
+
+
+def _remainder(e: Expression, a: Any, b: Any) -> Any:
+    if b == 0:
+        return None
+    if _is_float(e):
+        return math.fmod(float(a), float(b))
+    a, b = int(a), int(b)
+    return (abs(a) % abs(b)) * (-1 if a < 0 else 1)
+
+
+def _and_bits(e: Expression, a: Any, b: Any) -> Any:
+    left, right = (argument.type for argument in e.arguments)
+    if Type.IP not in (left, right):
+        return int(a) & int(b)
+    address, mask = (a, b) if left is Type.IP else (b, a)
+    if is_v4(address):
+        return _V4 | address & mask & _LOW_32
+    low = 32 if 0 <= mask <= _LOW_32 else 64
+    return address >> low << low | address & mask & ((1 << low) - 1)
+
+
+def _comparison(test: Callable[[Any, Any], bool]) -> Any:
+    def rule(e: Expression, a: Any, b: Any) -> Any:
+        left, right = (argument.type for argument in e.arguments)
+        pair = compared(left, a, right, b)
+        return None if None in pair else test(order(pair[0]), order(pair[1]))
+
+    return rule
+
+
+def compared(left: Type, a: Any, right: Type, b: Any) -> tuple[Any, Any]:
+    """Two values in the one type that they are compared in.
+
+    An address beside a number is its IPv4 value, milliseconds beside an interval are that; a NULL may
+    come of it.
+    """
+    kinds = {left, right}
+    if kinds == {Type.IP, Type.INT}:
+        return _number(left, a), _number(right, b)
+    if kinds == {Type.FLOAT, Type.INTERVAL}:
+        return tuple(v / 1e6 if t is Type.INTERVAL else v for t, v in ((left, a), (right, b)))
+    if Type.FLOAT in kinds:
+        return float(a), float(b)
+    return a, b
+
+
+def _number(kind: Type, value: int) -> int | None:
+    if kind is not Type.IP:
+        return value
+    return value & _LOW_32 if is_v4(value) else None
+
+
+def _all_of(e: Expression, values: list[Any]) -> Any:
+    if any(value is not None and not value for value in values):
+        return False
+    return None if None in values else True
+
+
+def _any_of(e: Expression, values: list[Any]) -> Any:
+    if any(values):
+        return True
+    return None if None in values else False
+
+
+def _not(value: Any) -> bool | None:
+    return None if value is None else not value
+
+
+def _equal(left: Expression, a: Any, right: Expression, b: Any) -> bool | None:
+    if a is None or b is None:
+        return None
+    one, other = compared(left.type, a, right.type, b)
+    return None if one is None or other is None else order(one) == order(other)
+
+
+def _in(e: Expression, values: list[Any]) -> bool | None:
+    """Equal to one of the choices; not known to be absent among them if one is NULL."""
+    first, *choices = e.arguments
+    found = [
+        _equal(first, values[0], choice, value)
+        for choice, value in zip(choices, values[1:], strict=True)
+    ]
+    if True in found:
+        return True
+    return None if None in found else False
+
+
+def _between(e: Expression, values: list[Any]) -> bool | None:
+    (a, low, high), (x, y, z) = e.arguments, values
+    tests: list[bool | None] = []
+    for left, u, right, v in ((low, y, a, x), (a, x, high, z)):
+        if u is None or v is None:
+            tests.append(None)
+            continue
+        one, other = compared(left.type, u, right.type, v)
+        tests.append(None if one is None or other is None else order(one) <= order(other))
+    if False in tests:
+        return False
+    return None if None in tests else True
+
+
+def _case(e: Expression, values: list[Any]) -> Any:
+    for condition, result in zip(values[:-1:2], values[1::2], strict=True):
+        if condition:
+            return _as(e.type, result)
+    return _as(e.type, values[-1])
+
+
+def _simple_case(e: Expression, values: list[Any]) -> Any:
+    for at in range(1, len(values) - 1, 2):
+        if _equal(e.arguments[0], values[0], e.arguments[at], values[at]):
+            return _as(e.type, values[at + 1])
+    return _as(e.type, values[-1])
+
+
+def _as(kind: Type, value: Any) -> Any:
+    """A result of several choices in the type that they share."""
+    if value is None:
+        return None
+    return {Type.FLOAT: float, Type.INT: int}.get(kind, lambda v: v)(value)
+
+
+def _extreme(choose: Callable[..., Any]) -> Any:
+    def rule(e: Expression, values: list[Any]) -> Any:
+        present = [_as(e.type, value) for value in values if value is not None]
+        return choose(present, key=order) if present else None
+
+    return rule
+
+
+def _like(e: Expression, text: bytes, pattern: bytes) -> bool:
+    parts, at = [], 0
+    while at < len(pattern):
+        byte = pattern[at : at + 1]
+        if byte == b"\\" and at + 1 < len(pattern):
+            at += 1
+            parts.append(re.escape(pattern[at : at + 1]))
+        else:
+            parts.append({b"%": b".*", b"_": b"."}.get(byte, re.escape(byte)))
+        at += 1
+    return re.fullmatch(b"".join(parts), text, re.DOTALL) is not None
+
+
+def _prefix(e: Expression, address: int, bits4: int, bits6: int) -> int:
+    zeros = 32 - bits4 if is_v4(address) else 128 - bits6
+    return address >> zeros << zeros
+
+
+def _in_net(e: Expression, address: int, network: bytes) -> bool:
+    net = ip_network(network.decode())
+    if net.version == 4:
+        return is_v4(address) and IPv4Address(address & _LOW_32) in net
+    return IPv6Address(address) in net
+
+
+_PRIVATE = [ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")]
+
+
+def _is_private(e: Expression, address: int) -> bool:
+    host = IPv4Address(address & _LOW_32) if is_v4(address) else IPv6Address(address)
+    return any(host in net for net in _PRIVATE if net.version == host.version)
+
+
+def _text(e: Expression, value: Any) -> bytes:
+    if e.arguments[0].type is Type.IP:
+        return address_text(value).encode()
+    return str(int(value)).encode()
+
+
+def address_text(address: int) -> str:
+    """Dotted for IPv4."""
+    return str(IPv4Address(address & _LOW_32) if is_v4(address) else IPv6Address(address))
+
+
+def _int(e: Expression, value: Any) -> int | None:
+    match e.arguments[0].type:
+        case Type.FLOAT:
+            return _to_int(value)
+        case Type.STRING:
+            is_number = re.fullmatch(rb"[+-]?[0-9]+", value) is not None
+            number = int(value) if is_number and len(value) < 30 else None
+            return number if number is not None and wrapped(number) == number else None
+        case kind:
+            return _number(kind, int(value))
+
+
+def _rounded(rule: Callable[[float], int]) -> Any:
+    def apply(e: Expression, value: Any) -> Any:
+        return float(rule(value)) if isinstance(value, float) and math.isfinite(value) else value
+
+    return apply
+
+
+def _find(e: Expression, text: bytes, needle: bytes) -> int | None:
+    return text.index(needle) if needle in text else None
+
+
+_LAZY: dict[str, Callable[[Expression, list[Any]], Any]] = {
+    "and": _all_of,
+    "or": _any_of,
+    "in": _in,
+    "not in": lambda e, v: _not(_in(e, v)),
+    "between": _between,
+    "not between": lambda e, v: _not(_between(e, v)),
+    "case": _case,
+    "simple case": _simple_case,
+    "if_else": _case,
+    "is null": lambda _, v: v[0] is None,
+    "is not null": lambda _, v: v[0] is not None,
+    "coalesce": lambda e, v: _as(e.type, next((x for x in v if x is not None), None)),
+    "min_of": _extreme(min),
+    "max_of": _extreme(max),
+}
+"""Rules that see NULLs."""
+
+_STRICT: dict[str, Callable[..., Any]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _arithmetic(lambda a, b: a * b, lambda a, b: a * b),
+    "/": _divide,
+    "div": _divide_whole,
+    "%": _remainder,
+    "&": _and_bits,
+    "|": lambda _, a, b: int(a) | int(b),
+    "<<": lambda _, a, b: wrapped(int(a) << b),
+    ">>": lambda _, a, b: int(a) >> b,
+    "negative": lambda _, a: -a if isinstance(a, float) else wrapped(-int(a)),
+    "invert": lambda _, a: ~int(a),
+    "not": lambda _, a: not a,
+    "=": _comparison(lambda a, b: a == b),
+    "<>": _comparison(lambda a, b: a != b),
+    "<": _comparison(lambda a, b: a < b),
+    "<=": _comparison(lambda a, b: a <= b),
+    ">": _comparison(lambda a, b: a > b),
+    ">=": _comparison(lambda a, b: a >= b),
+    "like": _like,
+    "not like": lambda e, a, b: not _like(e, a, b),
+    "abs": lambda _, a: abs(a) if isinstance(a, float) else wrapped(abs(a)),
+    "floor": _rounded(math.floor),
+    "ceil": _rounded(math.ceil),
+    "round": _rounded(
+        lambda a: math.trunc(a) + (abs(math.fmod(a, 1)) >= 0.5) * (1 if a > 0 else -1)
+    ),
+    "sqrt": lambda _, a: None if a < 0 else math.sqrt(a),
+    "INT": _int,
+    "FLOAT": lambda _, a: float(a),
+    "STRING": _text,
+    "ipv4": lambda _, a: _number(Type.IP, a),
+    "prefix": _prefix,
+    "in_net": _in_net,
+    "is_private": _is_private,
+    "length": lambda _, a: len(a),
+    "lower": lambda _, a: a.lower(),
+    "upper": lambda _, a: a.upper(),
+    "to_hex": lambda _, a: a.hex().encode(),
+    "str_truncate": lambda _, a, n: a[: max(n, 0)],
+    "str_suffix": lambda _, a, n: a[len(a) - n :] if 0 < n < len(a) else a * (n > 0),
+    "str_find": _find,
+    "str_match_start": lambda _, a, b: a[: len(b)] == b,
+    "str_exists_substr": lambda _, a, b: b in a,
+    "non_temporal": lambda _, a: a,
+}
+"""Rules that see none: one makes NULL."""

@@ -1,0 +1,244 @@
+"""Scenarios: random traffic, a set of random queries and random settings, answered both ways and compared."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.differential.evaluate import Reference
+from tests.differential.queries import INTERFACE_SETS, random_queries
+from tests.differential.shown import shown
+from tests.differential.syntax import Query, closure
+from tests.differential.traffic import SECOND_NS, Traffic, random_traffic
+from tests.golden.driver import Job, Variation, replayed, streamed
+
+from gscope.cli.explanation import as_text, explain_compiled, spark_texts
+from gscope.errors import GsqlError, UnsupportedError
+from gscope.queries.catalog.types import Direction
+from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.plan.program import QueryInput, SelectionNode, StreamInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from gscope.queries.plan.program import Program
+
+Row = tuple[str, ...]
+PLAIN = Variation("plain", is_interpreted=True)
+"""The simplest settings, to which a disagreement is reduced if it survives that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that decides about answers, and what should decide nothing."""
+
+    traffic: Traffic
+    queries: tuple[Query, ...]
+    variation: Variation
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One query with two answers, or none: what was expected and what came, as lines."""
+
+    query: str
+    what: str
+    expected: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a scenario.
+
+    Attributes:
+        compared: queries whose answers were compared; not_empty: those of them that had rows.
+        refused: queries refused as not supported, by the reason.
+    """
+
+    compared: int = 0
+    not_empty: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        """Sum up."""
+        self.compared += other.compared
+        self.not_empty += other.not_empty
+        self.refused += other.refused
+        self.disagreements += other.disagreements
+
+
+def random_scenario(seed: int, queries: int, *, is_interpreted: bool = True) -> Scenario:
+    """The scenario of a seed; the number of queries is a part of the seed."""
+    random = Random(seed)
+    traffic = random_traffic(random)
+    made = random_queries(random, traffic.interfaces, queries)
+    variation = Variation(
+        f"seed {seed}",
+        is_interpreted=is_interpreted,
+        table_slots=random.choice((4, 8, 64, None)),
+        output_rows=random.choice((1, 5, None)),
+        block_bytes=random.choice((4096, None)),
+        batch_rows=random.choice((1, 7, 1 << 20)),
+        heartbeat_interval_ns=random.choice(
+            (SECOND_NS // 3, SECOND_NS, 7_300_000_001, 60 * SECOND_NS)
+        ),
+        heartbeat_every_tick=random.random() < 0.7,
+        skew_ns=traffic.skew_ns,
+        chunks=random.choice((1, 2, 4)),
+        crashes=random.choice((0, 0, 0, 1)),
+        seed=seed,
+    )
+    return Scenario(traffic, tuple(made), variation)
+
+
+def compare(scenario: Scenario, session: SparkSession) -> Outcome:
+    """Answer the scenario both ways."""
+    outcome = Outcome()
+    queries = _accepted(scenario, outcome)
+    if not queries:
+        return outcome
+    try:
+        compiled = compiled_set(queries, scenario.traffic)
+        list(as_text(explain_compiled(compiled)))
+        spark_texts(compiled.program)
+        answers, late = _answers(compiled.program, scenario, session)
+    except Exception as error:
+        names = " ".join(q.name for q in queries)
+        outcome.disagreements.append(Disagreement(names, f"{type(error).__name__}: {error}"))
+        return outcome
+    packets, expected_late = scenario.traffic.decoded()
+    if late != expected_late:
+        message = f"{late} packets are late, not {expected_late}"
+        outcome.disagreements.append(Disagreement("", message))
+    reference = Reference(packets)
+    for query in queries:
+        if query.name not in answers:
+            continue
+        expected = shown(reference.rows(query), query.fields)
+        outcome.compared += 1
+        outcome.not_empty += bool(expected)
+        found = answers[query.name]
+        if Counter(expected) != Counter(_plain_zeros(found)):
+            outcome.disagreements.append(_different(query, expected, found))
+        elif not _is_in_order(compiled.program, query.name, found):
+            outcome.disagreements.append(
+                Disagreement(query.name, "out of order", (), _lines(found))
+            )
+    return outcome
+
+
+def compiled_set(queries: Sequence[Query], traffic: Traffic) -> Compiled:
+    """The queries, compiled together."""
+    text = "\n".join(query.text for query in queries)
+    sets = {n: m for n, m in INTERFACE_SETS.items() if set(m) <= set(traffic.interfaces)}
+    return compile_queries([QueryText(text, "random.gsql")], Surroundings(traffic.interfaces, sets))
+
+
+def _accepted(scenario: Scenario, outcome: Outcome) -> list[Query]:
+    """The queries that gscope takes; those it does not support are counted, other errors are findings."""
+    try:
+        compiled_set(scenario.queries, scenario.traffic)
+    except Exception:
+        pass
+    else:
+        return list(scenario.queries)
+    accepted: list[Query] = []
+    for query in scenario.queries:
+        needed = closure(query)
+        if any(one not in accepted for one in needed[:-1]):
+            continue
+        try:
+            compiled_set(needed, scenario.traffic)
+        except UnsupportedError as error:
+            outcome.refused[error.message] += 1
+        except Exception as error:
+            what = (
+                str(error) if isinstance(error, GsqlError) else f"{type(error).__name__}: {error}"
+            )
+            outcome.disagreements.append(Disagreement(query.name, what))
+        else:
+            accepted.append(query)
+    return accepted
+
+
+def _answers(
+    program: Program, scenario: Scenario, session: SparkSession
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
+    """The rows of each result, and how many packets of each interface were late."""
+    folder = Path(tempfile.mkdtemp(prefix="gscope-test-"))
+    try:
+        files = scenario.traffic.write(folder)
+        messages, summary = replayed(program, files, scenario.variation, folder / "log")
+        answers = {
+            query: streamed(program, source, messages, folder / "log")
+            for query, source in program.results
+            if isinstance(source, StreamInput)
+        }
+        if program.needs_spark:
+            answers |= Job(program, messages, folder, session, scenario.variation).answers()
+        late = {interface.name: interface.late for interface in summary.interfaces}
+        return answers, late
+    finally:
+        shutil.rmtree(folder)
+
+
+def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
+    """Whether the first temporal column never steps back by more than is known of it.
+
+    A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
+    """
+    by_name = {node.query: node for node in program.nodes}
+    source = dict(program.results)[name]
+    while isinstance(source, QueryInput) and isinstance(
+        node := by_name[source.query], SelectionNode
+    ):
+        source = node.input
+    schema = program.schema(name)
+    temporal = schema.temporal
+    if not temporal or isinstance(source, StreamInput):
+        return True
+    first = temporal[0]
+    sign = 1 if first.ordering.direction is Direction.INCREASING else -1
+    highest = -math.inf if sign else math.inf
+    for row in rows:
+        value = sign * _clock(row[schema.names.index(first.name)])
+        if value < highest - first.ordering.band:
+            return False
+        highest = max(highest, value)
+    return True
+
+
+def _clock(text: str) -> int:
+    """A number, or a time of which only the order matters."""
+    return int(text if text.lstrip("-").isdigit() else "".join(c for c in text if c.isdigit()))
+
+
+def _plain_zeros(rows: list[Row]) -> list[Row]:
+    """Negative zero equals zero."""
+    return [tuple("0.0" if text == "-0.0" else text for text in row) for row in rows]
+
+
+def _different(query: Query, expected: list[Row], found: list[Row]) -> Disagreement:
+    found = _plain_zeros(found)
+    missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    what = f"{missing.total()} rows are missing, {extra.total()} are wrong, of {len(expected)}"
+    return Disagreement(query.name, what, _lines(missing.elements()), _lines(extra.elements()))
+
+
+def _lines(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(", ".join(row) for row in sorted(rows)[:8])
+
+
+def alone(scenario: Scenario, query: Query) -> Scenario:
+    """The scenario with one query and what it needs."""
+    return replace(scenario, queries=tuple(closure(query)))

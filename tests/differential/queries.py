@@ -1,0 +1,314 @@
+"""Random well-typed queries: selections, aggregations, merges, over packets and over each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tests.differential.fields import PROTOCOLS
+from tests.differential.growth import Grower, temporal
+from tests.differential.syntax import (
+    HIDDEN,
+    Expression,
+    Field,
+    Group,
+    Merge,
+    Named,
+    Query,
+    Scan,
+    Select,
+    Type,
+    column,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from random import Random
+
+    from tests.differential.syntax import Source
+
+MAX_DEPTH = 3
+INTERFACE_SETS = {"pair": ("alpha", "beta")}
+"""Sets of interfaces that queries may name, if all their members are there."""
+
+_KEY_TYPES = (Type.INT, Type.INT, Type.IP, Type.IP, Type.BOOL, Type.STRING, Type.MAC, Type.FLOAT)
+_COLUMN_TYPES = (*_KEY_TYPES, Type.FLOAT, Type.TIMESTAMP)
+_MERGED_TYPES = tuple(kind for kind in _COLUMN_TYPES if kind is not Type.MAC)
+_AGGREGATES: dict[Type, tuple[tuple[str, Type], ...]] = {
+    Type.INT: (
+        *(("count(*)", Type.INT),) * 3,
+        *((f"{name}({{0}})", Type.INT) for name in ("sum", "min", "max", "sum", "max")),
+        *((f"{name}({{0}})", Type.INT) for name in ("or_aggr", "and_aggr", "xor_aggr")),
+        *(
+            (f"{name}{{0}})", kind)
+            for name in ("count(", "count(DISTINCT ", "count_distinct(", "count_dups(")
+            for kind in (Type.INT, Type.IP, Type.STRING)
+        ),
+    ),
+    Type.FLOAT: (
+        *(("avg({0})", Type.INT),) * 2,
+        *((f"{name}({{0}})", Type.FLOAT) for name in ("sum", "avg", "min", "max")),
+    ),
+    Type.IP: (("min({0})", Type.IP), ("max({0})", Type.IP)),
+    Type.TIMESTAMP: (("min({0})", Type.TIMESTAMP), ("max({0})", Type.TIMESTAMP)),
+    Type.STRING: (("min({0})", Type.STRING), ("max({0})", Type.STRING)),
+}
+"""For each type the aggregates that give it, with the type of their argument."""
+
+
+@dataclass(slots=True)
+class QueryMaker:
+    """Makes the queries of one set; each may read those before it."""
+
+    random: Random
+    interfaces: tuple[str, ...]
+    queries: list[Query] = field(default_factory=list)
+    _depths: dict[str, int] = field(default_factory=dict)
+    _number: int = 0
+
+    def make(self, count: int) -> list[Query]:
+        """``count`` random queries and what they read."""
+        for _ in range(count):
+            kinds = (self._select, self._group, self._group, self._merge)
+            self._add(self.random.choice(kinds)())
+        return self.queries
+
+    def _add(self, query: Query) -> Query:
+        self.queries.append(query)
+        below = (self._depth(source) for source in query.sources)
+        self._depths[query.name] = 1 + max(below)
+        return query
+
+    def _depth(self, source: Source) -> int:
+        return 0 if isinstance(source, Scan) else self._depths[source.name]
+
+    def _name(self, letter: str) -> str:
+        self._number += 1
+        return f"{letter}{self._number}"
+
+    def _source(self) -> Source:
+        """A protocol, or a query that can still be read."""
+        readable = [
+            query
+            for query in self.queries
+            if self._depths[query.name] < MAX_DEPTH and any(f.unit_ns for f in query.fields)
+        ]
+        if readable and self.random.random() < 0.45:
+            return self.random.choice(readable)
+        return self._scan()
+
+    def _scan(self, protocol: str = "") -> Scan:
+        chosen = protocol or self.random.choice((*PROTOCOLS, "TCP", "TCP", "IP"))
+        fields = PROTOCOLS[chosen]
+        kind = self.random.random()
+        if kind < 0.6:
+            return Scan(chosen, self.interfaces, chosen, fields)
+        if kind < 0.75 and set(INTERFACE_SETS["pair"]) <= set(self.interfaces):
+            return Scan(chosen, INTERFACE_SETS["pair"], f"[pair].{chosen}", fields)
+        one = self.random.choice(self.interfaces)
+        return Scan(chosen, (one,), f"{one}.{chosen}", fields)
+
+    def _alias(self) -> str:
+        return self._name("s") if self.random.random() < 0.3 else ""
+
+    def _where(self, grower: Grower) -> Expression | None:
+        return grower.condition() if self.random.random() < 0.6 else None
+
+    def _temporal(self, source: Source) -> tuple[Expression, int]:
+        return temporal(self.random, self.random.choice([f for f in source.fields if f.unit_ns]))
+
+    def _select(self) -> Select:
+        source = self._source()
+        grower = Grower.over(self.random, source.fields)
+        is_distinct = self.random.random() < 0.25
+        columns: list[tuple[Expression, int]] = []
+        if is_distinct or self.random.random() < 0.9:
+            plain = [f for f in source.fields if f.unit_ns]
+            if self.random.random() < 0.6:
+                chosen = self.random.choice(plain)
+                columns.append((column(chosen), chosen.unit_ns))
+            else:
+                columns.append(self._temporal(source))
+        for _ in range(self.random.randrange(1, 5)):
+            kind = self.random.choice(_COLUMN_TYPES)
+            columns.append((self._column(grower, kind), 0))
+        ordered = _ordered(source)
+        if not (is_distinct and _touch(ordered, [e for e, unit in columns if not unit])):
+            self.random.shuffle(columns)
+        named, fields = self._named(columns, grower, ordered)
+        if is_distinct:
+            fields = _only_first_temporal(fields)
+        return Select(
+            self._name("q"), fields, source, self._alias(), self._where(grower), named, is_distinct
+        )
+
+    def _column(self, grower: Grower, kind: Type) -> Expression:
+        known = grower.known(kind)
+        if known is None and kind is Type.MAC:
+            kind = Type.INT
+        if known is not None and self.random.random() < 0.5:
+            return known
+        made = grower.grow(kind)
+        if made.op == "literal":
+            return (
+                Expression("+", Type.INT, (made, made))
+                if kind is Type.INT
+                else grower.grow(kind, 3)
+            )
+        return made
+
+    def _named(
+        self,
+        columns: list[tuple[Expression, int]],
+        grower: Grower,
+        ordered: Collection[Expression],
+    ) -> tuple[tuple[Named, ...], tuple[Field, ...]]:
+        named, fields = [], []
+        for expression, unit in columns:
+            name = self._name("c")
+            named.append(Named(name, expression))
+            is_small = expression in grower.small
+            is_ordered = any(part in ordered for part in expression.walk())
+            fields.append(Field(name, expression.type, unit, is_small, is_ordered))
+        return tuple(named), tuple(fields)
+
+    def _group(self) -> Group:
+        source = self._source()
+        grower = Grower.over(self.random, source.fields)
+        epoch, unit = self._temporal(source)
+        keys = [Named(self._name("k"), epoch)]
+        for _ in range(self.random.choice((0, 1, 1, 2, 3))):
+            kind = self.random.choice(_KEY_TYPES)
+            made = self._column(grower, kind)
+            if not made.is_constant:
+                keys.append(Named(self._name("k"), made))
+        ordered = _ordered(source)
+        if not _touch(ordered, [key.expression for key in keys[1:]]):
+            self.random.shuffle(keys)
+        at = next(i for i, key in enumerate(keys) if key.expression is epoch)
+        if self.random.random() < 0.1:
+            second, _ = self._temporal(source)
+            keys.append(Named(self._name("k"), second))
+        above = Grower(self.random, [self._key(key) for key in keys], self._aggregates(grower))
+        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        columns: list[tuple[Expression, int]] = [
+            (self._key(key), unit if number == at else 0)
+            for number, key in enumerate(keys)
+            if self.random.random() < 0.9
+        ]
+        for _ in range(self.random.randrange(1, 4)):
+            kind = self.random.choice((*_AGGREGATES, Type.INT, Type.INT))
+            called = above.aggregate(kind)
+            if called is None or self.random.random() < 0.3:
+                called = self._column(above, self.random.choice(_KEY_TYPES))
+            columns.append((called, 0))
+        named, fields = self._named(columns, above, [self._key(keys[at])])
+        having = above.condition() if self.random.random() < 0.35 else None
+        where = self._where(grower)
+        return Group(
+            self._name("q"), fields, source, self._alias(), where, tuple(keys), at, having, named
+        )
+
+    def _key(self, key: Named) -> Expression:
+        """A group-by term by its name, now and then written out once more."""
+        return Expression("key", key.expression.type, (key.expression,), text=key.name)
+
+    def _aggregates(self, grower: Grower) -> Callable[[Type], Expression | None]:
+        def make(wanted: Type) -> Expression | None:
+            if wanted not in _AGGREGATES:
+                return None
+            text, of = self.random.choice(_AGGREGATES[wanted])
+            if text == "count(*)":
+                return Expression("aggregate", wanted, text=text)
+            argument: Expression | None = self._argument(grower, text, of)
+            return None if argument is None else Expression("aggregate", wanted, (argument,), text)
+
+        return make
+
+    def _argument(self, grower: Grower, text: str, of: Type) -> Expression | None:
+        """The argument of an aggregate; what adds up must not depend on the order of additions."""
+        if text.startswith(("sum", "avg")) and of is Type.FLOAT:
+            return grower.dyadic()
+        if text.startswith("avg"):
+            return self.random.choice(grower.small) if grower.small else None
+        made = grower.grow(of, self.random.choice((0, 0, 1, 2)))
+        return None if made.is_constant else made
+
+    def _merge(self) -> Query:
+        if self.random.random() < 0.3:
+            return self._merge_of_packets()
+        types = [self.random.choice(_MERGED_TYPES) for _ in range(self.random.randrange(1, 4))]
+        at = self.random.randrange(len(types) + 1)
+        count = self.random.choice((2, 2, 3))
+        as_timestamp = self.random.random() < 0.3
+        inputs: list[Source] = [self._like(types, at, as_timestamp) for _ in range(count)]
+        return self._merged(inputs, at)
+
+    def _merged(self, inputs: list[Source], at: int) -> Merge:
+        first = inputs[0].fields
+        unit = max(source.fields[at].unit_ns for source in inputs)
+        fields = tuple(
+            replace(
+                f,
+                unit_ns=unit if i == at else 0,
+                is_ordered=False,
+                is_small=all(s.fields[i].is_small for s in inputs),
+            )
+            for i, f in enumerate(first)
+        )
+        slack = self.random.choice((0, 0, 0, 1, 3))
+        aliases = tuple(self._name("m") for _ in inputs)
+        return Merge(self._name("q"), fields, tuple(inputs), aliases, at, slack)
+
+    def _like(self, types: Sequence[Type], at: int, as_timestamp: bool) -> Query:
+        """A selection with columns of ``types`` and a temporal one before the one at ``at``."""
+        source = self._source()
+        wanted = Type.TIMESTAMP if as_timestamp else Type.INT
+        known = [f for f in source.fields if f.unit_ns and f.type is wanted]
+        if not known:
+            source = self._scan()
+            known = [f for f in source.fields if f.unit_ns and f.type is wanted]
+        grower = Grower.over(self.random, source.fields)
+        columns = [(self._column(grower, kind), 0) for kind in types]
+        chosen = self.random.choice([f for f in known if f.name != "time_ns"] or known)
+        columns.insert(at, (column(chosen), chosen.unit_ns))
+        named, fields = self._named(columns, grower, _ordered(source))
+        made = Select(self._name("q"), fields, source, self._alias(), self._where(grower), named)
+        return self._add(made)
+
+    def _merge_of_packets(self) -> Query:
+        """A merge of all fields of packets, which the reference cannot show, and what reads it."""
+        protocol = self.random.choice(("TCP", "IP", "PKT", "UDP"))
+        inputs: list[Source] = [self._scan(protocol) for _ in range(self.random.choice((2, 3)))]
+        at = self.random.choice((0, 1))
+        merge = self._merged(inputs, at)
+        hidden = replace(merge, name=merge.name.replace("q", HIDDEN))
+        self._add(hidden)
+        alias = self._alias()
+        grower = Grower.over(self.random, hidden.fields)
+        columns = [(column(hidden.fields[at]), hidden.fields[at].unit_ns)]
+        columns += [(self._column(grower, self.random.choice(_COLUMN_TYPES)), 0) for _ in range(3)]
+        named, fields = self._named(columns, grower, _ordered(hidden))
+        return Select(self._name("q"), fields, hidden, alias, self._where(grower), named)
+
+
+def _ordered(source: Source) -> list[Expression]:
+    """The columns of which an order is known, or may be inferred."""
+    return [column(f) for f in source.fields if f.unit_ns or f.is_ordered]
+
+
+def _touch(ordered: Collection[Expression], expressions: Collection[Expression]) -> bool:
+    """Whether some expression may be temporal too: then the epoch must be the first key."""
+    return any(part in ordered for e in expressions for part in e.walk())
+
+
+def _only_first_temporal(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    first = next(i for i, f in enumerate(fields) if f.unit_ns)
+    return tuple(
+        f if i == first else replace(f, unit_ns=0, is_ordered=False) for i, f in enumerate(fields)
+    )
+
+
+def random_queries(random: Random, interfaces: tuple[str, ...], count: int) -> list[Query]:
+    """A set of about ``count`` random queries, those that are read before those that read them."""
+    return QueryMaker(random, interfaces).make(count)

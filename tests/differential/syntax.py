@@ -1,0 +1,325 @@
+"""The little language of the differential test: queries as plain trees that print themselves as GSQL.
+
+Nothing of gscope is used here. ``evaluate.py`` says what a tree means, ``queries.py`` grows random ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Value = bool | int | float | bytes | None
+
+
+HIDDEN = "hidden"
+"""How the names of queries begin that are not delivered: others read them."""
+
+
+class Type(Enum):
+    """Types of values; an IP is an int of 128 bits, a TIMESTAMP an int of nanoseconds."""
+
+    BOOL = auto()
+    INT = auto()
+    FLOAT = auto()
+    STRING = auto()
+    IP = auto()
+    MAC = auto()
+    TIMESTAMP = auto()
+    INTERVAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An operator or function over arguments, or a leaf. A ``key`` has the group-by term as its argument.
+
+    Attributes:
+        op: ``column``, ``key``, ``literal``, ``aggregate``, or what is in ``PATTERNS``, or a function's name.
+        text: of a literal, as it is written; of a column, its name; of an aggregate, its function.
+        value: of a literal.
+        side: of a column: which input it is of.
+    """
+
+    op: str
+    type: Type
+    arguments: tuple[Expression, ...] = ()
+    text: str = ""
+    value: Value = None
+    side: int = 0
+
+    def render(self, aliases: tuple[str, ...] = ("",)) -> str:
+        """As GSQL; ``aliases`` names the inputs, "" leaves columns unqualified."""
+        parts = [argument.render(aliases) for argument in self.arguments]
+        match self.op:
+            case "literal":
+                return self.text
+            case "key":
+                return self.text
+            case "column":
+                alias = aliases[self.side]
+                return f"{alias}.{self.text}" if alias else self.text
+            case "aggregate":
+                return self.text.format(*parts)
+            case "in" | "not in":
+                return f"({parts[0]} {self.op.upper()} ({', '.join(parts[1:])}))"
+            case "case":
+                return _case(parts, "CASE")
+            case "simple case":
+                return _case(parts[1:], f"CASE {parts[0]}")
+        pattern = PATTERNS.get(self.op)
+        return pattern.format(*parts) if pattern else f"{self.op}({', '.join(parts)})"
+
+    def walk(self) -> Iterator[Expression]:
+        """This expression and all below it."""
+        yield self
+        for argument in self.arguments:
+            yield from argument.walk()
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no column has a say in it."""
+        return all(part.op not in ("column", "key", "aggregate") for part in self.walk())
+
+
+PATTERNS: dict[str, str] = {
+    **{
+        op: f"({{0}} {op.upper()} {{1}})"
+        for op in "+ - * / % div & | << >> = <> < <= > >= and or like".split()  # noqa: SIM905
+    },
+    "not like": "({0} NOT LIKE {1})",
+    "not": "(NOT {0})",
+    "negative": "(- {0})",
+    "invert": "(~ {0})",
+    "is null": "({0} IS NULL)",
+    "is not null": "({0} IS NOT NULL)",
+    "between": "({0} BETWEEN {1} AND {2})",
+    "not between": "({0} NOT BETWEEN {1} AND {2})",
+    "str_match_start": "str_match_start[{0}, {1}]",
+    "str_exists_substr": "str_exists_substr[{0}, {1}]",
+    "in_net": "in_net[{0}, {1}]",
+    "is_private": "is_private[{0}]",
+}
+"""How operators are written; everything else is a function."""
+
+
+def _case(parts: list[str], head: str) -> str:
+    branches = " ".join(
+        f"WHEN {condition} THEN {result}"
+        for condition, result in zip(parts[:-1:2], parts[1::2], strict=True)
+    )
+    return f"({head} {branches} ELSE {parts[-1]} END)"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that a source offers.
+
+    Attributes:
+        unit_ns: of a column that increases with time: about how much time one step of it is; 0 for others.
+        is_small: INT only: a small number of a packet, such as its length.
+        is_ordered: it is made of ordered columns, so that it may be found to be ordered itself.
+    """
+
+    name: str
+    type: Type
+    unit_ns: int = 0
+    is_small: bool = True
+    is_ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The packets of a protocol on ``interfaces``; ``text`` is how the query says so."""
+
+    protocol: str
+    interfaces: tuple[str, ...]
+    text: str
+    fields: tuple[Field, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called without an alias."""
+        return self.protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A column with its name."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What all queries have: a name, and the columns others can read."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads."""
+        return ()
+
+    def reading(self, queries: Mapping[str, Query]) -> Query:
+        """The same query, reading those of ``queries`` that are called like its sources."""
+        raise AssertionError
+
+    @property
+    def body(self) -> str:
+        """The text without the name."""
+        raise AssertionError
+
+    @property
+    def text(self) -> str:
+        """The query as it stands in a file; delivered, unless it is made for others to read."""
+        visibility = "internal" if self.name.startswith(HIDDEN) else "external"
+        define = f"DEFINE {{ query_name '{self.name}'; visibility '{visibility}'; }}"
+        return f"{define}\n{self.body};"
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Query):
+    """A selection, of distinct rows or all."""
+
+    source: Source
+    alias: str
+    where: Expression | None
+    columns: tuple[Named, ...]
+    is_distinct: bool = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads."""
+        return (self.source,)
+
+    def reading(self, queries: Mapping[str, Query]) -> Query:
+        """The same query over other sources."""
+        return replace(self, source=queries.get(self.source.name, self.source))
+
+    @property
+    def body(self) -> str:
+        """The text without the name."""
+        aliases = (self.alias,)
+        head = "SELECT DISTINCT" if self.is_distinct else "SELECT"
+        return (
+            f"{head} {_list(self.columns, aliases)}\n  FROM {_from(self.source, self.alias)}"
+            f"{_clause('WHERE', self.where, aliases)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Query):
+    """An aggregation. With ``closing`` a running one.
+
+    Attributes:
+        epoch: which of ``keys`` is the epoch.
+        columns, having, closing: over keys and aggregates.
+    """
+
+    source: Source
+    alias: str
+    where: Expression | None
+    keys: tuple[Named, ...]
+    epoch: int
+    having: Expression | None
+    columns: tuple[Named, ...]
+    closing: Expression | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads."""
+        return (self.source,)
+
+    def reading(self, queries: Mapping[str, Query]) -> Query:
+        """The same query over other sources."""
+        return replace(self, source=queries.get(self.source.name, self.source))
+
+    @property
+    def body(self) -> str:
+        """The text without the name."""
+        aliases = (self.alias,)
+        return (
+            f"SELECT {_list(self.columns, aliases)}\n  FROM {_from(self.source, self.alias)}"
+            f"{_clause('WHERE', self.where, aliases)}"
+            f"\n  GROUP BY {_list(self.keys, aliases)}"
+            f"{_clause('HAVING', self.having, aliases)}"
+            f"{_clause('CLOSING_WHEN', self.closing, aliases)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Query):
+    """The union of inputs of like columns, ordered on column ``position``."""
+
+    inputs: tuple[Source, ...]
+    aliases: tuple[str, ...]
+    position: int
+    slack: int
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads."""
+        return self.inputs
+
+    def reading(self, queries: Mapping[str, Query]) -> Query:
+        """The same query over other sources."""
+        return replace(self, inputs=tuple(queries.get(s.name, s) for s in self.inputs))
+
+    @property
+    def body(self) -> str:
+        """The text without the name."""
+        on = " : ".join(
+            f"{alias}.{source.fields[self.position].name}"
+            for source, alias in zip(self.inputs, self.aliases, strict=True)
+        )
+        slack = f" SLACK {self.slack}" if self.slack else ""
+        inputs = ", ".join(
+            _from(source, alias) for source, alias in zip(self.inputs, self.aliases, strict=True)
+        )
+        return f"MERGE {on}{slack}\n  FROM {inputs}"
+
+
+Source = Scan | Query
+
+
+def _from(source: Source, alias: str) -> str:
+    text = source.text if isinstance(source, Scan) else source.name
+    return f"{text} {alias}" if alias else text
+
+
+def _list(columns: tuple[Named, ...], aliases: tuple[str, ...]) -> str:
+    return ", ".join(f"{c.expression.render(aliases)} AS {c.name}" for c in columns)
+
+
+def _clause(word: str, condition: Expression | None, aliases: tuple[str, ...]) -> str:
+    return "" if condition is None else f"\n  {word} {condition.render(aliases)}"
+
+
+def closure(query: Query) -> list[Query]:
+    """The query and all it reads, those who are read first."""
+    found: list[Query] = []
+
+    def visit(one: Source) -> None:
+        if isinstance(one, Scan) or any(one.name == known.name for known in found):
+            return
+        for source in one.sources:
+            visit(source)
+        found.append(one)
+
+    visit(query)
+    return found
+
+
+def column(field: Field, side: int = 0) -> Expression:
+    """A reference to a column of an input."""
+    return Expression("column", field.type, text=field.name, side=side)
+
+
+def literal(text: str, type_: Type, value: Value) -> Expression:
+    """A constant."""
+    return Expression("literal", type_, text=text, value=value)
