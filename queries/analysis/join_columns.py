@@ -11,7 +11,7 @@ from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.temporal import column_ordering, infer
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.schema import ColumnSchema
-from gscope.queries.catalog.types import VARYING, Direction, Ordering
+from gscope.queries.catalog.types import VARYING, Direction, GsqlType, Ordering
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import (
     Call,
@@ -65,15 +65,17 @@ class JoinColumns:
         """The result's column ``name`` that holds ``column`` of a side."""
         missing = _MISSING[self.kind]
         other = self._substitute(column) if column.input in missing else None
-        orderings = [self._ordering(column)]
-        expression: Expression = _weaken(column, missing)
-        if other is not None:
+        expression = _weaken(column, missing)
+        ordering = self._ordering(column)
+        if other is not None and missing == {column.input} and column.type is not GsqlType.FLOAT:
+            # The other side is always there. (Of FLOAT, 0.0 = -0.0.)
+            expression, ordering = other, self._ordering(other)
+        elif other is not None:
             # Where one side is missing the other is not, and in a pair both are there and equal.
-            is_nullable = other.is_nullable or (column.is_nullable and self.kind is JoinKind.OUTER)
+            is_nullable = column.is_nullable or other.is_nullable
             arguments = (expression, _weaken(other, missing))
             expression = Call("coalesce", arguments, column.type, is_nullable)
-            orderings.append(self._ordering(other))
-        ordering = _common(orderings)
+            ordering = _common(ordering, self._ordering(other))
         if ordering.is_temporal and expression.is_nullable:
             ordering = VARYING
         schema = ColumnSchema(name, column.type, expression.is_nullable, ordering)
@@ -159,11 +161,8 @@ def _weaken(expression: Expression, missing: frozenset[int]) -> Expression:
     return replace(expression, arguments=arguments, is_nullable=is_nullable)
 
 
-def _common(orderings: Sequence[Ordering]) -> Ordering:
-    """The ordering of a column that takes its values from several of these."""
-    directions = {each.direction for each in orderings}
-    if len(orderings) == 1:
-        return orderings[0]
-    if len(directions) == 1 and orderings[0].is_temporal:
-        return Ordering(orderings[0].direction, max(each.band for each in orderings))
+def _common(one: Ordering, other: Ordering) -> Ordering:
+    """The ordering of a column that takes its values from either."""
+    if one.direction is other.direction and one.is_temporal:
+        return Ordering(one.direction, max(one.band, other.band))
     return VARYING

@@ -55,9 +55,7 @@ class Side:
 def open_side(number: int, source: Source) -> Side:
     """An input of a query as a side of a join."""
     if isinstance(source.node, QueryScan):
-        columns: dict[Expression, Column] = {
-            e: replace(e, input=number) for e in _columns(source)
-        }
+        columns: dict[Expression, Column] = {e: replace(e, input=number) for e in _columns(source)}
         return Side(number, source, source.node, columns)
     named: dict[Expression, str] = {}
     for name in (*source.stars, *source.fields):
@@ -140,7 +138,7 @@ class Names:
         labels = [side.label for side in self.sides]
         if found:
             message = f"several inputs are called {qualifier}"
-            remedy = f"give them names: {qualifier} AS a, {qualifier} AS b"
+            remedy = f"give them names: {qualifier} AS {qualifier}1, {qualifier} AS {qualifier}2"
         else:
             message = f"no input is called {qualifier}"
             remedy = did_you_mean(qualifier, labels, "inputs are")
@@ -160,7 +158,9 @@ class Names:
         labels = [self.sides[column.input].label for column in found]
         message = f"{text} is a column of {' and '.join(labels)}, which need not be equal"
         if len(set(labels)) == 1:
-            remedy = f"give the inputs names: {labels[0]} AS a, {labels[0]} AS b"
+            remedy = (
+                f"give the inputs names: {labels[0]} AS {labels[0]}1, {labels[0]} AS {labels[0]}2"
+            )
         else:
             remedy = f"write {' or '.join(f'{label}.{text}' for label in labels)}"
         return ResolveError(message, position=name.position, remedy=remedy)
