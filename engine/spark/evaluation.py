@@ -9,16 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gscope.engine.commits import Output
-from gscope.engine.operators import aggregation, join, merge, selection
+from gscope.engine.operators import aggregation, join, merge, running, selection
 from gscope.engine.release import by_epochs
+from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.inputs import Inputs
 from gscope.engine.spark.merge_partials import (
     MAX_TASK_ROWS,
     PartialMerge,
+    for_tasks,
     plain_merge,
     run_merge,
 )
 from gscope.engine.spark.outputs import Outputs
+from gscope.engine.spark.run_fold import FoldRunner
 from gscope.engine.spark.udf import register_functions
 from gscope.engine.steps import Evaluation
 from gscope.queries.plan.program import (
@@ -28,6 +31,7 @@ from gscope.queries.plan.program import (
     MergeNode,
     Program,
     QueryInput,
+    RunningNode,
     SelectionNode,
 )
 
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.steps import Carry, Step
     from gscope.queries.plan.expressions import Expression
+    from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
 """Up to here one partition without an exchange is faster than two with one."""
@@ -64,11 +69,15 @@ class Evaluator:
         self._session = session
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
+        self._folds = FoldRunner(session, self._inputs, commits.carry)
         self._results = {
             query: source.query
             for query, source in program.results
             if isinstance(source, QueryInput)
         }
+        register_finishers(
+            session, (a for node in program.nodes for a in getattr(node, 'aggregates', ()))
+        )
         self._functions = register_functions(
             session, (e for node in program.nodes for e in _expressions(node))
         )
@@ -82,6 +91,7 @@ class Evaluator:
         frames: dict[str, DataFrame] = {}
         sizes: dict[str, int] = {}
         merged: list[Output] = []
+        states: list[tuple[str, Batch | None]] = []
         uses = self._uses(step)
         for work in step.works:
             if not work.reads_rows:
@@ -92,7 +102,16 @@ class Evaluator:
             if plain is not None:
                 merged.append(self._merge(work, plain, step.number))
                 continue
-            frame = self._session.sql(self._lower(work, is_small=_is_small(sizes[query])))
+            if isinstance(work.node, RunningNode):
+                output, state = self._fold(work, step.number, is_small=_is_small(sizes[query]))
+                sizes[query] = output.rows
+                states.append((query, state))
+                if query in self._results.values() and uses[query] == 1:
+                    merged += [output] if output.rows else []
+                    continue
+                frame = self._folds.frame(work.node, self._outputs.staged(output))
+            else:
+                frame = self._session.sql(self._lower(work, is_small=_is_small(sizes[query])))
             if uses.get(query, 0) > 1:
                 frame = frame.cache()
             frame.createOrReplaceTempView(self._inputs.view(query))
@@ -115,6 +134,7 @@ class Evaluator:
                 return Evaluation(
                     outputs=(*merged, *_results(outputs)),
                     carries=tuple(_results(carries)),
+                    states=tuple(states),
                     late=tuple(_results(late)),
                 )
         finally:
@@ -141,9 +161,9 @@ class Evaluator:
         return work.node.query, sum(count.column(0)[0].as_py() for count in counts)
 
     def _plain_merge(self, work: Work, uses: dict[str, int]) -> PartialMerge | None:
-        """How to merge a large release without Spark's own aggregation, None if it has to be that."""
+        """How to merge a release without Spark's own aggregation, None if it has to be that."""
         node = work.node
-        if not isinstance(node, AggregationNode) or _is_small(work.rows):
+        if not isinstance(node, AggregationNode):
             return None
         is_result = node.query in self._results.values() and uses[node.query] == 1
         if not is_result or not self._inputs.are_whole_segments(work):
@@ -154,8 +174,18 @@ class Evaluator:
     def _merge(self, work: Work, plain: PartialMerge, step: int) -> Output:
         result = next(r for r, query in self._results.items() if query == work.node.query)
         path, staged = self._outputs.stage(result, step, ".parquet")
-        parts = [self._inputs.paths(part) for part, *_ in by_epochs(work.inputs)]
-        return Output(result, path, run_merge(self._session, plain, parts, staged))
+        parts = for_tasks(part for part, *_ in by_epochs(work.inputs))
+        paths = [self._inputs.paths(part) for part in parts]
+        return Output(result, path, run_merge(self._session, plain, paths, staged))
+
+    def _fold(self, work: Work, step: int, *, is_small: bool) -> tuple[Output, Batch | None]:
+        """Fold a running aggregation; its answers are staged, also where others read them on."""
+        result = next((r for r, q in self._results.items() if q == work.node.query), None)
+        path, staged = self._outputs.stage(result or work.node.query, step, ".parquet")
+        state_rows = 0 if work.state is None else work.state.rows
+        is_small = is_small and _is_small(work.rows + state_rows)
+        folded = self._folds.run(work, step, staged, is_small=is_small)
+        return Output(result or work.node.query, path, folded.rows), folded.state
 
     def _uses(self, step: Step) -> dict[str, int]:
         """How often each query's rows are read in the step."""
@@ -200,6 +230,8 @@ def _lower_node(node: HftaNode, sources: Sequence[str]) -> str:
             return merge.lower(node, sources)
         case JoinNode():
             return join.lower(node, *sources)
+        case RunningNode():
+            return running.lower(node, sources[0])
         case _:
             assert_never(node)
 
@@ -207,6 +239,9 @@ def _lower_node(node: HftaNode, sources: Sequence[str]) -> str:
 def _expressions(node: HftaNode) -> Iterator[Expression]:
     """Every expression that ``node`` evaluates."""
     if isinstance(node, MergeNode):
+        return
+    if isinstance(node, RunningNode):
+        yield from running.expressions(node)
         return
     yield from (column.expression for column in node.columns)
     if isinstance(node, JoinNode):

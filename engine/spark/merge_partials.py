@@ -1,9 +1,9 @@
 """Merging partial aggregates with Arrow's kernels inside Spark's tasks.
 
 The final half of a flow-like aggregation over an LFTA is a plain merge: group by the same keys, add up.
-In a step of hundreds of thousands of partial tuples, as a backlog makes them, a fresh JVM spends most of
-its time warming up for that; Arrow's compiled kernels need none. Each task takes all segments of some
-epochs, which no other task has, and writes the answer itself: no exchange, and no row crosses into Java.
+Whether a step has a few partial tuples or hundreds of thousands, a fresh JVM spends most of its time
+warming up for that; Arrow's compiled kernels need none. Each task takes all segments of some epochs,
+which no other task has, and writes the answer itself: no exchange, and no row crosses into Java.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from gscope.queries.plan.program import AggregationNode
+    from gscope.queries.streams.messages import Batch
 
 MAX_TASK_ROWS = 4_000_000
 """Rows one task holds in memory; Spark's own aggregation, which spills, takes more."""
+
+_TASK_ROWS = 100_000
+"""A task merges about so many rows if its epochs have fewer: starting more would cost more than it gains."""
 
 _FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _INTEGERS = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.MAC)
@@ -77,6 +81,21 @@ def plain_merge(node: AggregationNode) -> PartialMerge | None:
     return PartialMerge(keys, tuple(dict.fromkeys(folds)), tuple(outputs))
 
 
+def for_tasks(parts: Iterable[Sequence[Batch]]) -> list[list[Batch]]:
+    """Parts that have no epoch in common as those of tasks, still in order: small ones together."""
+    tasks: list[list[Batch]] = []
+    rows = 0
+    for part in parts:
+        size = sum(batch.rows for batch in part)
+        if tasks and rows + size <= _TASK_ROWS:
+            tasks[-1].extend(part)
+            rows += size
+        else:
+            tasks.append(list(part))
+            rows = size
+    return tasks
+
+
 def run_merge(
     session: SparkSession, merge: PartialMerge, parts: Sequence[Sequence[str]], folder: Path
 ) -> int:
@@ -97,7 +116,7 @@ def run_merge(
     def work(task: tuple[list[str], str]) -> int:
         return merge_segments(merge, *task)
 
-    return int(session.sparkContext.parallelize(tasks, len(tasks)).map(work).sum())
+    return sum(session.sparkContext.parallelize(tasks, len(tasks)).map(work).collect())
 
 
 def merge_segments(merge: PartialMerge, files: Sequence[str], target: str) -> int:

@@ -225,8 +225,10 @@ class Job:
         }
         for commit in commits.recover():
             for output in commit.outputs:
-                for table in read_output(commits.outputs / output.path):
-                    rows[output.query] += rows_of(table, self._program.schema(output.query))
+                schema = self._program.schema(output.query)
+                order = [column.name for column in schema.temporal]
+                for table in read_output(commits.outputs / output.path, order):
+                    rows[output.query] += rows_of(table, schema)
         return rows
 
     def _run(self) -> bool:

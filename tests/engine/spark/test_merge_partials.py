@@ -10,9 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from gscope.engine.operators import aggregation
-from gscope.engine.spark.merge_partials import PartialMerge, merge_segments, plain_merge, run_merge
+from gscope.engine.spark.merge_partials import (
+    PartialMerge,
+    for_tasks,
+    merge_segments,
+    plain_merge,
+    run_merge,
+)
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import AggregationNode
+from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,3 +107,11 @@ def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
 )
 def test_what_is_more_than_a_merge_is_left_to_spark(text: str) -> None:
     assert plain_merge(node(text)) is None
+
+
+def test_small_epochs_share_a_task_and_large_ones_have_their_own() -> None:
+    sizes = (10, 20, 150_000, 5, 99_990, 30)
+    parts = [[Batch("s", number, f"{number}", rows, 1, ())] for number, rows in enumerate(sizes)]
+    tasks = [[batch.sequence for batch in task] for task in for_tasks(parts)]
+    assert tasks == [[0, 1], [2], [3, 4], [5]]
+    assert for_tasks([]) == []
