@@ -35,8 +35,20 @@ KnownSpan = Callable[[Expression], Span | None]
 
 
 def named(bounds: Mapping[str, Bound]) -> Known:
-    """Columns known by their name."""
-    return lambda part: bounds.get(part.name) if isinstance(part, Column) else None
+    """Columns known by their name; a decreasing one is known by its negative, see ``Punctuation``."""
+
+    def known(part: Expression) -> Bound | None:
+        if not isinstance(part, Column):
+            return None
+        falling = bounds.get(f"-{part.name}")
+        return bounds.get(part.name) if falling is None else turned(falling)
+
+    return known
+
+
+def turned(bound: Bound) -> Bound:
+    """The bound of the negative of something that is bounded the other way."""
+    return -bound if math.isfinite(bound) else bound
 
 
 def named_spans(spans: Mapping[str, Span]) -> KnownSpan:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ANYTHING, ENDED, NOTHING, Bound, Span, joined
+from gscope.engine.bounds import ANYTHING, ENDED, NOTHING, Bound, Span, bound_of, joined, named, turned
 from gscope.engine.ports import Port, batch_span, extents_span
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +97,20 @@ class Side:
 
     def bound_unread(self, expression: Expression) -> Bound:
         """The bound of an expression over this side's rows that are not read yet."""
+        if self._is_falling(expression):
+            return turned(self.bound_unread(call("neg_int", expression)))
         return min((port.bound_unread(expression) for port in self.ports.values()), default=ENDED)
+
+    def _is_falling(self, expression: Expression) -> bool:
+        """Whether it is a column that is promised by its negative."""
+        return isinstance(expression, Column) and any(
+            f"-{expression.name}" in port.bounds for port in self.ports.values()
+        )
+
+    def clock(self, expression: Expression) -> Bound:
+        """The bound of an expression when the last port to be told of one was; see ``Port.clock``."""
+        clocks = (bound_of(expression, named(port.clock)) for port in self.ports.values())
+        return max(clocks, default=NOTHING)
 
     def release(self, low: Bound, high: Bound) -> Taken:
         """What waits in [low, high). Changes nothing; see ``discard``."""

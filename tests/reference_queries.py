@@ -314,7 +314,48 @@ def sizes(packets: list[Packet]) -> list[Packet]:
     ]
 
 
+def download(packets: list[Packet]) -> list[Packet]:
+    kept, farthest = [], -1
+    for packet in tcp(packets):
+        if (packet["srcIP"], packet["srcPort"], packet["destPort"]) != (
+            IPv4Address("192.168.2.110"),
+            6900,
+            51559,
+        ):
+            continue
+        if packet["sequence_number"] >= farthest - 300:
+            farthest = max(farthest, packet["sequence_number"])
+            kept.append(packet)
+    return group(
+        kept,
+        {"part": lambda packet: packet["sequence_number"] // 2000},
+        {"packets": COUNT, "bytes": of(total, "len"), "since": of(least, "time")},
+    )
+
+
+def periods(packets: list[Packet]) -> list[Packet]:
+    return group(ip(packets), {"ten": every(10), "quarter": every(15)}, {"packets": COUNT})
+
+
+def quarters(packets: list[Packet]) -> list[Packet]:
+    aggregates = {"parts": COUNT, "packets": of(total, "packets")}
+    return group(periods(packets), by("quarter"), aggregates)
+
+
+def falling(packets: list[Packet]) -> list[Packet]:
+    return group(
+        ip(packets),
+        {"tb": every(10), "decade": lambda packet: -(packet["time"] // 10)},
+        {"packets": COUNT, "longest": of(greatest, "len")},
+    )
+
+
 REFERENCES: dict[str, dict[str, Reference]] = {
+    "orders": {
+        "download": Reference(("part", "packets", "bytes", "since"), download),
+        "quarters": Reference(("quarter", "parts", "packets"), quarters),
+        "falling": Reference(("tb", "decade", "packets", "longest"), falling),
+    },
     "per_source": {"per_source": Reference(("tb", "srcIP", "cnt"), per_source)},
     "flow": {"flow": Reference(("tb", *FIVE, "cnt"), flow)},
     "interfaces": {

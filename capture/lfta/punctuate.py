@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Punctuation
 
 NS_PER_SECOND = 1_000_000_000
+_FARTHEST = 1 << 61
 NO_BOUND = -(1 << 63)
 """A bound that promises nothing: no packet is earlier."""
 
@@ -63,6 +64,9 @@ def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple
         if floor != NO_FLOOR
     }
     expressions = {named.name: named.expression for named in (*lfta.keys, *lfta.columns)}
+    if lfta.is_aggregation and len(lfta.schema.temporal) > 1 and bound_ns != NO_BOUND:
+        # Groups of the epoch at hand may hold anything that is of this epoch.
+        bound_ns = _begin(expressions[lfta.epoch or ""], bound_ns)
     made = []
     for column in lfta.schema.temporal:
         expression = expressions.get(column.name)
@@ -70,6 +74,24 @@ def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple
         if value is not None:
             made.append(punctuation(column, value))
     return tuple(made)
+
+
+def _begin(epoch: Expression, time_ns: int) -> int:
+    """The earliest time of the epoch that ``time_ns`` is in; ``NO_BOUND`` if there is none."""
+    wanted = known_value(epoch, time_ns, {})
+    reach = 1
+    while known_value(epoch, time_ns - reach, {}) == wanted:
+        reach *= 2
+        if reach >= _FARTHEST:
+            return NO_BOUND
+    early, late = time_ns - reach, time_ns
+    while early + 1 < late:
+        middle = (early + late) // 2
+        if known_value(epoch, middle, {}) == wanted:
+            late = middle
+        else:
+            early = middle
+    return late
 
 
 def closed_epoch(lfta: Lfta, bound_ns: int) -> int | None:

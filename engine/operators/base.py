@@ -10,14 +10,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gscope.engine.bounds import span_of
-from gscope.queries.streams.messages import Extent
+from gscope.engine.bounds import ENDED, bound_of, span_of, turned
+from gscope.queries.catalog.types import Direction
+from gscope.queries.streams.messages import Extent, promised_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gscope.engine.bounds import Bound, KnownSpan
+    from gscope.engine.bounds import Bound, Known, KnownSpan
     from gscope.engine.release import Side, Taken
+    from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
@@ -34,6 +36,7 @@ class Work:
         inputs: what each side reads.
         state: rows of its own that the operator left in an earlier step, None if it left none.
         extents: of the temporal columns of the rows that come out.
+        last: once ``high`` is infinite, the epoch at which the clock stood; -inf if that is not known.
     """
 
     node: HftaNode
@@ -42,6 +45,7 @@ class Work:
     inputs: tuple[Taken, ...]
     state: Batch | None = None
     extents: tuple[Extent, ...] = ()
+    last: Bound = -math.inf
 
     @property
     def reads_rows(self) -> bool:
@@ -100,6 +104,9 @@ class Operator(Protocol):
     def output_bounds(self) -> dict[str, Bound]:
         """The punctuation of the output's temporal columns."""
 
+    def clock(self) -> dict[str, Bound]:
+        """Where the clocks of its inputs stood, as bounds of the output's temporal columns."""
+
     @property
     def watermark(self) -> Bound:
         """The bound below which everything has been answered."""
@@ -112,6 +119,23 @@ def waiting(operator: Operator) -> Waiting:
     """What waits at ``operator``. A batch of which some rows were read counts as a whole."""
     batches = [batch for side in operator.sides for _, batch in side.pending]
     return Waiting(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
+
+
+def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -> dict[str, Bound]:
+    """The punctuation of the temporal ones among computed ``columns``, by the name it is promised under."""
+    bounds = {}
+    for column in columns:
+        ordering = schema[column.name].ordering
+        if ordering.is_temporal:
+            bound = bound_of(column.expression, known)
+            is_falling = ordering.direction is Direction.DECREASING
+            bounds[promised_name(schema[column.name])] = turned(bound) if is_falling else bound
+    return bounds
+
+
+def ended(schema: Schema) -> dict[str, Bound]:
+    """The punctuation when no tuple will come."""
+    return {promised_name(column): ENDED for column in schema.temporal}
 
 
 def extents_of(columns: Iterable[NamedExpression], known: KnownSpan) -> tuple[Extent, ...]:

@@ -19,7 +19,7 @@ from gscope.engine.bounds import (
     named_spans,
     span_of,
 )
-from gscope.engine.operators.base import Work, extents_of
+from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.ports import batch_span
 from gscope.engine.release import affordable
 from gscope.queries.plan.expressions import Column
@@ -57,7 +57,7 @@ class EpochOperator:
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
         low = self.watermark
-        high = max(low, min(side.bound for side in self.sides) - self.slack)
+        high = max(low, self.reach())
         late = [self._count_late(side, low) for side in self.sides]
         has_fresh = any(name in fresh for side in self.sides for name in side.ports)
         if high == low and not has_fresh and not any(late):
@@ -79,14 +79,19 @@ class EpochOperator:
         extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
         return Work(self.node, low, high, inputs, self.state, extents)
 
+    def reach(self) -> Bound:
+        """How far the watermark may go."""
+        return min(side.bound for side in self.sides) - self.slack
+
+    def clock(self) -> dict[str, Bound]:
+        """See ``Operator``."""
+        return promises(self.node.schema, self.outputs, self._through_keys(self._last_bound))
+
     def output_bounds(self) -> dict[str, Bound]:
         """Bounds of the temporal output columns, given that every later epoch is >= the watermark."""
         if self.watermark == ENDED:
-            return {column.name: ENDED for column in self.node.schema.temporal}
-        known = self._through_keys(self._unread_bound)
-        return {
-            column.name: bound_of(column.expression, known) for column in self._temporal_outputs()
-        }
+            return ended(self.node.schema)
+        return promises(self.node.schema, self.outputs, self._through_keys(self._unread_bound))
 
     def restore(self, watermark: Bound) -> None:
         """Continue from a committed watermark."""
@@ -108,6 +113,12 @@ class EpochOperator:
         if any(part == side.epoch for side in self.sides):
             return self.watermark
         return self.sides[part.input].bound_unread(part) if isinstance(part, Column) else None
+
+    def _last_bound(self, part: Expression) -> Bound | None:
+        """Where the clock of columns and epochs stood."""
+        if any(part == side.epoch for side in self.sides):
+            return max(side.clock(part) for side in self.sides if side.epoch == part)
+        return self.sides[part.input].clock(part) if isinstance(part, Column) else None
 
     def _through_keys(self, known: Known) -> Known:
         """What is known of output expressions when ``known`` is known of input expressions."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ENDED, NOTHING, Bound, bound_of, named_spans
-from gscope.engine.operators.base import Work, extents_of
+from gscope.engine.bounds import ENDED, NOTHING, Bound, named_spans
+from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.release import Side, Taken
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.queries.plan.expressions import Column
@@ -52,11 +52,16 @@ class SelectionOperator:
     def output_bounds(self) -> dict[str, Bound]:
         """The input's bounds, put through the output expressions."""
         if self.watermark == ENDED:
-            return {column.name: ENDED for column in self.node.schema.temporal}
-        return {
-            column.name: bound_of(column.expression, self._bound)
-            for column in self._temporal_columns()
-        }
+            return ended(self.node.schema)
+        return promises(self.node.schema, self.node.columns, self._bound)
+
+    def clock(self) -> dict[str, Bound]:
+        """See ``Operator``."""
+        return promises(
+            self.node.schema,
+            self.node.columns,
+            lambda part: self.side.clock(part) if isinstance(part, Column) else None,
+        )
 
     def restore(self, watermark: Bound) -> None:
         """Nothing to restore: what was read is known from the cursors."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.declarations import undeclared
+from gscope.queries.analysis.epochs import choose_epoch, kept_orders, terms_of
 from gscope.queries.analysis.grouping import Grouping
 from gscope.queries.analysis.joining import join_inputs
 from gscope.queries.analysis.naming import default_name, unique_names
@@ -22,7 +23,6 @@ from gscope.queries.analysis.schemas import column_schema, group_schema
 from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import (
     check_where,
-    choose_epoch,
     find_aggregates,
     refuse_unsupported,
 )
@@ -128,10 +128,18 @@ class _Select:
             remedy = "name the query, and SELECT DISTINCT from it in another"
             raise UnsupportedError(message, position=self.body.position, remedy=remedy)
 
-    def _distinct(self, node: Node, columns: Sequence[NamedExpression]) -> GroupBy:
-        keys = [column_schema(c, self.source.ordering) for c in columns]
-        epoch = choose_epoch(keys, node.schema, self.body.position, has_terms=True)
-        return GroupBy(node, tuple(columns), epoch, (), group_schema(keys, epoch, ()))
+    def _distinct(self, node: Node, columns: Sequence[NamedExpression]) -> Node:
+        terms = terms_of(columns, self.source.ordering)
+        keys = [column_schema(c, self.source.ordering) for c in terms.keys]
+        expressions = [c.expression for c in terms.keys]
+        epoch = choose_epoch(keys, expressions, node.schema, self.body.position)
+        group = GroupBy(
+            node, terms.keys, epoch, (), group_schema(keys, kept_orders(terms.keys, epoch), ())
+        )
+        if terms.turned is None:
+            return group
+        shown = [NamedExpression(c.name, terms.column(c.name)) for c in columns]
+        return project(group, shown, lambda leaf: group.schema[leaf.name].ordering)
 
     def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
         expressions: list[Expression] = []

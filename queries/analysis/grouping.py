@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.errors import GsqlError, ResolveError, TypeMismatchError, UnsupportedError
-from gscope.queries.analysis.conversions import convert
+from gscope.errors import GsqlError, ResolveError, TypeMismatchError
+from gscope.queries.analysis.aggregate_calls import type_aggregate_call
+from gscope.queries.analysis.epochs import Terms, choose_epoch, kept_orders, terms_of
 from gscope.queries.analysis.naming import default_name, unique_names
 from gscope.queries.analysis.running import (
     running_call,
@@ -16,12 +17,10 @@ from gscope.queries.analysis.running import (
 )
 from gscope.queries.analysis.schemas import column_schema, group_schema
 from gscope.queries.analysis.types import Typer
-from gscope.queries.analysis.validate import choose_epoch
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.schema import ColumnSchema
-from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
-from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Grouping:
     body: nodes.Select
     source: Source
     substitutes: Substitutes
-    keys: tuple[NamedExpression, ...] = ()
+    terms: Terms = field(default_factory=Terms)
     aggregates: dict[tuple[str, tuple[Expression, ...]], AggregateCall] = field(
         default_factory=dict
     )
@@ -57,10 +56,14 @@ class Grouping:
                 for t in body.group_by
             ]
         )
-        grouping.keys = tuple(
-            NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)
-        )
+        written = [NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)]
+        grouping.terms = terms_of(written, source.ordering)
         return grouping
+
+    @property
+    def keys(self) -> tuple[NamedExpression, ...]:
+        """What is grouped by."""
+        return self.terms.keys
 
     def typer(self) -> Typer:
         """Types expressions over the groups; their leaves are columns of keys and aggregates."""
@@ -84,10 +87,17 @@ class Grouping:
         keys = [column_schema(key, self.source.ordering) for key in self.keys]
         terms = self.body.group_by
         position = terms[0].position if terms else self.body.position
-        epoch = choose_epoch(keys, source.schema, position, has_terms=bool(terms))
+        expressions = [key.expression for key in self.keys]
+        epoch = choose_epoch(keys, expressions, source.schema, position)
         calls = tuple(self.aggregates.values())
         columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
-        group = GroupBy(source, self.keys, epoch, calls, group_schema(keys, epoch, columns))
+        group = GroupBy(
+            source,
+            self.keys,
+            epoch,
+            calls,
+            group_schema(keys, kept_orders(self.keys, epoch), columns),
+        )
         return group if closing is None else running_group(group, closing, keys, position)
 
     def _term_name(self, name: nodes.Name) -> Expression:
@@ -106,14 +116,15 @@ class Grouping:
         if isinstance(node, nodes.Name) and len(node.parts) == 1:
             for key in self.keys:
                 if key.name == node.parts[0]:
-                    return _column(key)
+                    return self.terms.column(key.name)
         if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
             return None
         try:
             meaning = Typer(self.source.resolve, self.substitutes, _not_in_term).type(node)
         except GsqlError:
             return None
-        return next((_column(key) for key in self.keys if key.expression == meaning), None)
+        same = (t.name for t in self.terms.written if t.expression == meaning)
+        return next((self.terms.column(name) for name in same), None)
 
     def _ungrouped(self, name: nodes.Name) -> Expression:
         self.source.resolve(name)
@@ -133,11 +144,11 @@ class Grouping:
             raise
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
+        typer = Typer(self._argument_name, self.substitutes, _not_nested)
         running = running_function(node.name, is_running=self.is_running)
         if running is None:
-            function, arguments = self._call(node)
+            function, arguments = type_aggregate_call(node, typer, self.source.node)
         else:
-            typer = Typer(self._argument_name, self.substitutes, _not_nested)
             function = running
             arguments = type_running_call(node, running, typer, is_running=self.is_running)
         known = self.aggregates.get((function, arguments))
@@ -154,39 +165,6 @@ class Grouping:
                 known = AggregateCall(name, function, arguments, type_, is_nullable)
             self.aggregates[function, arguments] = known
         return Column(known.name, known.type, known.is_nullable)
-
-    def _call(self, node: nodes.FunctionCall) -> tuple[str, tuple[Expression, ...]]:
-        function = node.name.lower()
-        if function not in AGGREGATES:
-            message = f"this version has no aggregate {node.name} yet"
-            raise UnsupportedError(message, position=node.position)
-        if node.distinct and function in ("count", "min", "max"):
-            function = "count_distinct" if function == "count" else function
-        elif node.distinct:
-            message = f"this version does not run {node.name}(DISTINCT …)"
-            raise UnsupportedError(message, position=node.position)
-        entry = AGGREGATES[function]
-        if not node.args and entry.takes_star:
-            return function, ()
-        if len(node.args) != 1:
-            count = "no argument" if not node.args else f"{len(node.args)} arguments"
-            message = f"{node.name} takes one argument, not {count}"
-            raise TypeMismatchError(message, position=node.position)
-        typer = Typer(self._argument_name, self.substitutes, _not_nested)
-        argument = typer.type(node.args[0])
-        if argument.type is GsqlType.NULL:
-            argument = Literal(None, GsqlType.INT)
-        if argument.type not in entry.argument_types and argument.type is GsqlType.BOOL:
-            argument = convert(argument, GsqlType.INT, node.position)
-        if argument.type not in entry.argument_types:
-            wanted = " or ".join(sorted(t.value for t in entry.argument_types))
-            message = f"{node.name} takes {wanted}, not {argument.type.value}"
-            raise TypeMismatchError(message, position=node.args[0].position)
-        return function, (argument,)
-
-
-def _column(key: NamedExpression) -> Column:
-    return Column(key.name, key.expression.type, key.expression.is_nullable)
 
 
 def _not_in_term(node: nodes.FunctionCall) -> Expression:

@@ -9,7 +9,7 @@ from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.catalog.types import CONSTANT, VARYING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from gscope.queries.analysis.temporal import Leaf
     from gscope.queries.catalog.types import Ordering
@@ -23,12 +23,12 @@ def column_schema(column: NamedExpression, ordering: Callable[[Leaf], Ordering])
 
 
 def group_schema(
-    keys: Sequence[ColumnSchema], epoch: str, aggregates: Sequence[ColumnSchema]
+    keys: Sequence[ColumnSchema], ordered: Container[str], aggregates: Sequence[ColumnSchema]
 ) -> Schema:
-    """The schema of groups: they leave epoch by epoch, so no other key stays temporal."""
+    """The schema of groups: they leave epoch by epoch, so only keys that are ``ordered`` stay temporal."""
     kept = [
         key
-        if key.name == epoch or key.ordering == CONSTANT
+        if key.name in ordered or key.ordering == CONSTANT
         else ColumnSchema(key.name, key.type, key.is_nullable, VARYING)
         for key in keys
     ]

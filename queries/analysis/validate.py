@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
-from gscope.errors import TemporalError, TypeMismatchError, UnsupportedError
+from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.types import is_aggregate
-from gscope.queries.catalog.types import Direction
 from gscope.queries.gsql import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gscope.errors import Position
-    from gscope.queries.catalog.schema import ColumnSchema, Schema
 
 _JOINS_TO_COME = (nodes.JoinKind.FILTER, nodes.JoinKind.WATCHLIST)
 
@@ -79,28 +76,6 @@ def check_where(node: nodes.Expression) -> None:
         raise TypeMismatchError(message, position=call.position, remedy="move it to HAVING")
 
 
-def choose_epoch(
-    keys: Sequence[ColumnSchema], source: Schema, position: Position, has_terms: bool
-) -> str:
-    """The name of the key that closes groups: the first increasing one.
-
-    Raises:
-        TemporalError: no key is temporal.
-        UnsupportedError: all temporal keys are decreasing.
-    """
-    temporal = [key for key in keys if key.ordering.is_temporal]
-    for key in temporal:
-        if key.ordering.direction is Direction.INCREASING:
-            return key.name
-    if temporal:
-        message = f"the group-by term {temporal[0].name} decreases, which this version does not run"
-        remedy = f"group by its negative: -({temporal[0].name})"
-        raise UnsupportedError(message, position=position, remedy=remedy)
-    clause = "no group-by term is temporal" if has_terms else "there is no GROUP BY"
-    message = f"{clause}, so no group could ever be closed"
-    raise TemporalError(message, position=position, remedy=_epoch_remedy(source, has_terms))
-
-
 def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
     """The calls of aggregates in a piece of syntax, outermost first."""
     waiting: list[object] = [node]
@@ -112,11 +87,3 @@ def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
             if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
                 yield part
             waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))
-
-
-def _epoch_remedy(source: Schema, has_terms: bool) -> str:
-    names = [column.name for column in source.temporal]
-    if not names:
-        return "the input has no temporal column: let the query it comes from select one"
-    term = "time/60 as tb" if "time" in names else names[0]
-    return f"add {term} to GROUP BY" if has_terms else f"add GROUP BY {term}"

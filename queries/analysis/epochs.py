@@ -1,0 +1,161 @@
+"""The epoch of a grouping: which temporal group-by term closes groups, and how a decreasing one can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gscope.errors import TemporalError
+from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.schemas import column_schema
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.types import Direction, GsqlType
+from gscope.queries.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    NamedExpression,
+    PacketField,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.errors import Position
+    from gscope.queries.analysis.temporal import Leaf
+    from gscope.queries.catalog.schema import ColumnSchema, Schema
+    from gscope.queries.catalog.types import Ordering
+
+TIME_FIELDS = {"time": 1, "timestamp": 10**9, "time_ns": 10**9}
+"""The fields of packets that tell its time, and how many values they have in a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Group-by terms as written and as grouped by.
+
+    Where no term increases but one decreases, its negative is grouped by: the same groups, and the
+    epochs of every operator go up.
+
+    Attributes:
+        written: the terms.
+        keys: the same, but for the one of which the negative is taken.
+        turned: the name of that one, None if there is none.
+    """
+
+    written: tuple[NamedExpression, ...] = ()
+    keys: tuple[NamedExpression, ...] = ()
+    turned: str | None = None
+
+    def column(self, name: str) -> Expression:
+        """The value of the term ``name``, over the columns of the groups."""
+        key = next(key for key in self.keys if key.name == name)
+        column = Column(name, key.expression.type, key.expression.is_nullable)
+        if name != self.turned:
+            return column
+        value = apply("neg_int", column)
+        written = next(term for term in self.written if term.name == name)
+        is_time = written.expression.type is GsqlType.TIMESTAMP
+        return apply("int_to_ts", value) if is_time else value
+
+
+def terms_of(written: Sequence[NamedExpression], ordering: Callable[[Leaf], Ordering]) -> Terms:
+    """The group-by terms, so that one increases if any is temporal; ``ordering`` is that of leaves."""
+    schemas = [column_schema(term, ordering) for term in written]
+    directions = [schema.ordering.direction for schema in schemas]
+    turned = None
+    if Direction.INCREASING not in directions:
+        falling = [s.name for s in schemas if s.ordering.direction is Direction.DECREASING]
+        turned = falling[0] if falling else None
+    keys = tuple(
+        NamedExpression(term.name, _negative(term.expression)) if term.name == turned else term
+        for term in written
+    )
+    return Terms(tuple(written), keys, turned)
+
+
+def choose_epoch(
+    keys: Sequence[ColumnSchema],
+    expressions: Sequence[Expression],
+    source: Schema,
+    position: Position,
+) -> str:
+    """The name of the key that closes groups: one temporal key is enough.
+
+    A key without a band is better than one with, and one that changes often better than one that does not:
+    with both ``time/10`` and ``time/60`` a group is over after ten seconds.
+
+    Args:
+        keys: group-by terms; see ``Terms.keys``.
+        expressions: of the keys.
+        source: the input, for the remedy.
+        position: of the terms.
+
+    Raises:
+        TemporalError: no key is temporal.
+    """
+    candidates = [
+        (key.ordering.band > 0, -_steps(expression), number, key.name)
+        for number, (key, expression) in enumerate(zip(keys, expressions, strict=True))
+        if key.ordering.direction is Direction.INCREASING
+    ]
+    if candidates:
+        return min(candidates)[-1]
+    clause = "no group-by term is temporal" if keys else "there is no GROUP BY"
+    message = f"{clause}, so no group could ever be closed"
+    raise TemporalError(message, position=position, remedy=_epoch_remedy(source, bool(keys)))
+
+
+def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
+    """The names of the keys that never fall from group to group: the epoch, and what moves with it.
+
+    Groups leave in the order of their epochs. Two ordered functions of one and the same clock (or of one
+    column) never disagree on an order.
+    """
+    leader = next(key.expression for key in keys if key.name == epoch)
+    clocks = _clocks(leader)
+    names = {k.name for k in keys if len(clocks) == 1 and _clocks(k.expression) == clocks}
+    return frozenset({epoch, *names})
+
+
+def _clocks(expression: Expression) -> frozenset[Expression | str]:
+    """What the values of an expression depend on; the fields that tell a packet's time are one clock."""
+    return frozenset(
+        "time" if isinstance(part, PacketField) and part.name in TIME_FIELDS else part
+        for part in walk(expression)
+        if isinstance(part, PacketField | Column)
+    )
+
+
+def _epoch_remedy(source: Schema, has_terms: bool) -> str:
+    names = [column.name for column in source.temporal]
+    if not names:
+        return "the input has no temporal column: let the query it comes from select one"
+    term = "time/60 as tb" if "time" in names else names[0]
+    return f"add {term} to GROUP BY" if has_terms else f"add GROUP BY {term}"
+
+
+def _negative(expression: Expression) -> Expression:
+    is_time = expression.type is GsqlType.TIMESTAMP
+    return apply("neg_int", apply("ts_to_int", expression) if is_time else expression)
+
+
+def _steps(expression: Expression) -> Fraction:
+    """How many values an ordered expression goes through while its leaf goes through one (of time: in a second)."""
+    match expression:
+        case Literal():
+            return Fraction(0)
+        case PacketField(name) | Column(name):
+            return Fraction(TIME_FIELDS.get(name, 1))
+        case Call(function, arguments):
+            gains = FUNCTIONS[function].gains
+            if not gains:
+                return max((_steps(argument) for argument in arguments), default=Fraction(0))
+            steps = [
+                abs(gains[min(n, len(gains) - 1)](arguments) or Fraction(0)) * _steps(argument)
+                for n, argument in enumerate(arguments)
+            ]
+            return max(steps, default=Fraction(0))
