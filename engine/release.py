@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ANYTHING, ENDED, NOTHING, Bound, Span, bound_of, joined, named, turned
+from gscope.engine.bounds import (
+    ANYTHING,
+    ENDED,
+    NOTHING,
+    Bound,
+    Span,
+    bound_of,
+    joined,
+    named,
+    turned,
+)
 from gscope.engine.ports import Port, batch_span, extents_span
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.plan.expressions import Column

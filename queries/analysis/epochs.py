@@ -10,6 +10,7 @@ from gscope.errors import TemporalError
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.schemas import column_schema
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.types import Direction, GsqlType
 from gscope.queries.plan.expressions import (
     Call,
@@ -85,8 +86,9 @@ def choose_epoch(
 ) -> str:
     """The name of the key that closes groups: one temporal key is enough.
 
-    A key without a band is better than one with, and one that changes often better than one that does not:
-    with both ``time/10`` and ``time/60`` a group is over after ten seconds.
+    Time is better than an order that is declared, for it goes on when traffic stops. A key without a band is
+    better than one with, and one that changes often better than one that does not: with both
+    ``time/10`` and ``time/60`` a group is over after ten seconds.
 
     Args:
         keys: group-by terms; see ``Terms.keys``.
@@ -98,7 +100,7 @@ def choose_epoch(
         TemporalError: no key is temporal.
     """
     candidates = [
-        (key.ordering.band > 0, -_steps(expression), number, key.name)
+        (_is_declared(expression), key.ordering.band > 0, -_steps(expression), number, key.name)
         for number, (key, expression) in enumerate(zip(keys, expressions, strict=True))
         if key.ordering.direction is Direction.INCREASING
     ]
@@ -141,6 +143,10 @@ def _epoch_remedy(source: Schema, has_terms: bool) -> str:
 def _negative(expression: Expression) -> Expression:
     is_time = expression.type is GsqlType.TIMESTAMP
     return apply("neg_int", apply("ts_to_int", expression) if is_time else expression)
+
+
+def _is_declared(expression: Expression) -> bool:
+    return any(declared_ordering(part) is not None for part in walk(expression))
 
 
 def _steps(expression: Expression) -> Fraction:

@@ -98,9 +98,31 @@ def test_group_by_takes_names_that_select_gives() -> None:
     assert columns("SELECT time/60 AS tb, count(*) FROM TCP GROUP BY tb") == ("tb", "cnt")
 
 
-def test_only_the_epoch_of_groups_stays_temporal() -> None:
-    schema = root("SELECT a, b, count(*) FROM IP GROUP BY time/60 AS a, time/7 AS b").schema
-    assert [c.name for c in schema.temporal] == ["a"]
+def test_only_the_epoch_of_groups_and_what_moves_with_it_stays_temporal() -> None:
+    text = (
+        "SELECT a, b, c, count(*) FROM TCP GROUP BY time/60 AS a, time/7 AS b, increasing(id) AS c"
+    )
+    assert [c.name for c in root(text).schema.temporal] == ["a", "b"]
+    text = "SELECT a, b, srcIP, count(*) FROM IP GROUP BY time/60 AS a, time/7 AS b, srcIP"
+    assert [c.name for c in root(text).schema.temporal] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "epoch"),
+    [
+        ("time/60 AS a, time/10 AS b", "b"),
+        ("time AS a, timestamp/INTERVAL '1 ms' AS b", "b"),
+        ("banded(id, 5) AS a, time/60 AS b", "b"),
+        ("-time/60 AS a, time/3600 AS b", "b"),
+        ("srcIP AS a, -time/60 AS b", "b"),
+    ],
+)
+def test_the_finest_term_closes_groups(terms: str, epoch: str) -> None:
+    match root(f"SELECT a, b, count(*) FROM IP GROUP BY {terms}"):
+        case Project(GroupBy(epoch=chosen), _, _):
+            assert chosen == epoch
+        case other:
+            pytest.fail(repr(other))
 
 
 def test_the_interface_is_constant_on_one_only() -> None:
