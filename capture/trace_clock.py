@@ -112,6 +112,11 @@ class TraceInterface:
         block = self._block
         return self.head_ns if block is None else int(block.time_ns[block.count - 1])
 
+    @property
+    def reached_ns(self) -> int:
+        """The latest time of the packets that were processed; before all times when there was none."""
+        return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
+
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
         packets, tuples = self.runtime.interface_counters, self.runtime.lfta_counters(lfta)
@@ -276,8 +281,17 @@ class TraceClock:
         self._active = [interface for interface in self._active if not interface.is_ended]
 
     def _end(self, interface: TraceInterface) -> None:
+        """End the streams of ``interface``, with a last heartbeat of the time of its last packet.
+
+        Whatever the skew and the intervals: readers learn from it which epoch was open at the end.
+        """
         interface.runtime.finish()
-        self._log.end(interface.streams.values())
+        beats: list[Beat] = []
+        if interface.reached_ns > MIN_TIME_NS:
+            self._identity += 1
+            beats = self._beats(interface, interface.reached_ns, 0)
+        clock_ns = max(self._clock_ns or interface.reached_ns, interface.reached_ns)
+        self._log.end(interface.streams.values(), self._identity, clock_ns, beats)
 
     def _wants_beat(self) -> bool:
         return (
@@ -288,19 +302,27 @@ class TraceClock:
 
     def _beat(self, clock_ns: int) -> None:
         self._identity += 1
-        beats: list[Beat] = []
-        for interface in self._active:
-            arrived_ns, begin_s = self._wall_ns(), self._monotonic()
-            promises = interface.runtime.heartbeat(clock_ns, interface.skew_ns)
-            worked_ns = int((self._monotonic() - begin_s) * 1e9)
-            for lfta, punctuations in promises.items():
-                stream = interface.streams[lfta]
-                hop = Hop(stream, arrived_ns, 0, worked_ns, interface.counters(lfta))
-                beats.append(Beat(stream, punctuations, (hop,)))
+        beats = [
+            beat
+            for interface in self._active
+            for beat in self._beats(interface, clock_ns, interface.skew_ns)
+        ]
         self._log.beat(self._identity, clock_ns, beats)
         self._beat_packets = self._packets()
         self._beat_s = self._monotonic()
         self._tell_progress()
+
+    def _beats(self, interface: TraceInterface, clock_ns: int, skew_ns: int) -> list[Beat]:
+        """A heartbeat for each stream of ``interface``."""
+        arrived_ns, begin_s = self._wall_ns(), self._monotonic()
+        promises = interface.runtime.heartbeat(clock_ns, skew_ns)
+        worked_ns = int((self._monotonic() - begin_s) * 1e9)
+        beats = []
+        for lfta, punctuations in promises.items():
+            stream = interface.streams[lfta]
+            hop = Hop(stream, arrived_ns, 0, worked_ns, interface.counters(lfta))
+            beats.append(Beat(stream, punctuations, (hop,)))
+        return beats
 
     def _packets(self) -> int:
         return sum(interface.packets for interface in self._interfaces)

@@ -163,17 +163,40 @@ class StreamLog:
             )
         self._publish(messages)
 
-    def end(self, streams: Iterable[str]) -> None:
+    def end(
+        self,
+        streams: Iterable[str],
+        identity: int = 0,
+        clock_ns: int = 0,
+        beats: Iterable[Beat] = (),
+    ) -> None:
         """Seal what is open of ``streams`` and end them; one that has ended already stays as it is.
+
+        A last heartbeat is published together with the end, so that no reader makes a step of its own of it.
+
+        Args:
+            streams: those that end.
+            identity: of the last heartbeat.
+            clock_ns: of the last heartbeat.
+            beats: of the last heartbeat, for streams that have one.
 
         Raises:
             StreamError: cannot be written, or the budget refuses.
         """
+        last = {beat.stream: beat for beat in beats}
         messages: list[Message] = []
         for stream in dict.fromkeys(streams):
-            if not self._held[stream].is_ended:
-                sealed = self._seal(stream, [self._open[stream].take_all()])
-                messages += [*sealed, EndOfStream(stream, self._held[stream].end + len(sealed))]
+            if self._held[stream].is_ended:
+                continue
+            messages += (sealed := self._seal(stream, [self._open[stream].take_all()]))
+            sequence = self._held[stream].end + len(sealed)
+            if stream in last:
+                beat = last[stream]
+                messages.append(
+                    Heartbeat(stream, sequence, identity, clock_ns, beat.punctuations, beat.trace)
+                )
+                sequence += 1
+            messages.append(EndOfStream(stream, sequence))
         self._publish(messages)
 
     def close(self) -> None:

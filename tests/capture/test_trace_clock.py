@@ -168,9 +168,10 @@ class Replayed:
 
 
 def beats(replayed: Replayed, stream: str) -> list[int]:
+    """The clock at each heartbeat but the last, which comes with the end."""
     return [
         m.clock_ns for m in replayed.messages if isinstance(m, Heartbeat) and m.stream == stream
-    ]
+    ][:-1]
 
 
 EVERY_TICK = ClockSettings(SECOND, beats_every_tick=True)
@@ -196,7 +197,21 @@ def test_an_ended_interface_ends_its_streams_at_once(tmp_path: Path) -> None:
     replayed.check()
     kinds = [(m.stream, type(m)) for m in replayed.messages]
     assert kinds.index(("a", EndOfStream)) < kinds.index(("b", Heartbeat))
-    assert ("a", Heartbeat) not in kinds
+    assert beats(replayed, "a") == []
+
+
+def test_the_last_heartbeat_tells_the_time_of_the_last_packet(tmp_path: Path) -> None:
+    inputs = {"a": [[0, 5 * SECOND, 4 * SECOND]], "b": [[7 * SECOND]], "silent": [[]]}
+    for settings in (EVERY_TICK, ClockSettings(60 * SECOND)):
+        replayed = Replayed(tmp_path / f"{settings.interval_ns}", inputs, settings=settings)
+        last = {m.stream: m for m in replayed.messages if isinstance(m, Heartbeat)}
+        bounds = {stream: m.punctuations[0].bound for stream, m in last.items()}
+        assert bounds["a"] == 5 * SECOND
+        assert bounds["b"] == 7 * SECOND
+        for stream in ("a", "b"):
+            own = [type(m) for m in replayed.messages if m.stream == stream]
+            assert own[-2:] == [Heartbeat, EndOfStream]
+        assert [type(m) for m in replayed.messages if m.stream == "silent"] == [EndOfStream]
 
 
 def test_decades_of_silence_are_one_jump(tmp_path: Path) -> None:
