@@ -41,6 +41,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces)
     yield from _left_out(capture)
+    for query, count in outcome.late_tuples.items():
+        yield f"  {count:,} rows came too late for {query} and are in no answer"
     for function, count in outcome.undecodable.items():
         yield f"  {count:,} payloads not decodable by {function}"
     if lost := _lost_tuples(capture):

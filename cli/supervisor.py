@@ -72,6 +72,7 @@ class Outcome:
         capture: the capture daemon's ``summary`` event.
         phases: seconds since the start of the command by what had been reached then.
         job_phases: the same of the HFTA job by its own account, since its own start.
+        late_tuples: rows that came to the HFTA job below a watermark and are in no answer, by query.
         undecodable: payloads that a function of a query could not read, by function.
         restarts: how often the HFTA job was started again.
         signal: that ended the input, 0 for none.
@@ -80,6 +81,7 @@ class Outcome:
     capture: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     job_phases: dict[str, float] = field(default_factory=dict)
+    late_tuples: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, int] = field(default_factory=dict)
     restarts: int = 0
     signal: int = 0
@@ -190,6 +192,7 @@ class Supervisor:
                     self.reached("Spark ready")
                 case Event("job", "commit"):
                     self.reached("first step committed")
+                    self.outcome.late_tuples = event.fields["late_tuples"]
                     self.outcome.undecodable = event.fields["undecodable"]
                     with self._watcher.aside():
                         answers.on_commit(event.fields["step"], event.fields["outputs"])

@@ -4,8 +4,9 @@
 event    fields
 ======== =====================================================================
 ready    ``session_s``: the Spark session stands; seconds since the job began
-commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``, ``undecodable``
-         (payloads that a function could not read since the run began, by function)
+commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``, ``late_tuples``
+         (rows below an operator's watermark when they came, in no answer, by query), ``undecodable``
+         (payloads that a function could not read, by function); both since the run began
 finished ``steps``, ``phases`` (seconds by name)
 error    ``message``: one sentence; the job ends with code 1
 ======== =====================================================================

@@ -135,14 +135,17 @@ class Job:
             client.acknowledge(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
+        from gscope.engine.spark.udf import user_failures
+
         began = time.time_ns()
-        evaluation = evaluator.run(step)
+        with user_failures():
+            evaluation = evaluator.run(step)
         steps.on_evaluated(evaluation)
         ended = time.time_ns()
         outputs = evaluation.outputs
         rows = sum(output.rows for output in outputs)
         state = steps.snapshot()
-        trace = tracer.committed(step, began, ended, rows)
+        trace = tracer.committed(step, steps, began, ended, rows)
         undecodable = dict(self._undecodable + Counter(evaluator.undecodable()))
         commit = Commit(step.number, state, outputs, trace, undecodable)
         self._commits.write(commit)
@@ -166,6 +169,11 @@ class Job:
             outputs=[{"query": o.query, "path": o.path, "rows": o.rows} for o in commit.outputs],
             watermarks={query: state["watermark"] for query, state in commit.operators.items()},
             step_s=step_s,
+            late_tuples={
+                query: state["late_tuples"]
+                for query, state in commit.operators.items()
+                if state["late_tuples"]
+            },
             undecodable=commit.undecodable,
         )
 
@@ -173,6 +181,10 @@ class Job:
         # written by the supervisor into the run's private folder
         with (self._run_dir / PROGRAM_FILE).open("rb") as file:
             program: Program = pickle.load(file)
+        if program.user_files:
+            from gscope.queries.catalog.user_install import install
+
+            install(program.user_files)
         return program
 
     def _phase(self, name: str) -> None:

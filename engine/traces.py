@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from gscope.engine.operators.base import waiting
 from gscope.queries.streams.messages import Heartbeat, Hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.engine.steps import Step
+    from gscope.engine.steps import Step, Steps
     from gscope.queries.streams.messages import Message
 
 
@@ -32,14 +33,23 @@ class Tracer:
                     self._arrived_ns = now_ns
 
     def committed(
-        self, step: Step, began_ns: int, ended_ns: int, rows_out: int
+        self, step: Step, steps: Steps, began_ns: int, ended_ns: int, rows_out: int
     ) -> tuple[dict[str, Any], ...]:
-        """The hops of the heartbeat that released ``step``, the step itself last; () for none."""
+        """The hops of the heartbeat that released ``step``, the step itself last; () for none.
+
+        Args:
+            step: what was evaluated.
+            steps: the operators as they are now.
+            began_ns: when its evaluation began, since 1970.
+            ended_ns: when it ended.
+            rows_out: rows of all its outputs.
+        """
         latest, self._latest = self._latest, None
         heartbeats, self._heartbeats = self._heartbeats, 0
         if latest is None:
             return ()
         rows_in = sum(work.rows for work in step.works)
+        held = [waiting(operator) for operator in steps.operators.values()]
         last = Hop(
             node=f"step {step.number}",
             arrived_ns=self._arrived_ns,
@@ -50,6 +60,8 @@ class Tracer:
                 ("heartbeats", heartbeats),
                 ("tuples_in", rows_in),
                 ("tuples_out", rows_out),
+                ("waiting_tuples", sum(each.tuples for each in held)),
+                ("waiting_bytes", sum(each.size_bytes for each in held)),
             ),
         )
         return tuple(asdict(hop) for hop in (*latest.trace, last))
