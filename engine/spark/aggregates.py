@@ -1,22 +1,152 @@
 """Aggregates as Spark SQL text: over plain rows, and over the partials of an LFTA.
 
-Both give the same bits: integer sums wrap at 64 bits and an average is one division of two exact
-integers, never a running double.
+Both give the same bits: integer sums wrap at 64 bits, an average is one division of two exact integers, never a
+running double, and nothing depends on the order of rows. What SQL has no text for is gathered here and finished by
+the catalog's own code (``engine/spark/finishers.py``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.engine.spark.expressions import SPARK_TYPES, hash_text
+from gscope.engine.spark.finishers import finisher_name
+from gscope.engine.spark.user_folds import fold_sql
 from gscope.errors import EngineError
+from gscope.queries.catalog.aggregate.estimates import BUCKET_BITS
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gscope.queries.plan.program import Aggregate
 
-FROM_PARTIALS: dict[str, str] = {
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An aggregate with the texts of its arguments and partials."""
+
+    aggregate: Aggregate
+    arguments: Sequence[str]
+    partials: Sequence[str]
+
+    @property
+    def value(self) -> str:
+        """The text of the value; of zeros there is one only."""
+        return f"({self.arguments[0]} + 0.0D)" if self.is_float else self.arguments[0]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are FLOAT."""
+        return self.aggregate.arguments[0].type is GsqlType.FLOAT
+
+    @property
+    def where_present(self) -> str:
+        """What leaves tuples without a value out."""
+        return f"FILTER (WHERE {self.arguments[0]} IS NOT NULL)"
+
+    def finished(self, *inputs: str) -> str:
+        """The call of the finisher."""
+        return f"{finisher_name(self.aggregate)}({', '.join(inputs)})"
+
+
+Text = str | Callable[[_Call], str]
+"""A template (``{n}`` the n-th partial column, ``{an}`` the n-th argument), or what makes the text."""
+
+_DECIMAL = "cast({} AS DECIMAL(38, 0))"
+
+
+def _exact_sum(text: str) -> str:
+    """A sum that does not wrap."""
+    return f"sum({_DECIMAL.format(text)})"
+
+
+def _moments_of_rows(call: _Call) -> str:
+    x = call.arguments[0]
+    if call.is_float:
+        return call.finished(f"collect_list({x})")
+    # x² = high²·2⁶⁴ + 2·high·low·2³² + low², each term exact
+    high, low = f"shiftright({x}, 32)", f"({x} & 4294967295L)"
+    across = _DECIMAL.format(f"{high} * {low}")
+    return call.finished(
+        f"count({x})",
+        _exact_sum(x),
+        f"sum(cast({low} AS DECIMAL(19, 0)) * cast({low} AS DECIMAL(19, 0)))",
+        f"sum({across} + {across})",
+        _exact_sum(f"{high} * {high}"),
+    )
+
+
+def _moments_of_partials(call: _Call) -> str:
+    count, total, low, high = call.partials
+    sums = (_exact_sum(total), _exact_sum(low), _exact_sum(high))
+    return call.finished(f"sum({count})", *sums, _DECIMAL.format(0))
+
+
+def _end_of_rows(fold: str) -> Callable[[_Call], str]:
+    def text(call: _Call) -> str:
+        order = ", ".join(f"'o{n}', {part}" for n, part in enumerate(call.arguments[1:]))
+        struct = f"named_struct({order}, 'x', {call.value})"
+        return f"({fold}({struct}) {call.where_present}).x"
+
+    return text
+
+
+def _end_of_partials(fold: str) -> Callable[[_Call], str]:
+    def text(call: _Call) -> str:
+        struct = f"named_struct('o', {call.partials[0]}, 'x', {call.value})"
+        return f"({fold}({struct}) {call.where_present}).x"
+
+    return text
+
+
+def _changes(call: _Call) -> str:
+    order = ", ".join(f"'o{n}', {part}" for n, part in enumerate(call.arguments[1:]))
+    rows = f"collect_list(named_struct({order}, 'x', {call.value})) {call.where_present}"
+    nothing = f"cast(NULL AS {SPARK_TYPES[call.aggregate.arguments[0].type]})"
+    return (
+        f"aggregate(array_sort({rows}), named_struct('n', 0L, 'x', {nothing}), "
+        "(s, r) -> named_struct('n', s.n + if(s.x <=> r.x, 0L, 1L), 'x', r.x), s -> s.n)"
+    )
+
+
+def _quantile(part: str, *, is_counted: bool) -> Callable[[_Call], str]:
+    def text(call: _Call) -> str:
+        frequency = f", {call.partials[0]}" if is_counted else ""
+        wanted = part.format(*call.arguments)
+        return f"(percentile({call.value}, {wanted}{frequency}) + 0.0D)"
+
+    return text
+
+
+def _top(*, is_counted: bool) -> Callable[[_Call], str]:
+    def text(call: _Call) -> str:
+        count = call.partials[0] if is_counted else "1L"
+        pairs = f"collect_list(named_struct('x', {call.value}, 'n', {count}))"
+        return call.finished(pairs, *call.arguments[1:])
+
+    return text
+
+
+def _sketch_of_rows(call: _Call) -> str:
+    return call.finished(f"collect_set({hash_text(call.aggregate.arguments[0].type, call.value)})")
+
+
+def _sketch_of_partials(call: _Call) -> str:
+    hashes = f"shiftleft({call.partials[0]}, {BUCKET_BITS}) | {call.arguments[0]}"
+    return call.finished(f"collect_list({hashes})")
+
+
+_SHARED: dict[str, Text] = {
+    "count_distinct": "count(DISTINCT {a0})",
+    "sum_distinct": "sum(DISTINCT {a0})",
+    "avg_distinct": "(cast(sum(DISTINCT {a0}) AS DOUBLE) / cast(count(DISTINCT {a0}) AS DOUBLE))",
+}
+
+FROM_PARTIALS: dict[str, Text] = {
+    **_SHARED,
     "count": "sum({0})",
     "sum": "sum({0})",
     "min": "min({0})",
@@ -25,12 +155,20 @@ FROM_PARTIALS: dict[str, str] = {
     "or_aggr": "bit_or({0})",
     "and_aggr": "bit_and({0})",
     "xor_aggr": "bit_xor({0})",
-    "count_distinct": "count(DISTINCT {a0})",
-    "count_dups": "(sum({0}) - count(DISTINCT {a0}))",
+    "bool_or": "max({0})",
+    "bool_and": "min({0})",
+    "count_dups": "coalesce(sum({0}) FILTER (WHERE {a0} IS NOT NULL) - count(DISTINCT {a0}), 0L)",
+    "quantile": _quantile("{1}", is_counted=True),
+    "median": _quantile("0.5D", is_counted=True),
+    "approx_top_k": _top(is_counted=True),
+    "approx_count_distinct": _sketch_of_partials,
+    "first": _end_of_partials("min"),
+    "last": _end_of_partials("max"),
+    **dict.fromkeys(("var", "var_pop", "stddev", "stddev_pop"), _moments_of_partials),
 }
-"""``{n}`` is the n-th partial column, ``{an}`` the n-th argument that joined the low-level key."""
 
-FROM_ROWS: dict[str, str] = {
+FROM_ROWS: dict[str, Text] = {
+    **_SHARED,
     "count": "count({a0})",
     "sum": "sum({a0})",
     "min": "min({a0})",
@@ -39,8 +177,17 @@ FROM_ROWS: dict[str, str] = {
     "or_aggr": "bit_or({a0})",
     "and_aggr": "bit_and({a0})",
     "xor_aggr": "bit_xor({a0})",
-    "count_distinct": "count(DISTINCT {a0})",
+    "bool_or": "max({a0})",
+    "bool_and": "min({a0})",
     "count_dups": "(count({a0}) - count(DISTINCT {a0}))",
+    "quantile": _quantile("{1}", is_counted=False),
+    "median": _quantile("0.5D", is_counted=False),
+    "approx_top_k": _top(is_counted=False),
+    "approx_count_distinct": _sketch_of_rows,
+    "first": _end_of_rows("min"),
+    "last": _end_of_rows("max"),
+    "count_diff": _changes,
+    **dict.fromkeys(("var", "var_pop", "stddev", "stddev_pop"), _moments_of_rows),
 }
 
 
@@ -58,13 +205,16 @@ def aggregate_sql(
         EngineError: the aggregate has no high-level half here.
     """
     table = FROM_PARTIALS if aggregate.partials else FROM_ROWS
-    template = table.get(aggregate.function)
-    if template is None:
+    text = table.get(aggregate.function)
+    if text is None:
+        folded = fold_sql(aggregate.function, arguments[0])
+        if folded is not None:
+            return folded
         message = f"the HFTA job has no aggregate {aggregate.function!r}"
         raise EngineError(message)
-    texts = {f"a{index}": text for index, text in enumerate(arguments)}
+    partials = [partial(name) for name in aggregate.partials]
+    if not isinstance(text, str):
+        return text(_Call(aggregate, arguments, partials))
+    texts = {f"a{index}": argument for index, argument in enumerate(arguments)}
     texts.setdefault("a0", "1")
-    text = template.format(*(partial(name) for name in aggregate.partials), **texts)
-    if aggregate.type is GsqlType.BOOL and aggregate.function not in ("min", "max"):
-        return f"({text} <> 0L)"
-    return text
+    return text.format(*partials, **texts)

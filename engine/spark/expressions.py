@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
 
@@ -82,6 +83,11 @@ _TEMPLATES: dict[str, str] = {
     "str_match_start": "startswith({0}, {1})",
     "str_exists_substr": "contains({0}, {1})",
     "length": "cast(length({0}) AS BIGINT)",
+    **dict.fromkeys(
+        ("hash_int", "hash_mac", "hash_timestamp", "hash_interval", "hash_ip", "hash_float"),
+        "if({0} IS NULL, NULL, xxhash64({0}))",
+    ),
+    "hash_string": "if({0} IS NULL, NULL, xxhash64(encode({0}, 'ISO-8859-1')))",
     "lower": f"translate({{0}}, '{_UPPER}', '{_UPPER.lower()}')",
     "upper": f"translate({{0}}, '{_UPPER.lower()}', '{_UPPER}')",
 }
@@ -116,6 +122,11 @@ def udf_name(call: Call) -> str:
     """The name under which an Arrow function for this call is registered."""
     kinds = "_".join(argument.type.value.lower() for argument in call.arguments)
     return f"gscope_{call.function}_{kinds}"
+
+
+def hash_text(kind: GsqlType, text: str) -> str:
+    """The hash of ``text``, whose values are of ``kind``."""
+    return _TEMPLATES[HASH_OF[kind]].format(text)
 
 
 def quote(name: str) -> str:

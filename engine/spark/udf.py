@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     RowFunction = Callable[..., Any]
 
-_ARROW_TYPES: dict[GsqlType, pa.DataType] = {
+ARROW_TYPES: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
     GsqlType.FLOAT: pa.float64(),
     GsqlType.STRING: pa.string(),
@@ -95,16 +95,16 @@ def _arrow_function(
     output: GsqlType,
     counts: Accumulator[Counter[str]],
 ) -> Callable[..., pa.Array]:
-    arrow_type = _ARROW_TYPES.get(output, pa.int64())
+    arrow_type = ARROW_TYPES.get(output, pa.int64())
 
     def call(*arrays: pa.Array) -> pa.Array:
         columns = [
-            [_from_spark(value, kind) for value in array.to_pylist()]
+            [from_spark(value, kind) for value in array.to_pylist()]
             for array, kind in zip(arrays, inputs, strict=True)
         ]
         rows = zip(*columns, strict=True)
         results = _read(entry, rows, counts) if entry.is_high_only else _evaluate(entry, rows)
-        return pa.array([_to_spark(value, output) for value in results], type=arrow_type)
+        return pa.array([to_spark(value, output) for value in results], type=arrow_type)
 
     return call
 
@@ -142,7 +142,8 @@ def _read(
         counts.add(Counter({entry.name: undecodable}))
 
 
-def _from_spark(value: Any, kind: GsqlType) -> Any:
+def from_spark(value: Any, kind: GsqlType) -> Any:
+    """A value of Spark's as the catalog has it."""
     if value is None:
         return None
     if kind is GsqlType.STRING:
@@ -150,7 +151,8 @@ def _from_spark(value: Any, kind: GsqlType) -> Any:
     return int.from_bytes(value) if kind is GsqlType.IP else value
 
 
-def _to_spark(value: Any, kind: GsqlType) -> Any:
+def to_spark(value: Any, kind: GsqlType) -> Any:
+    """A value of the catalog's as Spark has it."""
     if value is None:
         return None
     if kind is GsqlType.STRING:

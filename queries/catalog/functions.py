@@ -11,6 +11,7 @@ from gscope.queries.catalog.scalar.community import COMMUNITY
 from gscope.queries.catalog.scalar.conversions import CONVERSIONS
 from gscope.queries.catalog.scalar.entry import FunctionEntry
 from gscope.queries.catalog.scalar.floats import FLOATS
+from gscope.queries.catalog.scalar.hashes import HASHES
 from gscope.queries.catalog.scalar.integers import INTEGERS
 from gscope.queries.catalog.scalar.logic import LOGIC
 from gscope.queries.catalog.scalar.orders import ORDERS
@@ -28,6 +29,7 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **ADDRESSES,
     **TIMES,
     **STRINGS,
+    **HASHES,
     **COMMUNITY,
     **APPLICATION,
 }

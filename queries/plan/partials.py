@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.aggregates import AGGREGATES, PartialRule, partial_type
+from gscope.queries.catalog.aggregate.entry import constants_of
+from gscope.queries.catalog.aggregates import AGGREGATES, partial_type
 from gscope.queries.plan.low import INTERFACE, is_low, is_low_key
 from gscope.queries.plan.program import Aggregate, Partial, PartialOp
 
@@ -20,8 +21,10 @@ def can_run_low(call: AggregateCall) -> bool:
     entry = AGGREGATES[call.function]
     if not entry.is_splittable(call.arguments):
         return False
-    fits = is_low_key if entry.joins_key else is_low
-    return all(fits(argument) for argument in call.arguments)
+    if entry.joins_key and not is_low_key(entry.joined(call.arguments)):
+        return False
+    folded = [rule.argument(call.arguments) for rule in entry.partials]
+    return all(argument is None or is_low(argument) for argument in folded)
 
 
 @dataclass(slots=True)
@@ -39,13 +42,12 @@ class Partials:
     def add(self, call: AggregateCall) -> Aggregate:
         """The high half of ``call``, reading partials of this LFTA."""
         entry = AGGREGATES[call.function]
-        argument = call.arguments[0] if call.arguments else None
-        rules = entry.partials or (PartialRule(PartialOp.COUNT),)
-        names = tuple(self._partial(r.op, argument if r.has_argument else None) for r in rules)
-        joined: tuple[Expression, ...] = ()
+        names = tuple(self._partial(r.op, r.argument(call.arguments)) for r in entry.partials)
+        arguments: tuple[Expression, ...] = ()
         if entry.joins_key:
-            joined = tuple(self.border.ship(argument) for argument in call.arguments)
-        return Aggregate(call.name, call.function, joined, names, call.type, call.is_nullable)
+            joined = self.border.ship(entry.joined(call.arguments))
+            arguments = (joined, *constants_of(call.arguments))
+        return Aggregate(call.name, call.function, arguments, names, call.type, call.is_nullable)
 
     def _partial(self, op: PartialOp, argument: Expression | None) -> str:
         if op is PartialOp.COUNT and argument is not None and not argument.is_nullable:

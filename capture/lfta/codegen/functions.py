@@ -9,6 +9,15 @@ from gscope.capture.lfta.codegen.choices import CHOICES
 from gscope.capture.lfta.codegen.comparisons import COMPARISONS
 from gscope.capture.lfta.codegen.scope import Lowered, Scope
 from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS
+from gscope.queries.catalog.scalar.hashes import (
+    PRIME_1,
+    PRIME_2,
+    PRIME_3,
+    PRIME_4,
+    PRIME_5,
+    SEED,
+)
+from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call
 
 if TYPE_CHECKING:
@@ -181,6 +190,27 @@ def _str_truncate(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Low
     return Lowered(call.type, (text.parts[0], length), scope.either(text.null, count.null))
 
 
+def _hash(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    """XXH64 of one or two words; see ``catalog/scalar/hashes.py``."""
+    (value,) = arguments
+    # An IP is hashed as its bytes in network order, and words are read from them least first.
+    is_ip = value.type is GsqlType.IP
+    words = [f"bswap64({part})" if is_ip else part for part in value.parts]
+    state = scope.value(str(_signed((SEED + PRIME_5 + 8 * len(words)) % 2**64)))
+    for word in words:
+        mixed = scope.value(f"({word}) * {_signed(PRIME_2)}")
+        lane = scope.value(f"{_rotated(mixed, 31)} * {_signed(PRIME_1)}")
+        state = scope.value(f"{state} ^ {lane}")
+        state = scope.value(f"{_rotated(state, 27)} * {_signed(PRIME_1)} + {_signed(PRIME_4)}")
+    state = scope.value(f"({state} ^ lshr({state}, 33)) * {_signed(PRIME_2)}")
+    state = scope.value(f"({state} ^ lshr({state}, 29)) * {_signed(PRIME_3)}")
+    return Lowered(call.type, (scope.value(f"{state} ^ lshr({state}, 32)"),), value.null)
+
+
+def _rotated(word: str, count: int) -> str:
+    return f"(({word} << {count}) | lshr({word}, {64 - count}))"
+
+
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(_TEMPLATES, _template),
     **dict.fromkeys(_UNCHANGED, _same),
@@ -193,5 +223,6 @@ LOWERINGS: dict[str, Lowering] = {
     "is_private": _is_private,
     "length": _length,
     "str_truncate": _str_truncate,
+    **dict.fromkeys(("hash_int", "hash_mac", "hash_timestamp", "hash_interval", "hash_ip"), _hash),
 }
 """Every function that the catalog calls LFTA-safe."""

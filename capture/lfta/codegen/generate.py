@@ -28,7 +28,7 @@ _IMPORTS = """\
 import numpy as np
 
 from gscope.capture.intrinsics import (
-    address_of, be16, be32, be64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
+    address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
 )
 from gscope.capture.jit import kernel
 from gscope.capture.lfta.stage import HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, stage, stage_plain

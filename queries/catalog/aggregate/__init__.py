@@ -1,0 +1,1 @@
+"""Aggregates by family; ``queries/catalog/aggregates.py`` lists them all."""

@@ -1,0 +1,99 @@
+"""Aggregates that look at the order of tuples.
+
+The order is that of the input's temporal columns, and among tuples that these do not tell apart that of the
+values. So it does not depend on how tuples arrive, over how many interfaces, or in which partials. Of packets the
+order is ``time_ns``. A low-level group for each value with its least (greatest) time is all that the first (last)
+value needs.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from gscope.queries.catalog.aggregate.entry import (
+    FIXED_SIZE,
+    ORDERED,
+    AggregateEntry,
+    PartialRule,
+    second_argument,
+)
+from gscope.queries.catalog.scalar.logic import order_key
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.program import PartialOp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.plan.expressions import Expression, Value
+
+
+def _place(row: Sequence[Any]) -> Any:
+    """What rows (value, *order) are sorted by, NULL first."""
+    return (*((part is not None, order_key(part)) for part in row[1:]), order_key(row[0]))
+
+
+def _first(rows: Sequence[Sequence[Any]]) -> Value:
+    valued = [row for row in rows if row[0] is not None]
+    return min(valued, key=_place)[0] if valued else None
+
+
+def _last(rows: Sequence[Sequence[Any]]) -> Value:
+    valued = [row for row in rows if row[0] is not None]
+    return max(valued, key=_place)[0] if valued else None
+
+
+def _changes(rows: Sequence[Sequence[Any]]) -> int:
+    valued = sorted((row for row in rows if row[0] is not None), key=_place)
+    return sum(1 for _ in groupby(valued, key=lambda row: order_key(row[0])))
+
+
+def _has_one_order(arguments: Sequence[Expression]) -> bool:
+    return len(arguments) == 2
+
+
+def _end(
+    name: str, op: PartialOp, evaluate: Callable[[Sequence[Any]], Value], doc: str
+) -> AggregateEntry:
+    return AggregateEntry(
+        name,
+        ORDERED,
+        None,
+        evaluate,
+        (PartialRule(op, second_argument),),
+        evaluate,
+        FIXED_SIZE,
+        doc,
+        joins_key=True,
+        is_ordered=True,
+        fits=_has_one_order,
+    )
+
+
+ORDERED_ENTRIES = (
+    _end(
+        "first",
+        PartialOp.MIN,
+        _first,
+        "The value of the earliest tuple that has one; of tuples of one time the least value.",
+    ),
+    _end(
+        "last",
+        PartialOp.MAX,
+        _last,
+        "The value of the latest tuple that has one; of tuples of one time the greatest value.",
+    ),
+    AggregateEntry(
+        "count_diff",
+        ORDERED,
+        GsqlType.INT,
+        _changes,
+        (),
+        _changes,
+        frozenset(),
+        "How often the value differs from the one before it in time (tuples of one time in the order of "
+        "their values); the first value counts.",
+        is_never_null=True,
+        is_ordered=True,
+    ),
+)

@@ -1,0 +1,156 @@
+"""Counts, sums, extremes, averages and bits: aggregates with partials of a word or two."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_, or_, xor
+from typing import TYPE_CHECKING, Any
+
+from gscope.queries.catalog.aggregate.entry import (
+    FIXED_SIZE,
+    INTEGERS,
+    NUMBERS,
+    ORDERED,
+    AggregateEntry,
+    PartialRule,
+    only,
+    present,
+)
+from gscope.queries.catalog.scalar.integers import wrap
+from gscope.queries.catalog.scalar.logic import order_key
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.program import PartialOp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.plan.expressions import Value
+
+_BOOLEANS = frozenset({GsqlType.BOOL})
+
+
+def total(values: Sequence[Any]) -> Value:
+    """The sum of what is not NULL; integers wrap."""
+    numbers = present(values)
+    if not numbers:
+        return None
+    result = sum(numbers[1:], start=numbers[0])
+    return wrap(result) if isinstance(result, int) else float(result)
+
+
+def average(values: Sequence[Any]) -> Value:
+    """The sum, divided by how many values there are."""
+    numbers = present(values)
+    return _ratio((total(numbers), len(numbers)))
+
+
+def _ratio(partials: Sequence[Any]) -> Value:
+    value, count = partials
+    return float(value) / float(count) if count else None
+
+
+def _folded(fold: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], Value]:
+    def evaluate(values: Sequence[Any]) -> Value:
+        operands = present(values)
+        return reduce(fold, operands) if operands else None
+
+    return evaluate
+
+
+def _least(a: Any, b: Any) -> Any:
+    return b if order_key(b) < order_key(a) else a
+
+
+def _greatest(a: Any, b: Any) -> Any:
+    return b if order_key(b) > order_key(a) else a
+
+
+def _simple(
+    name: str,
+    op: PartialOp,
+    types: frozenset[GsqlType],
+    lfta_types: frozenset[GsqlType],
+    evaluate: Callable[[Sequence[Any]], Value],
+    doc: str,
+) -> AggregateEntry:
+    return AggregateEntry(name, types, None, evaluate, (PartialRule(op),), only, lfta_types, doc)
+
+
+PLAIN = (
+    AggregateEntry(
+        "count",
+        ORDERED,
+        GsqlType.INT,
+        lambda values: len(present(values)),
+        (PartialRule(PartialOp.COUNT),),
+        only,
+        ORDERED,
+        "Tuples (count(*)), or values that are not NULL (count(x)).",
+        takes_star=True,
+        is_never_null=True,
+    ),
+    _simple(
+        "sum",
+        PartialOp.SUM,
+        NUMBERS,
+        INTEGERS,
+        total,
+        "The sum; of integers in 64 bits, which wrap.",
+    ),
+    _simple(
+        "min",
+        PartialOp.MIN,
+        ORDERED,
+        FIXED_SIZE,
+        _folded(_least),
+        "The least value; NaN is greatest.",
+    ),
+    _simple(
+        "max",
+        PartialOp.MAX,
+        ORDERED,
+        FIXED_SIZE,
+        _folded(_greatest),
+        "The greatest value; NaN is greater than all numbers.",
+    ),
+    AggregateEntry(
+        "avg",
+        NUMBERS,
+        GsqlType.FLOAT,
+        average,
+        (PartialRule(PartialOp.SUM), PartialRule(PartialOp.COUNT)),
+        _ratio,
+        INTEGERS,
+        "The sum divided by the count; of integers one division of two exact numbers.",
+    ),
+    _simple(
+        "or_aggr", PartialOp.OR, INTEGERS, INTEGERS, _folded(or_), "The bits that any value has."
+    ),
+    _simple(
+        "and_aggr",
+        PartialOp.AND,
+        INTEGERS,
+        INTEGERS,
+        _folded(and_),
+        "The bits that all values have.",
+    ),
+    _simple(
+        "xor_aggr",
+        PartialOp.XOR,
+        INTEGERS,
+        INTEGERS,
+        _folded(xor),
+        "The bits that an odd number of values have.",
+    ),
+    _simple(
+        "bool_or", PartialOp.MAX, _BOOLEANS, _BOOLEANS, _folded(or_), "Whether any value is true."
+    ),
+    _simple(
+        "bool_and",
+        PartialOp.MIN,
+        _BOOLEANS,
+        _BOOLEANS,
+        _folded(and_),
+        "Whether all values are true.",
+    ),
+)
