@@ -132,6 +132,10 @@ class Daemon:
         except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
             message = f"cannot read the program {path}: {error}"
             raise UsageError(message) from error
+        if program.user_files:
+            from gscope.queries.catalog.user_install import install
+
+            install(program.user_files)
         return program
 
 

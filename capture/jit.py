@@ -55,6 +55,12 @@ def kernel(function: F) -> F:
         return cast("F", compile_(cache=False)(function))
 
 
+def helper(function: F) -> F:
+    """Compile ``function`` for kernels to call; by itself it is not kept, since its file is not ours."""
+    compile_ = numba.njit(nogil=True, error_model="numpy", boundscheck=_BOUNDSCHECK)
+    return cast("F", compile_(function))
+
+
 def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function, callable in kernels only, of a numba typing function (see numba's ``intrinsic``)."""
     return cast("Callable[..., Any]", _numba_intrinsic(codegen))

@@ -40,8 +40,15 @@ def check(
 
     Exit codes: 0 all are right, 2 some are wrong.
     """
-    from gscope.cli.query_texts import Asked, gather_texts, parse_parameters, read_text
+    from gscope.cli.query_texts import (
+        Asked,
+        gather_texts,
+        offer_user_code,
+        parse_parameters,
+        read_text,
+    )
 
+    offer_user_code(config)
     values = parse_parameters(parameters)
     texts: list[QueryText] = []
     wrong: list[str] = []
@@ -103,11 +110,20 @@ def _check(
             surroundings = Surroundings(interfaces, config.sets, parameters, (name,))
             try:
                 program = compile_queries(texts, surroundings).program
-                generate(program.lftas)
+                _check_user_functions(generate(program.lftas).user_functions)
             except GscopeError as error:
                 _add(wrong, error)
             else:
                 yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))})"
+
+
+def _check_user_functions(names: Sequence[str]) -> None:
+    """Compile the user functions that a kernel calls; a query without them needs no compiler here."""
+    if names:
+        from gscope.capture.lfta.user_kernels import check_user_kernel
+
+        for name in names:
+            check_user_kernel(name)
 
 
 def _add(wrong: list[str], error: GscopeError) -> None:

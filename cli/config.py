@@ -33,6 +33,7 @@ class Config:
     Attributes:
         interfaces: those of the file, by name.
         sets: interface sets by name.
+        udf: files of user code.
         origins: where each value comes from, by key of the setting.
         path: the file that was read, None for none.
     """
@@ -52,6 +53,7 @@ class Config:
     work_dir: Path
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    udf: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
 
@@ -91,6 +93,7 @@ def load_config(given: Mapping[str, Given], path: Path | None) -> Config:
         **values,
         interfaces=contents.interfaces,
         sets=contents.sets,
+        udf=contents.udf,
         origins=origins,
         path=found,
     )

@@ -20,6 +20,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _SECTIONS = tuple(
     dict.fromkeys(setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key)
 )
+_LISTS = ("interfaces", "sets", "udf")
 _LARGEST_FILE = 1 << 20
 
 
@@ -49,6 +50,7 @@ class FileContents:
     places: Mapping[str, str] = field(default_factory=dict)
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    udf: tuple[str, ...] = ()
 
 
 def read_file(path: Path) -> FileContents:
@@ -92,19 +94,22 @@ class _Reader:
     def contents(self, root: yaml.Node | None) -> FileContents:
         interfaces: dict[str, ConfiguredInterface] = {}
         sets: dict[str, tuple[str, ...]] = {}
+        udf: tuple[str, ...] = ()
         plain = tuple(key for key in _BY_KEY if "." not in key)
-        for key, node in self._entries(root, "", (*_SECTIONS, *plain, "interfaces", "sets")):
+        for key, node in self._entries(root, "", (*_SECTIONS, *plain, *_LISTS)):
             if key == "interfaces":
                 interfaces = {name: self._interface(n) for name, n in self._entries(node, key)}
             elif key == "sets":
                 sets = {name: self._names(n) for name, n in self._entries(node, key)}
+            elif key == "udf":
+                udf = self._names(node)
             elif key in plain:
                 self._set(key, node)
             else:
                 names = tuple(k.partition(".")[2] for k in _BY_KEY if k.startswith(f"{key}."))
                 for name, value in self._entries(node, key, names):
                     self._set(f"{key}.{name}", value)
-        return FileContents(self.values, self.places, interfaces, sets)
+        return FileContents(self.values, self.places, interfaces, sets, udf)
 
     def _set(self, key: str, node: yaml.Node) -> None:
         self.values[key] = self._parsed(node, _BY_KEY[key].parse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,7 +132,7 @@ def with_interfaces(function: F) -> F:
 
 
 def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """All settings as options, and ``--config``; the command gets one argument ``config``."""
+    """All settings as options, ``--udf`` and ``--config``; the command gets one argument ``config``."""
     chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
 
     def decorate(function: F) -> F:
@@ -147,11 +148,22 @@ def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
                     origin = _origin(context, setting)
                     given[setting.key] = Given(str(value), origin)
             path = arguments.pop("config_path")
-            return function(**arguments, config=load_config(given, path))
+            config = load_config(given, path)
+            if udf := arguments.pop("udf"):
+                config = replace(config, udf=udf)
+            return function(**arguments, config=config)
 
         decorated: Any = command
         for setting in reversed(chosen):
             decorated = _setting_option(setting)(decorated)
+        decorated = option(
+            "--udf",
+            metavar="FILE",
+            multiple=True,
+            type=Lines(),
+            help="A Python file with functions and aggregates that queries may call. May be repeated. "
+            "By default those of the configuration.",
+        )(decorated)
         named: F = option(
             "--config",
             "config_path",

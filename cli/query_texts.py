@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.cli.config import Config
+    from gscope.queries.catalog.user_files import UserFile
     from gscope.queries.plan.compile import Compiled
 
 ENDING = ".gsql"
@@ -57,6 +58,7 @@ def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Co
         UsageError: a file or name is wrong.
         GsqlError: a query is wrong.
     """
+    files = offer_user_code(config)
     texts, delivered = gather_texts(asked)
     surroundings = Surroundings(
         interfaces=tuple(interfaces),
@@ -64,7 +66,24 @@ def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Co
         parameters=parse_parameters(asked.parameters),
         only=delivered,
     )
-    return compile_queries(texts, surroundings)
+    compiled = compile_queries(texts, surroundings)
+    return replace(compiled, program=replace(compiled.program, user_files=files))
+
+
+def offer_user_code(config: Config) -> tuple[UserFile, ...]:
+    """Let queries of this process call what the files of user code declare.
+
+    Raises:
+        UsageError: a file is wrong, or what it declares is.
+    """
+    if not config.udf:
+        return ()
+    from gscope.queries.analysis.user_code import offer
+    from gscope.queries.catalog.user_files import read_user_file
+
+    files = tuple(read_user_file(path) for path in dict.fromkeys(config.udf))
+    offer(files)
+    return files
 
 
 def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:

@@ -50,6 +50,8 @@ def config_lines(config: Config) -> Iterator[str]:
         yield "sets:"
     for name, members in config.sets.items():
         yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
+    if config.udf:
+        yield f"udf: [{', '.join(map(_scalar, config.udf))}]"
 
 
 def _value(config: Config, setting: Setting) -> str:

@@ -59,9 +59,15 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
 
     Raises:
         UnsupportedError: an LFTA asks for what kernels do not have.
+        UsageError: a user function is not what it is declared to be.
     """
     generated = generate(lftas)
     name = hashlib.sha256((sources_digest() + generated.source).encode()).hexdigest()[:24]
+    if generated.user_functions and not _is_written(name):
+        from gscope.capture.lfta.user_kernels import check_user_kernel
+
+        for function in generated.user_functions:
+            check_user_kernel(function)
     path = _write(name, generated.source)
     module = _import(name, path)
     return CompiledKernel(
@@ -73,6 +79,14 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
         generated.slot_bytes,
         generated.entry_words,
     )
+
+
+def _is_written(name: str) -> bool:
+    """Whether the kernel was made before; then its user functions have been checked."""
+    try:
+        return (_user_folder() / f"lfta_{name}.py").exists()
+    except OSError:
+        return False
 
 
 def _write(name: str, source: str) -> Path:

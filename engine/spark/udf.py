@@ -5,7 +5,9 @@ Those that read payloads count, in an accumulator, what they could not read.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from gscope.engine.functions.application import read
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
+from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Expression, walk
@@ -35,6 +38,7 @@ ARROW_TYPES: dict[GsqlType, pa.DataType] = {
     GsqlType.IP: pa.binary(),
     GsqlType.NULL: pa.bool_(),
 }
+_USER_ERROR = re.compile(r"gscope\.errors\.UserCodeError: (.+)")
 _WORTH_REMEMBERING = 100
 """From this cost on a function is computed once for equal arguments of a batch."""
 
@@ -87,6 +91,24 @@ def register_functions(
         register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
         session.udf.register(name, register)
     return registered
+
+
+@contextmanager
+def user_failures() -> Iterator[None]:
+    """What user code says in a task comes out of Spark as an error of its own, deep inside the text.
+
+    Raises:
+        UserCodeError: a function or aggregate of a user's file failed; one sentence.
+    """
+    try:
+        yield
+    except UserCodeError:
+        raise
+    except Exception as error:
+        found = _USER_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise UserCodeError(found[1]) from error
 
 
 def _arrow_function(

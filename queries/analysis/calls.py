@@ -35,18 +35,18 @@ def scalar_call(node: nodes.FunctionCall, arguments: tuple[Expression, ...]) -> 
         TypeMismatchError: the arguments do not fit.
     """
     name = node.name.lower()
-    builder = _BUILDERS.get(name)
+    builder = BUILDERS.get(name)
     if builder is not None and not (node.star or node.distinct):
         return builder(arguments, node)
     if builder is not None:
         message = f"{node.name} is no aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
     message = f"there is no function {node.name}"
-    known = (*_BUILDERS, *AGGREGATES, *RUNNING, *AGGREGATES_TO_COME)
+    known = (*BUILDERS, *AGGREGATES, *RUNNING, *AGGREGATES_TO_COME)
     raise ResolveError(message, position=node.position, remedy=did_you_mean(node.name, known))
 
 
-def _catalog(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:
+def catalog_builder(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:
     """The function of the catalog as it stands; ``defaults`` are for the last parameters."""
 
     def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
@@ -72,7 +72,7 @@ def _catalog(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:
 
 def _declaration(function: str) -> Builder:
     """An order declared of fields of packets."""
-    plain = _catalog(function)
+    plain = catalog_builder(function)
 
     def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
         call = plain(arguments, node)
@@ -198,9 +198,9 @@ _TO_TIMESTAMP = _by_type({GsqlType.TIMESTAMP: "", _INT: "int_to_ts"})
 _WHOLE_IPV6 = Literal(128, _INT)
 _NO_SEED = Literal(0, _INT)
 
-_BUILDERS: dict[str, Builder] = {
+BUILDERS: dict[str, Builder] = {
     **{
-        name: _catalog(name)
+        name: catalog_builder(name)
         for name in (
             *("str_match_start", "str_match_offset", "byte_match_offset", "str_exists_substr"),
             *("str_regex_match", "str_extract_regex", "str_truncate", "str_suffix", "str_find"),
@@ -238,10 +238,10 @@ _BUILDERS: dict[str, Builder] = {
             GsqlType.TIMESTAMP: "timestamp_to_string",
         }
     ),
-    "strtoip": _catalog("string_to_ip"),
+    "strtoip": catalog_builder("string_to_ip"),
     "ipv4": _by_type({_IP: "ip_to_int"}),
-    "prefix": _catalog("prefix", (_WHOLE_IPV6,)),
-    "community_id": _catalog("community_id", (_NO_SEED,)),
+    "prefix": catalog_builder("prefix", (_WHOLE_IPV6,)),
+    "community_id": catalog_builder("community_id", (_NO_SEED,)),
     "in_net": _in_net,
     "if_else": _if_else,
 }

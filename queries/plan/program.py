@@ -16,6 +16,7 @@ from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
+    from gscope.queries.catalog.user_files import UserFile
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Call, Expression, NamedExpression, Value
 
@@ -292,6 +293,7 @@ class Program:
         results: the queries whose rows are delivered, each with where they come from: a
             ``QueryInput`` (an HFTA node) or a ``StreamInput`` (an LFTA whose output is the answer).
         schemas: the output schema of every query, by name.
+        user_files: the user code that queries may call; whoever runs the program installs it first.
     """
 
     interfaces: tuple[str, ...]
@@ -299,6 +301,7 @@ class Program:
     nodes: tuple[HftaNode, ...]
     results: tuple[tuple[str, Input], ...]
     schemas: tuple[tuple[str, Schema], ...]
+    user_files: tuple[UserFile, ...] = ()
 
     @property
     def needs_spark(self) -> bool:

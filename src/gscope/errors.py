@@ -11,6 +11,7 @@ GscopeError
  ├─ CaptureError          a packet source cannot be opened or read              exit 1
  │   └─ NotACaptureError   it can be read, but there is no capture in it
  ├─ StreamError           the stream log or its wire is unusable                exit 1
+ ├─ UserCodeError         a user's function or aggregate failed                 exit 1
  └─ EngineError           the HFTA job or its Java failed                       exit 1
 
 Odd traffic never raises: it is counted.
@@ -132,6 +133,10 @@ class NotACaptureError(CaptureError):
 
 class StreamError(GscopeError):
     """The stream log or its wire is unusable."""
+
+
+class UserCodeError(GscopeError):
+    """A function or aggregate of a user's file raised, or gave what it was not declared to give."""
 
 
 class EngineError(GscopeError):

@@ -14,6 +14,7 @@ from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
 from gscope.capture.lfta.codegen.scope import RECORD_VARIANTS, Literals, Variant
 from gscope.capture.lfta.codegen.selection import selection_source
+from gscope.capture.lfta.codegen.user import user_functions, user_imports
 from gscope.capture.lfta.state import Run, State
 from gscope.capture.packet.fields import INNER
 from gscope.queries.plan.expressions import Literal, PacketField, walk
@@ -61,12 +62,14 @@ class GeneratedKernel:
         literals: bytes whose address kernels are given.
         slot_bytes: for each LFTA the bytes of a slot in each of its tables; () for a selection.
         entry_words: words of the widest scratch entry.
+        user_functions: the functions of users' files that it calls.
     """
 
     source: str
     literals: bytes
     slot_bytes: tuple[tuple[int, ...], ...]
     entry_words: int
+    user_functions: tuple[str, ...] = ()
 
 
 def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
@@ -102,8 +105,10 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
     inner = INNER + "record = " in "\n".join(body)
     lines = [*body, "", "", *_run(lftas, bool(shared), inner, stage), "", "", *_flush(lftas)]
     names = ", ".join(lfta.name for lfta in lftas)
+    used = user_functions(_all_expressions(lftas))
+    lines = [*user_imports(used), *lines]
     source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"
-    return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), entry_words)
+    return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), entry_words, used)
 
 
 def _has_plain(lftas: Sequence[Lfta]) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.functions import LOWERINGS
 from gscope.capture.lfta.codegen.packet_fields import lower_field
 from gscope.capture.lfta.codegen.scope import IPV4_MAPPED, Lowered, Scope, null_literal
+from gscope.capture.lfta.codegen.user import is_user_function, lower_user_function
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -73,7 +74,8 @@ def _lower(scope: Scope, expression: Expression) -> Lowered:
         case PacketField():
             return lower_field(scope, expression)
         case Call(function, arguments):
-            if function not in LOWERINGS:
+            is_user = is_user_function(function)
+            if function not in LOWERINGS and not is_user:
                 message = f"the function {function!r} cannot run in an LFTA"
                 raise UnsupportedError(message)
             lowered = tuple(lower(scope, argument) for argument in arguments)
@@ -81,7 +83,8 @@ def _lower(scope: Scope, expression: Expression) -> Lowered:
                 return lower_value(scope, _fold(expression, lowered), expression.type)
             if FUNCTIONS[function].is_strict and any(a.is_always_null for a in lowered):
                 return null_literal(expression.type)
-            result = LOWERINGS[function](scope, expression, lowered)
+            lowering = lower_user_function if is_user else LOWERINGS[function]
+            result = lowering(scope, expression, lowered)
             return result if expression.is_nullable else _never_null(result)
         case Column(name):
             message = f"an LFTA reads packets; it has no input column {name!r}"

@@ -1,0 +1,59 @@
+"""User aggregates on Spark: the values of each group are gathered and folded by the user's class.
+
+SELECT tb, gscope_fold_x(collect_list(v)) … GROUP BY tb
+
+Spark's own grouped Python aggregates may not stand beside built-in ones, and a query may mix them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.functions import arrow_udf
+
+from gscope.engine.spark.expressions import SPARK_TYPES
+from gscope.engine.spark.udf import ARROW_TYPES, from_spark, to_spark
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.user_calls import UserFold
+from gscope.queries.catalog.user_install import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+
+def register_folds(session: SparkSession) -> None:
+    """Register an Arrow function for every user aggregate of this process."""
+    for code in installed():
+        if isinstance(code, UserFold):
+            register = arrow_udf(_arrow_function(code), SPARK_TYPES[code.facts.returns])  # type: ignore[call-overload]  # wants the kind, which it warns about
+            session.udf.register(_name(code.facts.name), register)
+
+
+def fold_sql(function: str, argument: str) -> str | None:
+    """The text of the user aggregate ``function`` of ``argument``; None if there is none of that name."""
+    entry = AGGREGATES.get(function)
+    if entry is None or not isinstance(entry.evaluate, UserFold):
+        return None
+    return f"{_name(function)}(collect_list({argument}))"
+
+
+def _name(function: str) -> str:
+    return f"gscope_fold_{function}"
+
+
+def _arrow_function(code: UserFold) -> Callable[[pa.Array], pa.Array]:
+    kind, output = code.facts.argument, code.facts.returns
+    arrow_type = ARROW_TYPES.get(output, pa.int64())
+
+    def fold(groups: pa.Array) -> pa.Array:
+        results = []
+        for group in groups:
+            # one group at a time: only its values become Python's
+            values = [] if group.values is None else group.values.to_pylist()
+            results.append(code([from_spark(value, kind) for value in values]))
+        return pa.array([to_spark(value, output) for value in results], type=arrow_type)
+
+    return fold

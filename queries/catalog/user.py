@@ -1,0 +1,197 @@
+"""What a file of user code imports: ``function`` and ``aggregate``, which state the facts gscope must know.
+
+    from gscope.queries.catalog.user import aggregate, function
+
+    @function("INT", returns="INT", lfta_safe=True, monotone=[Fraction(1, 300)], cost=5)
+    def five_minutes(time):
+        return time // 300
+
+Values come and go as plain Python values: INT, TIMESTAMP, INTERVAL (nanoseconds) and MAC as ``int``, FLOAT
+as ``float``, BOOL as ``bool``, STRING as ``bytes``, IP as the 128 bits of the address as ``int`` (IPv4 as
+``::ffff:a.b.c.d``). NULL is None.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gscope.errors import UsageError
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Stretch = int | float | Fraction | None
+
+F = TypeVar("F", bound="Callable[..., Any]")
+C = TypeVar("C", bound=type)
+
+_FACTS = "__gscope_facts__"
+_TYPES = {kind.value: kind for kind in GsqlType if kind is not GsqlType.NULL}
+_LFTA_TYPES = frozenset(_TYPES.values()) - {GsqlType.STRING, GsqlType.IP}
+_NEEDED = ("initialize", "iterate", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFacts:
+    """What is declared of a scalar function; see ``function``."""
+
+    name: str
+    parameters: tuple[GsqlType, ...]
+    returns: GsqlType
+    is_lfta_safe: bool
+    monotone: tuple[Fraction | None, ...]
+    is_pure: bool
+    cost: int
+    is_nullable: bool
+    accepts_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFacts:
+    """What is declared of an aggregate; see ``aggregate``."""
+
+    name: str
+    argument: GsqlType
+    returns: GsqlType
+    is_nullable: bool
+    can_merge: bool
+
+
+Facts = ScalarFacts | AggregateFacts
+
+
+def function(
+    *types: str,
+    returns: str,
+    name: str = "",
+    lfta_safe: bool = False,
+    monotone: Sequence[Stretch] = (),
+    pure: bool = True,
+    cost: int = 100,
+    nullable: bool = False,
+    accepts_null: bool = False,
+) -> Callable[[F], F]:
+    """Declare a scalar function.
+
+    Args:
+        types: of its parameters, by their GSQL names, in order.
+        returns: the type of its result.
+        name: what queries call it, if not by the Python name; capitals make no difference.
+        lfta_safe: it may run in the capture daemon, compiled by numba. Then it takes and gives numbers
+            and truth values only, calls no other function of the file, never raises and never returns
+            None. Integers there have 64 bits and wrap; on Spark they are Python's until the result
+            wraps, so that a step in between that needs more bits is not the same at both levels.
+        monotone: for each parameter, by how much a step of it is stretched at most while the others
+            stand still: 1 keeps it, Fraction(1, 60) makes a minute of seconds, a negative number turns
+            the order round, 0 says that the result ignores the parameter, None that no order is kept.
+            Without it the result is not temporal. It is tried on samples when the file is loaded.
+        pure: equal arguments give equal results.
+        cost: of one call, in additions.
+        nullable: the result may be None.
+        accepts_null: it is called with None too; otherwise NULL gives NULL without a call.
+
+    Raises:
+        UsageError: the facts contradict each other or the function.
+    """
+
+    def declare(made: F) -> F:
+        facts = ScalarFacts(
+            name=(name or made.__name__).lower(),
+            parameters=tuple(_type(each) for each in types),
+            returns=_type(returns),
+            is_lfta_safe=lfta_safe,
+            monotone=tuple(None if g is None else Fraction(g) for g in monotone),
+            is_pure=pure,
+            cost=cost,
+            is_nullable=nullable,
+            accepts_null=accepts_null,
+        )
+        _check_scalar(made, facts)
+        setattr(made, _FACTS, facts)
+        return made
+
+    return declare
+
+
+def aggregate(
+    argument: str, *, returns: str, name: str = "", nullable: bool = False
+) -> Callable[[C], C]:
+    """Declare an aggregate: a class, one instance of which is the state of one group.
+
+    ``initialize()`` comes first, ``iterate(value)`` for each value that is not NULL, in no order one could
+    rely on, ``output()`` gives the result, ``destroy()``, if there is one, comes last, whatever has gone
+    wrong. With ``merge(other)``, which takes in the state of another part of the group, a group may be
+    computed in parts; it is tried on samples when the file is loaded. A group without a value gives NULL.
+
+    Aggregates run on Spark; an LFTA ships the rows that they need.
+
+    Args:
+        argument: the type of its argument.
+        returns: the type of its result.
+        name: what queries call it, if not by the name of the class; capitals make no difference.
+        nullable: the result may be None.
+
+    Raises:
+        UsageError: a type is unknown, or a method is missing.
+    """
+
+    def declare(made: C) -> C:
+        missing = [method for method in _NEEDED if not callable(getattr(made, method, None))]
+        if missing:
+            message = f"{made.__name__} has no method {missing[0]}; an aggregate needs {', '.join(_NEEDED)}"
+            raise UsageError(message)
+        facts = AggregateFacts(
+            name=(name or made.__name__).lower(),
+            argument=_type(argument),
+            returns=_type(returns),
+            is_nullable=nullable,
+            can_merge=callable(getattr(made, "merge", None)),
+        )
+        setattr(made, _FACTS, facts)
+        return made
+
+    return declare
+
+
+def facts_of(made: object) -> Facts | None:
+    """What is declared of an object of a user file, None if nothing is."""
+    facts = getattr(made, _FACTS, None)
+    return facts if isinstance(facts, ScalarFacts | AggregateFacts) else None
+
+
+def _type(name: object) -> GsqlType:
+    kind = _TYPES.get(name.upper()) if isinstance(name, str) else None
+    if kind is None:
+        message = f"there is no type {name!r}; there are {', '.join(_TYPES)}"
+        raise UsageError(message)
+    return kind
+
+
+def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
+    count = len(facts.parameters)
+    try:
+        inspect.signature(made).bind(*facts.parameters)
+    except TypeError as error:
+        message = f"{made.__name__} is declared with {count} parameters, but {error}"
+        raise UsageError(message) from error
+    if facts.monotone and len(facts.monotone) != count:
+        message = (
+            f"monotone of {made.__name__} has {len(facts.monotone)} numbers for {count} parameters"
+        )
+        raise UsageError(message)
+    if not facts.is_lfta_safe:
+        return
+    wide = [kind for kind in (*facts.parameters, facts.returns) if kind not in _LFTA_TYPES]
+    if wide:
+        message = (
+            f"{made.__name__} is declared lfta_safe, but an LFTA computes no user function on "
+            f"{wide[0].value}; declare lfta_safe=False"
+        )
+        raise UsageError(message)
+    if facts.is_nullable or facts.accepts_null or not facts.is_pure:
+        message = f"{made.__name__} is declared lfta_safe; then it is pure, and neither takes nor gives None"
+        raise UsageError(message)

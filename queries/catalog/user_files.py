@@ -1,0 +1,101 @@
+"""Files of user code: their text, and the module that it makes in each process that needs it.
+
+The text travels with the program, so that the command line, the capture daemon, the HFTA job and its workers
+all run what was checked, whatever becomes of the file meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from gscope.errors import UsageError
+
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class UserFile:
+    """A file of user code as it was when the command line read it.
+
+    Attributes:
+        path: as it was named, for messages.
+    """
+
+    path: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """A hash of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+def read_user_file(path: str) -> UserFile:
+    """The file at ``path``.
+
+    Raises:
+        UsageError: it cannot be read or is no text.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        message = f"cannot read the user code {path}: {reason}"
+        raise UsageError(message) from error
+    if len(data) > _MOST_BYTES:
+        message = f"the user code {path} is larger than {_MOST_BYTES} bytes"
+        raise UsageError(message)
+    try:
+        return UserFile(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        message = f"the user code {path} is not UTF-8 text"
+        raise UsageError(message) from error
+
+
+@lru_cache(maxsize=64)
+def load_module(file: UserFile) -> ModuleType:
+    """The module of ``file``, executed once in this process.
+
+    Raises:
+        UsageError: executing it failed; with the line.
+    """
+    module = ModuleType(f"gscope_user_{file.digest}")
+    module.__file__ = file.path
+    # known by name to dataclasses and pickle while it runs
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(file.text, file.path, "exec"), module.__dict__)
+    except SyntaxError as error:
+        del sys.modules[module.__name__]
+        message = f"{file.path}:{error.lineno or 1}: this is no Python: {error.msg}"
+        raise UsageError(message) from error
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
+        message = f"{place_of(error, file.path)}: {described(error)}"
+        raise UsageError(message) from error
+    return module
+
+
+def place_of(error: BaseException, path: str) -> str:
+    """``file:line`` of the innermost line of the file at ``path`` that ``error`` went through."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path and frame.lineno is not None
+    ]
+    return f"{path}:{lines[-1]}" if lines else path
+
+
+def described(error: BaseException) -> str:
+    """An error in half a sentence; deliberate ones speak for themselves."""
+    text = str(error).strip().splitlines()
+    first = text[0] if text else ""
+    if isinstance(error, UsageError):
+        return first
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
