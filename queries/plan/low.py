@@ -113,7 +113,12 @@ class Border:
 
     @property
     def columns(self) -> tuple[NamedExpression, ...]:
-        """What is shipped, in the order it was asked for."""
+        """What is shipped, in the order it was asked for.
+
+        Where nothing was asked for it is the time: rows without columns could not be counted.
+        """
+        if not self.shipped and not self.has_interface:
+            self.ship(PacketField("time", GsqlType.INT, is_nullable=False))
         return tuple(NamedExpression(name, e) for e, name in self.shipped.items())
 
 

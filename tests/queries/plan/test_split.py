@@ -134,3 +134,9 @@ def test_the_parts_of_a_merge_have_schemas() -> None:
     made = program(text, "r")
     for node in made.nodes:
         assert made.schema(node.query) == node.schema
+
+
+def test_rows_of_constants_are_counted_by_their_time() -> None:
+    made = program("SELECT 1 as one FROM TCP")
+    assert made.lftas[0].schema.names == ("time",)
+    assert made.schema("q").names == ("one",)
