@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _Values = list[Any]
 
 
-def aggregated(call: Expression, rows: list[dict[str, Any]]) -> Value:
+def aggregated(call: Expression, rows: list[tuple[dict[str, Any], ...]]) -> Value:
     """The value of an aggregate over the rows of a group."""
     if not call.arguments:
         return len(rows)
-    values = [value_of(call.arguments[0], (row,)) for row in rows]
+    values = [value_of(call.arguments[0], row) for row in rows]
     return AGGREGATES[call.text]([value for value in values if value is not None])
 
 

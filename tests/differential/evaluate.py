@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.aggregates import aggregated
-from tests.differential.expressions import value_of
-from tests.differential.syntax import Group, Merge, Query, Scan, Select
+from tests.differential.expressions import holds, truth, value_of
+from tests.differential.joins import joined
+from tests.differential.syntax import Group, Join, Merge, Query, Scan, Select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tests.differential.syntax import Expression, Named, Source, Value
+    from tests.differential.syntax import Expression, Named, Readable, Source, Value
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -35,7 +36,7 @@ class Reference:
         self._packets = packets
         self._known: dict[str, Rows] = {}
 
-    def rows(self, source: Source) -> Rows:
+    def rows(self, source: Readable) -> Rows:
         """All rows of a query, or all packets of a protocol; a NULL may be missing."""
         if isinstance(source, Scan):
             is_member = _MEMBERS[source.protocol]
@@ -60,22 +61,28 @@ class Reference:
             case _:
                 raise AssertionError(query)
 
-    def _chosen(self, source: Source, where: Expression | None) -> Rows:
-        return [row for row in self.rows(source) if where is None or holds(where, (row,))]
+    def _chosen(self, source: Source, where: Expression | None) -> list[tuple[Row, ...]]:
+        """The tuples that a SELECT is about; of a join one row of each side."""
+        if isinstance(source, Join):
+            left, right = (self.rows(one) for one in source.inputs)
+            return list(joined(source, left, right))
+        return [(row,) for row in self.rows(source) if where is None or holds(where, (row,))]
 
     def _select(self, query: Select) -> Rows:
-        rows = [_columns(query.columns, (row,)) for row in self._chosen(query.source, query.where)]
+        rows = [_columns(query.columns, row) for row in self._chosen(query.source, query.where)]
         return list({tuple(r.values()): r for r in rows}.values()) if query.is_distinct else rows
 
     def _group(self, query: Group) -> Rows:
-        groups: dict[tuple[Value, ...], tuple[Row, Rows]] = {}
+        groups: dict[tuple[Value, ...], tuple[Row, list[tuple[Row, ...]]]] = {}
         for row in self._chosen(query.source, query.where):
-            keys = _columns(query.keys, (row,))
+            keys = _columns(query.keys, row)
             groups.setdefault(tuple(keys.values()), (keys, []))[1].append(row)
         answers: Rows = []
         for keys, members in groups.values():
 
-            def of_group(part: Expression, keys: Row = keys, members: Rows = members) -> Value:
+            def of_group(
+                part: Expression, keys: Row = keys, members: list[tuple[Row, ...]] = members
+            ) -> Value:
                 return keys[part.text] if part.op == "key" else aggregated(part, members)
 
             if query.having is None or truth(value_of(query.having, (), of_group)):
@@ -83,16 +90,6 @@ class Reference:
                     {c.name: value_of(c.expression, (), of_group) for c in query.columns}
                 )
         return answers
-
-
-def holds(condition: Expression, rows: tuple[Row, ...]) -> bool:
-    """Whether a condition over rows is true; NULL is not."""
-    return truth(value_of(condition, rows))
-
-
-def truth(value: Value) -> bool:
-    """Whether a condition's value chooses the row."""
-    return value is not None and value != 0
 
 
 def _columns(columns: tuple[Named, ...], rows: tuple[Row, ...]) -> Row:

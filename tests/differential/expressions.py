@@ -48,6 +48,16 @@ def value_of(
     return _STRICT[e.op](e, *values)
 
 
+def holds(condition: Expression, rows: Rows) -> bool:
+    """Whether a condition over rows is true; NULL is not."""
+    return truth(value_of(condition, rows))
+
+
+def truth(value: Value) -> bool:
+    """Whether a condition's value chooses the row."""
+    return value is not None and value != 0
+
+
 def wrapped(value: int) -> int:
     """An integer in 64 bits, two's complement."""
     low = value % (1 << 64)

@@ -12,6 +12,7 @@ from tests.differential.syntax import (
     Expression,
     Field,
     Group,
+    Join,
     Merge,
     Named,
     Query,
@@ -19,13 +20,14 @@ from tests.differential.syntax import (
     Select,
     Type,
     column,
+    literal,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from random import Random
 
-    from tests.differential.syntax import Source
+    from tests.differential.syntax import Readable, Source
 
 MAX_DEPTH = 3
 INTERFACE_SETS = {"pair": ("alpha", "beta")}
@@ -69,7 +71,10 @@ class QueryMaker:
     def make(self, count: int) -> list[Query]:
         """``count`` random queries and what they read."""
         for _ in range(count):
-            kinds = (self._select, self._group, self._group, self._merge)
+            kinds = (
+                *(self._select, self._group, self._group, self._merge),
+                *(self._join_select, self._join_group),
+            )
             self._add(self.random.choice(kinds)())
         return self.queries
 
@@ -79,14 +84,14 @@ class QueryMaker:
         self._depths[query.name] = 1 + max(below)
         return query
 
-    def _depth(self, source: Source) -> int:
+    def _depth(self, source: Readable) -> int:
         return 0 if isinstance(source, Scan) else self._depths[source.name]
 
     def _name(self, letter: str) -> str:
         self._number += 1
         return f"{letter}{self._number}"
 
-    def _source(self) -> Source:
+    def _source(self) -> Readable:
         """A protocol, or a query that can still be read."""
         readable = [
             query
@@ -115,18 +120,32 @@ class QueryMaker:
         return grower.condition() if self.random.random() < 0.6 else None
 
     def _temporal(self, source: Source) -> tuple[Expression, int]:
-        return temporal(self.random, self.random.choice([f for f in source.fields if f.unit_ns]))
+        known = [(f, n) for n, side in enumerate(_sides(source)) for f in side if f.unit_ns]
+        return temporal(self.random, *self.random.choice(known))
 
     def _select(self) -> Select:
-        source = self._source()
-        grower = Grower.over(self.random, source.fields)
+        return self._select_of(self._source())
+
+    def _join_select(self) -> Query:
+        join = self._join()
+        return self._select_of(join) if join else self._select()
+
+    def _join_group(self) -> Query:
+        join = self._join()
+        is_ordered = join is not None and any(f.unit_ns for side in join.sides for f in side)
+        return self._group_of(join) if join and is_ordered else self._join_select()
+
+    def _select_of(self, source: Source) -> Select:
+        sides = _sides(source)
+        grower = Grower.over(self.random, *sides)
         is_distinct = self.random.random() < 0.25
         columns: list[tuple[Expression, int]] = []
-        if is_distinct or self.random.random() < 0.9:
-            plain = [f for f in source.fields if f.unit_ns]
+        plain = [(f, side) for side, fields in enumerate(sides) for f in fields if f.unit_ns]
+        is_distinct = is_distinct and bool(plain)
+        if plain and (is_distinct or self.random.random() < 0.9):
             if self.random.random() < 0.6:
-                chosen = self.random.choice(plain)
-                columns.append((column(chosen), chosen.unit_ns))
+                chosen, side = self.random.choice(plain)
+                columns.append((column(chosen, side), chosen.unit_ns))
             else:
                 columns.append(self._temporal(source))
         for _ in range(self.random.randrange(1, 5)):
@@ -138,9 +157,8 @@ class QueryMaker:
         named, fields = self._named(columns, grower, ordered)
         if is_distinct:
             fields = _only_first_temporal(fields)
-        return Select(
-            self._name("q"), fields, source, self._alias(), self._where(grower), named, is_distinct
-        )
+        where = None if isinstance(source, Join) else self._where(grower)
+        return Select(self._name("q"), fields, source, self._alias(), where, named, is_distinct)
 
     def _column(self, grower: Grower, kind: Type) -> Expression:
         known = grower.known(kind)
@@ -173,8 +191,10 @@ class QueryMaker:
         return tuple(named), tuple(fields)
 
     def _group(self) -> Group:
-        source = self._source()
-        grower = Grower.over(self.random, source.fields)
+        return self._group_of(self._source())
+
+    def _group_of(self, source: Source) -> Group:
+        grower = Grower.over(self.random, *_sides(source))
         epoch, unit = self._temporal(source)
         keys = [Named(self._name("k"), epoch)]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
@@ -204,7 +224,7 @@ class QueryMaker:
             columns.append((called, 0))
         named, fields = self._named(columns, above, [self._key(keys[at])])
         having = above.condition() if self.random.random() < 0.35 else None
-        where = self._where(grower)
+        where = None if isinstance(source, Join) else self._where(grower)
         return Group(
             self._name("q"), fields, source, self._alias(), where, tuple(keys), at, having, named
         )
@@ -241,10 +261,10 @@ class QueryMaker:
         at = self.random.randrange(len(types) + 1)
         count = self.random.choice((2, 2, 3))
         as_timestamp = self.random.random() < 0.3
-        inputs: list[Source] = [self._like(types, at, as_timestamp) for _ in range(count)]
+        inputs: list[Readable] = [self._like(types, at, as_timestamp) for _ in range(count)]
         return self._merged(inputs, at)
 
-    def _merged(self, inputs: list[Source], at: int) -> Merge:
+    def _merged(self, inputs: list[Readable], at: int) -> Merge:
         first = inputs[0].fields
         unit = max(source.fields[at].unit_ns for source in inputs)
         fields = tuple(
@@ -259,6 +279,91 @@ class QueryMaker:
         slack = self.random.choice((0, 0, 0, 1, 3))
         aliases = tuple(self._name("m") for _ in inputs)
         return Merge(self._name("q"), fields, tuple(inputs), aliases, at, slack)
+
+    def _join(self) -> Join | None:
+        """Two inputs with an equality of their times; None if what was chosen has none in common."""
+        left, right = self._source(), self._source()
+        if self.random.random() < 0.2:
+            right = left
+        times = self._equal_times(left, right)
+        if times is None:
+            return None
+        kind = self.random.choice(("inner", "inner", "left", "right", "full", "full"))
+        equalities = [times]
+        for _ in range(self.random.choice((0, 1, 1, 2))):
+            pair = self._equal_columns(left, right, equalities)
+            if pair is not None:
+                equalities.append(pair)
+        grower = Grower.over(self.random, left.fields, right.fields)
+        conditions = [
+            made
+            for _ in range(self.random.choice((0, 0, 1, 2)))
+            if (made := grower.condition()).op in _RESIDUALS
+        ]
+        is_plain = all(side.op == "column" for side in times)
+        sides = tuple(
+            tuple(
+                replace(
+                    f,
+                    unit_ns=f.unit_ns if is_plain and column(f, number) == times[number] else 0,
+                    is_ordered=bool(f.unit_ns) or f.is_ordered,
+                )
+                for f in source.fields
+            )
+            for number, source in enumerate((left, right))
+        )
+        aliases = self._name("j"), self._name("j")
+        style = self.random.randrange(4)
+        return Join(
+            *(kind, style, (left, right), aliases, tuple(equalities), tuple(conditions)),
+            (sides[0], sides[1]),
+        )
+
+    def _equal_times(self, left: Readable, right: Readable) -> tuple[Expression, Expression] | None:
+        pairs = [
+            (one, other)
+            for one in left.fields
+            for other in right.fields
+            if one.unit_ns and other.unit_ns and one.type is other.type
+        ]
+        alike = [(one, other) for one, other in pairs if one.unit_ns == other.unit_ns]
+        if not pairs:
+            return None
+        if alike and self.random.random() < 0.6:
+            one, other = self.random.choice(alike)
+            return column(one, 0), column(other, 1)
+        one, other = self.random.choice(pairs)
+        if one.type is not Type.INT:
+            return None
+        length = max(one.unit_ns, other.unit_ns) * self.random.choice((1, 1, 2, 5))
+        made = [
+            _in_units(self.random, f, side, max(1, length // f.unit_ns))
+            for side, f in enumerate((one, other))
+        ]
+        return made[0], made[1]
+
+    def _equal_columns(
+        self,
+        left: Readable,
+        right: Readable,
+        taken: Sequence[tuple[Expression, Expression]],
+    ) -> tuple[Expression, Expression] | None:
+        """Two columns that may be equal now and then, not among those of ``taken``."""
+        used = [part for pair in taken for side in pair for part in side.walk()]
+        pairs = [
+            (column(one, 0), column(other, 1))
+            for one in left.fields
+            for other in right.fields
+            if one.type is other.type and one.type in _JOINED_TYPES and not one.unit_ns
+        ]
+        pairs = [(a, b) for a, b in pairs if a not in used and b not in used]
+        named = [(a, b) for a, b in pairs if a.text == b.text or a.text[-4:] == b.text[-4:]]
+        if not pairs:
+            return None
+        one, other = self.random.choice(named if named and self.random.random() < 0.7 else pairs)
+        if one.type is Type.INT and self.random.random() < 0.2:
+            one = Expression("+", Type.INT, (one, literal("1", Type.INT, 1)))
+        return one, other
 
     def _like(self, types: Sequence[Type], at: int, as_timestamp: bool) -> Query:
         """A selection with columns of ``types`` and a temporal one before the one at ``at``."""
@@ -279,7 +384,7 @@ class QueryMaker:
     def _merge_of_packets(self) -> Query:
         """A merge of all fields of packets, which the reference cannot show, and what reads it."""
         protocol = self.random.choice(("TCP", "IP", "PKT", "UDP"))
-        inputs: list[Source] = [self._scan(protocol) for _ in range(self.random.choice((2, 3)))]
+        inputs: list[Readable] = [self._scan(protocol) for _ in range(self.random.choice((2, 3)))]
         at = self.random.choice((0, 1))
         merge = self._merged(inputs, at)
         hidden = replace(merge, name=merge.name.replace("q", HIDDEN))
@@ -292,9 +397,33 @@ class QueryMaker:
         return Select(self._name("q"), fields, hidden, alias, self._where(grower), named)
 
 
+_JOINED_TYPES = (Type.INT, Type.IP, Type.STRING, Type.BOOL, Type.MAC)
+_RESIDUALS = ("<", "<=", ">", ">=", "<>", "or", "is null", "is not null", "not", "not in")
+"""Conditions that are neither equalities nor made of several: their meaning does not depend on their form."""
+
+
+def _in_units(random: Random, f: Field, side: int, count: int) -> Expression:
+    """A temporal column in steps of ``count`` of its own, now and then shifted."""
+    made = column(f, side)
+    if count > 1:
+        made = Expression("/", Type.INT, (made, literal(str(count), Type.INT, count)))
+    if random.random() < 0.3:
+        made = Expression(random.choice("+-"), Type.INT, (made, literal("1", Type.INT, 1)))
+    return made
+
+
 def _ordered(source: Source) -> list[Expression]:
     """The columns of which an order is known, or may be inferred."""
-    return [column(f) for f in source.fields if f.unit_ns or f.is_ordered]
+    return [
+        column(f, number)
+        for number, side in enumerate(_sides(source))
+        for f in side
+        if f.unit_ns or f.is_ordered
+    ]
+
+
+def _sides(source: Source) -> tuple[tuple[Field, ...], ...]:
+    return source.sides if isinstance(source, Join) else (source.fields,)
 
 
 def _touch(ordered: Collection[Expression], expressions: Collection[Expression]) -> bool:

@@ -161,7 +161,7 @@ class Query:
     fields: tuple[Field, ...]
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[Readable, ...]:
         """What it reads."""
         return ()
 
@@ -193,23 +193,19 @@ class Select(Query):
     is_distinct: bool = False
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[Readable, ...]:
         """What it reads."""
-        return (self.source,)
+        return self.source.inputs if isinstance(self.source, Join) else (self.source,)
 
     def reading(self, queries: Mapping[str, Query]) -> Query:
         """The same query over other sources."""
-        return replace(self, source=queries.get(self.source.name, self.source))
+        return replace(self, source=_reading(self.source, queries))
 
     @property
     def body(self) -> str:
         """The text without the name."""
-        aliases = (self.alias,)
         head = "SELECT DISTINCT" if self.is_distinct else "SELECT"
-        return (
-            f"{head} {_list(self.columns, aliases)}\n  FROM {_from(self.source, self.alias)}"
-            f"{_clause('WHERE', self.where, aliases)}"
-        )
+        return _selection(head, self.columns, self.source, self.alias, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,22 +227,21 @@ class Group(Query):
     closing: Expression | None = None
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[Readable, ...]:
         """What it reads."""
-        return (self.source,)
+        return self.source.inputs if isinstance(self.source, Join) else (self.source,)
 
     def reading(self, queries: Mapping[str, Query]) -> Query:
         """The same query over other sources."""
-        return replace(self, source=queries.get(self.source.name, self.source))
+        return replace(self, source=_reading(self.source, queries))
 
     @property
     def body(self) -> str:
         """The text without the name."""
-        aliases = (self.alias,)
+        aliases = _aliases(self.source, self.alias)
         return (
-            f"SELECT {_list(self.columns, aliases)}\n  FROM {_from(self.source, self.alias)}"
-            f"{_clause('WHERE', self.where, aliases)}"
-            f"\n  GROUP BY {_list(self.keys, aliases)}"
+            _selection("SELECT", self.columns, self.source, self.alias, self.where)
+            + f"\n  GROUP BY {_list(self.keys, aliases)}"
             f"{_clause('HAVING', self.having, aliases)}"
             f"{_clause('CLOSING_WHEN', self.closing, aliases)}"
         )
@@ -256,13 +251,13 @@ class Group(Query):
 class Merge(Query):
     """The union of inputs of like columns, ordered on column ``position``."""
 
-    inputs: tuple[Source, ...]
+    inputs: tuple[Readable, ...]
     aliases: tuple[str, ...]
     position: int
     slack: int
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[Readable, ...]:
         """What it reads."""
         return self.inputs
 
@@ -284,10 +279,101 @@ class Merge(Query):
         return f"MERGE {on}{slack}\n  FROM {inputs}"
 
 
-Source = Scan | Query
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Two inputs of one SELECT; its columns keep their side.
+
+    Attributes:
+        kind: ``inner``, ``left``, ``right`` or ``full``.
+        style: how it is written, see ``_JOIN_STYLES``.
+        equalities: expressions of the left and of the right that are equal, the temporal one first.
+        conditions: what else is asked, of either side or of both; none is an equality or an AND.
+        fields: of either side, those that stay ordered in the result with a unit.
+    """
+
+    kind: str
+    style: int
+    inputs: tuple[Scan | Query, Scan | Query]
+    aliases: tuple[str, str]
+    equalities: tuple[tuple[Expression, Expression], ...]
+    conditions: tuple[Expression, ...]
+    sides: tuple[tuple[Field, ...], tuple[Field, ...]]
+
+    @property
+    def name(self) -> str:
+        """It is read in place, and has none."""
+        return ""
+
+    def text(self, head: str, columns: str) -> str:
+        """A SELECT of ``columns``, up to WHERE."""
+        inputs = [_from(s, a) for s, a in zip(self.inputs, self.aliases, strict=True)]
+        parts = [
+            " = ".join(side.render(self.aliases) for side in equality)
+            for equality in self.equalities
+        ]
+        parts += [c.render(self.aliases) for c in self.conditions]
+        styles = _JOIN_STYLES[self.kind]
+        pattern = styles[self.style % len(styles)]
+        return pattern.format(head, columns, *inputs, " AND ".join(parts))
 
 
-def _from(source: Source, alias: str) -> str:
+_PLAIN_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  ON {4}"
+_OLD_JOIN = "{0} {1} KIND FROM {2}, {3}\n  WHERE {4}"
+_MIXED_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  WHERE {4}"
+_JOIN_STYLES: dict[str, tuple[str, ...]] = {
+    "inner": (
+        "{0} {1}\n  FROM {2}, {3}\n  WHERE {4}",
+        _PLAIN_JOIN.replace("KIND", "JOIN"),
+        _OLD_JOIN.replace("KIND", "INNER_JOIN"),
+        _MIXED_JOIN.replace("KIND", "JOIN"),
+    ),
+    **{
+        kind: (
+            _PLAIN_JOIN.replace("KIND", f"{kind.upper()} JOIN"),
+            _OLD_JOIN.replace("KIND", old),
+            _MIXED_JOIN.replace("KIND", old),
+        )
+        for kind, old in (
+            ("left", "LEFT_OUTER_JOIN"),
+            ("right", "RIGHT_OUTER_JOIN"),
+            ("full", "OUTER_JOIN"),
+        )
+    },
+}
+
+Readable = Scan | Query
+Source = Scan | Query | Join
+
+
+def _reading(source: Source, queries: Mapping[str, Query]) -> Source:
+    if not isinstance(source, Join):
+        return queries.get(source.name, source)
+    left, right = source.inputs
+    return replace(
+        source,
+        inputs=(queries.get(left.name, left), queries.get(right.name, right)),
+    )
+
+
+def _aliases(source: Source, alias: str) -> tuple[str, ...]:
+    return source.aliases if isinstance(source, Join) else (alias,)
+
+
+def _selection(
+    head: str,
+    columns: tuple[Named, ...],
+    source: Source,
+    alias: str,
+    where: Expression | None,
+) -> str:
+    aliases = _aliases(source, alias)
+    shown = _list(columns, aliases)
+    if isinstance(source, Join):
+        return source.text(head, shown)
+    return f"{head} {shown}\n  FROM {_from(source, alias)}{_clause('WHERE', where, aliases)}"
+
+
+def _from(source: Readable, alias: str) -> str:
     text = source.text if isinstance(source, Scan) else source.name
     return f"{text} {alias}" if alias else text
 
@@ -304,7 +390,7 @@ def closure(query: Query) -> list[Query]:
     """The query and all it reads, those who are read first."""
     found: list[Query] = []
 
-    def visit(one: Source) -> None:
+    def visit(one: Readable) -> None:
         if isinstance(one, Scan) or any(one.name == known.name for known in found):
             return
         for source in one.sources:

@@ -135,10 +135,12 @@ def _gap(random: Random) -> int:
 
 
 def _cut(random: Random, packet: Packet) -> Packet:
-    """Captured with a short snap length, behind the ports at the earliest."""
-    if random.random() > 0.1 or len(packet.data) <= 60:
+    """Captured with a short snap length, behind the TCP header at the earliest."""
+    is_plain_v4 = packet.data[12:14] == b"\x08\x00"
+    least = 14 + 20 + 20 if is_plain_v4 else 14 + 4 + 40 + 20
+    if random.random() > 0.1 or len(packet.data) <= least:
         return packet
-    return replace(packet, data=packet.data[: random.randrange(60, len(packet.data))])
+    return replace(packet, data=packet.data[: random.randrange(least, len(packet.data))])
 
 
 def _frame(random: Random, sequence: int) -> bytes:
