@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ class Port:
         name: of the stream or of the upstream query.
         pending: batches that are not wholly read, in order of arrival.
         bounds: the punctuation of each temporal column; never falls.
+        clock: the highest finite bound of each: where time stood when the source ended.
         cursor: sequence number of the last message seen; -1 before the first.
         told: sequence number of the last batch whose lateness has been judged.
         has_ended: no more batches will come.
@@ -30,6 +32,7 @@ class Port:
     name: str
     pending: list[Batch] = field(default_factory=list)
     bounds: dict[str, Bound] = field(default_factory=dict)
+    clock: dict[str, Bound] = field(default_factory=dict)
     cursor: int = -1
     told: int = -1
     has_ended: bool = False
@@ -54,6 +57,13 @@ class Port:
         """Take over bounds that are higher than the present ones."""
         for column, bound in bounds.items():
             self.bounds[column] = max(bound, self.bounds.get(column, NOTHING))
+        self.raise_clock(bounds)
+
+    def raise_clock(self, bounds: Mapping[str, Bound]) -> None:
+        """Take over finite bounds that are higher than the present ones; they release nothing."""
+        for column, bound in bounds.items():
+            if math.isfinite(bound):
+                self.clock[column] = max(bound, self.clock.get(column, bound))
 
     def bound(self, expression: Expression) -> Bound:
         """The bound of a monotone expression over rows that are still to come."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.bounds import ENDED
 from gscope.engine.commits import batch_from_json, batch_to_json
-from gscope.engine.operators import aggregation, join, merge, selection
+from gscope.engine.operators import aggregation, join, merge, running, selection
 from gscope.engine.operators.base import waiting
 from gscope.engine.ports import Port
 from gscope.queries.plan.program import (
@@ -21,6 +21,7 @@ from gscope.queries.plan.program import (
     MergeNode,
     Program,
     QueryInput,
+    RunningNode,
     SelectionNode,
     StreamInput,
     node_inputs,
@@ -124,9 +125,12 @@ class Steps:
                 if work.reads_rows:
                     fresh[query] = work.extents
             bounds = operator.output_bounds()
+            has_ended = operator.watermark == ENDED
+            clock = operator.clock() if has_ended else {}
             for port in self._readers.get(query, ()):
                 port.raise_bounds(bounds)
-                port.has_ended = port.has_ended or operator.watermark == ENDED
+                port.raise_clock(clock)
+                port.has_ended = port.has_ended or has_ended
         if not works:
             return None
         self.number += 1
@@ -186,6 +190,7 @@ class Steps:
                     port.cursor = port_state["needed"] - 1
                     port.told = port_state["told"]
                     port.has_ended = port_state["ended"]
+                    port.clock = port_state["clock"]
                     port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
 
     def _operator_state(self, operator: Operator) -> dict[str, Any]:
@@ -206,12 +211,24 @@ class Steps:
         if port.name in self.operators:
             # carried batches are nowhere else
             carry = [batch_to_json(batch) for batch in port.pending]
-            return {"needed": 0, "told": port.told, "ended": port.has_ended, "carry": carry}
+            return {
+                "needed": 0,
+                "told": port.told,
+                "ended": port.has_ended,
+                "clock": port.clock,
+                "carry": carry,
+            }
         # Batches of the log come again after a restart, and their stream ends again behind them:
         # known to have ended before they are back, it would release them as if there were none.
         is_drained = port.has_ended and not port.pending
         needed = port.first_needed()
-        return {"needed": needed, "told": port.told, "ended": is_drained, "carry": []}
+        return {
+            "needed": needed,
+            "told": port.told,
+            "ended": is_drained,
+            "clock": port.clock,
+            "carry": [],
+        }
 
     def watermarks(self) -> dict[str, Bound]:
         """The watermark of every operator, for commits and status."""
@@ -229,6 +246,8 @@ def _operator(node: HftaNode) -> Operator:
     match node:
         case AggregationNode():
             return aggregation.bookkeeping(node)
+        case RunningNode():
+            return running.bookkeeping(node)
         case SelectionNode():
             return selection.bookkeeping(node)
         case MergeNode():

@@ -6,6 +6,7 @@ One plan for each result of the step. A query read in several places is cached f
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gscope.engine.commits import Output
@@ -21,8 +22,9 @@ from gscope.engine.spark.merge_partials import (
     run_merge,
 )
 from gscope.engine.spark.outputs import Outputs
-from gscope.engine.spark.run_fold import FoldRunner
+from gscope.engine.spark.run_fold import Folded, FoldRunner
 from gscope.engine.spark.udf import register_functions
+from gscope.engine.spark.user_folds import register_folds
 from gscope.engine.steps import Evaluation
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -78,6 +80,8 @@ class Evaluator:
         register_finishers(
             session, (a for node in program.nodes for a in getattr(node, 'aggregates', ()))
         )
+        if program.user_files:
+            register_folds(session)
         self._functions = register_functions(
             session, (e for node in program.nodes for e in _expressions(node))
         )
@@ -103,13 +107,14 @@ class Evaluator:
                 merged.append(self._merge(work, plain, step.number))
                 continue
             if isinstance(work.node, RunningNode):
-                output, state = self._fold(work, step.number, is_small=_is_small(sizes[query]))
-                sizes[query] = output.rows
-                states.append((query, state))
-                if query in self._results.values() and uses[query] == 1:
-                    merged += [output] if output.rows else []
+                folded = self._fold(work, step.number, rows=sizes[query], uses=uses[query])
+                sizes[query] = folded.rows
+                states.append((query, folded.state))
+                if folded.output is not None:
+                    merged.append(folded.output)
+                if folded.frame is None:
                     continue
-                frame = self._folds.frame(work.node, self._outputs.staged(output))
+                frame = folded.frame
             else:
                 frame = self._session.sql(self._lower(work, is_small=_is_small(sizes[query])))
             if uses.get(query, 0) > 1:
@@ -178,14 +183,17 @@ class Evaluator:
         paths = [self._inputs.paths(part) for part in parts]
         return Output(result, path, run_merge(self._session, plain, paths, staged))
 
-    def _fold(self, work: Work, step: int, *, is_small: bool) -> tuple[Output, Batch | None]:
-        """Fold a running aggregation; its answers are staged, also where others read them on."""
+    def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
+        """Fold a running aggregation that reads about so many ``rows``."""
         result = next((r for r, q in self._results.items() if q == work.node.query), None)
-        path, staged = self._outputs.stage(result or work.node.query, step, ".parquet")
-        state_rows = 0 if work.state is None else work.state.rows
-        is_small = is_small and _is_small(work.rows + state_rows)
+        is_small = _is_small(rows + (0 if work.state is None else work.state.rows))
+        if result is None or uses > 1:
+            return self._folds.run(work, step, is_small=is_small)
+        path, staged = self._outputs.stage(result, step, ".parquet")
         folded = self._folds.run(work, step, staged, is_small=is_small)
-        return Output(result or work.node.query, path, folded.rows), folded.state
+        if not folded.rows:
+            return folded
+        return replace(folded, output=Output(result, path, folded.rows))
 
     def _uses(self, step: Step) -> dict[str, int]:
         """How often each query's rows are read in the step."""

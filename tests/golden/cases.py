@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.reference import read_packets, read_raw, shown
-from tests.reference_queries import REFERENCES
+from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
+from tests.reference_running import RUNNING_REFERENCES
 
 from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.program import Program
 
+REFERENCES = {**PLAIN_REFERENCES, **RUNNING_REFERENCES}
 FOLDER = Path(__file__).parent
 SHARED = FOLDER.parents[1] / ".." / "shared"
 Row = tuple[str, ...]

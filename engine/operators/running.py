@@ -1,0 +1,129 @@
+"""Running aggregation: groups that live across epochs, a row at each epoch's end.
+
+It releases whole epochs as a plain aggregation does. Its state is one row for each live group, left in a
+file by each step and read by the next; ``engine/running`` makes the one from the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.engine.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
+from gscope.engine.operators.base import Work, extents_of
+from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.release import Side
+from gscope.engine.spark.aggregates import aggregate_sql
+from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.plan.expressions import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gscope.engine.bounds import Bound, Span
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import Aggregate, RunningNode
+    from gscope.queries.streams.messages import Extent
+
+TASKS = 4
+"""Into so many parts the groups of a large fold are dealt, by a hash of their keys."""
+
+MAX_STEP_ANSWERS = 1_000_000
+MAX_STEP_EPOCHS = 10_000
+"""While groups live, a silent time of many epochs is answered in steps of about so many rows and epochs."""
+
+
+@dataclass(slots=True)
+class RunningOperator(EpochOperator):
+    """The running state of a running aggregation."""
+
+    def reach(self) -> Bound:
+        """As far as the inputs allow, and no farther than a step should go while groups live."""
+        bound = EpochOperator.reach(self)
+        if self.state is None or not math.isfinite(self.watermark):
+            return bound
+        epochs = min(MAX_STEP_EPOCHS, max(1, MAX_STEP_ANSWERS // self.state.rows))
+        nearer = self.watermark + epochs
+        is_last = bound == ENDED and self._last() < nearer
+        return bound if is_last else min(bound, nearer)
+
+    def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
+        """Release epochs, and take the state along if any has ended."""
+        work = EpochOperator.advance(self, fresh)
+        if work is None or work.high == work.low:
+            return None if work is None else replace(work, state=None)
+        last = self._last() if work.high == ENDED else NOTHING
+        extents = self._extents_of(work, last, fresh)
+        return replace(work, last=last, extents=extents)
+
+    def _last(self) -> Bound:
+        epoch = self.sides[0].epoch
+        assert epoch is not None
+        return self.sides[0].clock(epoch)
+
+    def _extents_of(
+        self, work: Work, last: Bound, fresh: Mapping[str, tuple[Extent, ...]]
+    ) -> tuple[Extent, ...]:
+        """The extents of the answers: groups that live have rows in epochs without tuples too."""
+        (taken,) = work.inputs
+        assert taken.epoch is not None
+        columns = taken.spans(fresh)
+        read = NO_VALUE
+        if taken.reads_rows:
+            read = span_of(taken.epoch, named_spans(columns))
+        epoch = self._epoch_name()
+        least = work.low if work.state is not None else max(work.low, read[0])
+        greatest = work.high - 1 if math.isfinite(work.high) else max(last, read[1])
+
+        def known(part: Expression) -> Span | None:
+            return (least, greatest) if isinstance(part, Column) and part.name == epoch else None
+
+        return extents_of(self._temporal_outputs(), known)
+
+    def _epoch_name(self) -> str:
+        epoch = self.sides[0].epoch
+        return next(key.name for key in self.keys if key.expression == epoch)
+
+
+def bookkeeping(node: RunningNode) -> RunningOperator:
+    """The running state of a running aggregation."""
+    epoch = next(key.expression for key in node.keys if key.name == node.epoch)
+    return RunningOperator(node, (Side(epoch),), node.columns, node.keys)
+
+
+def lower(node: RunningNode, source: str) -> str:
+    """The Spark SQL text of what the fold reads: a row for each epoch and group of ``source``.
+
+    Its columns are those of ``engine/running/rows.py``: SELECT e, keys, aggregates, task FROM source WHERE
+    predicate GROUP BY e, keys
+    """
+    others = [key for key in node.keys if key.name != node.epoch]
+    epoch = next(key.expression for key in node.keys if key.name == node.epoch)
+    keys = [f"{to_sql(epoch, column_leaf)} AS e"]
+    keys += [f"{to_sql(k.expression, column_leaf)} AS k{n}" for n, k in enumerate(others)]
+    aggregates = [f"{_aggregate(a)} AS a{n}" for n, a in enumerate(node.aggregates)]
+    tests = [] if node.predicate is None else [to_sql(node.predicate, column_leaf)]
+    if epoch.is_nullable:
+        tests.append(f"{to_sql(epoch, column_leaf)} IS NOT NULL")
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
+    groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where} GROUP BY {grouping}"
+    hashed = f"pmod(hash({', '.join(f'k{n}' for n in range(len(others)))}), {TASKS})"
+    return f"SELECT *, {hashed if others else 'cast(0 AS INT)'} AS kb FROM ({groups})"
+
+
+def expressions(node: RunningNode) -> Iterator[Expression]:
+    """Every expression that Spark evaluates for ``node``."""
+    if node.predicate is not None:
+        yield node.predicate
+    yield from (key.expression for key in node.keys)
+    yield from (argument for aggregate in node.aggregates for argument in aggregate.arguments)
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    arguments = [to_sql(argument, column_leaf) for argument in aggregate.arguments]
+    if aggregate.function == DISTINCT_VALUES:
+        return f"collect_set({arguments[0]})"
+    return aggregate_sql(aggregate, arguments, quote)

@@ -1,0 +1,181 @@
+"""Runs the fold of running aggregations: Spark reduces each epoch, Arrow and numpy fold over time.
+
+A small step is folded where it is; a large one in Spark's tasks, each with the groups of one hash value of
+their keys, which no other task has. Tasks write answers and states themselves.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.engine.operators import running
+from gscope.engine.running.fold import Epochs, fold
+from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.expressions import SPARK_TYPES, quote
+from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.plan.program import RunningNode
+from gscope.queries.streams.messages import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gscope.engine.commits import Output
+    from gscope.engine.operators.base import Work
+    from gscope.engine.spark.inputs import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a step of a running aggregation left.
+
+    Attributes:
+        rows: how many answers.
+        state: for the next step, None if no group lives.
+        frame: the answers for those who read them in the same step, None where nobody does.
+        output: the answers as what they are delivered as, None where they are not yet.
+    """
+
+    rows: int
+    state: Batch | None
+    frame: DataFrame | None = None
+    output: Output | None = None
+
+
+class FoldRunner:
+    """Folds the running aggregations of one program.
+
+    Args:
+        inputs: gives the rows that are released.
+        carry_folder: where states are kept; what no commit names there is removed in time.
+    """
+
+    def __init__(self, session: SparkSession, inputs: Inputs, carry_folder: Path) -> None:
+        self._session = session
+        self._inputs = inputs
+        self._carry = carry_folder
+
+    def run(self, work: Work, step: int, answers: Path | None = None, *, is_small: bool) -> Folded:
+        """Fold the epochs of ``work``.
+
+        Args:
+            work: of a ``RunningNode``.
+            step: its number.
+            answers: a folder that is made here, for Parquet files with the node's rows. Without it they
+                are to be read in the same step, and never again.
+            is_small: whether there are so few rows that one task is faster than several.
+        """
+        node = work.node
+        assert isinstance(node, RunningNode)
+        name = f"{step:012d}-{self._inputs.view(node.query)}"
+        folder = answers or self._carry / f"{name}-answers"
+        after = self._carry / f"{name}-state"
+        before = None if work.state is None else str(self._carry / work.state.path)
+        epochs = Epochs(work.low, work.high, work.last)
+        task = _Task(node, epochs, before, str(folder), str(after))
+        folder.mkdir()
+        after.mkdir()
+        if is_small:
+            written = [task.run(0, self._reduced(work, node), None)]
+        else:
+            scratch = self._carry / f"{name}-rows"
+            frame = self._session.sql(self._lowered(work, node, is_small=False))
+            frame.write.partitionBy("kb").option("compression", "none").parquet(str(scratch))
+            written = _run_tasks(self._session, task, str(scratch))
+            shutil.rmtree(scratch)
+        rows, groups = sum(each.answers for each in written), sum(each.groups for each in written)
+        size = sum(file.stat().st_size for file in after.iterdir())
+        state = Batch(node.query, step, after.name, groups, size, ()) if groups else None
+        if answers is None:
+            return Folded(rows, state, self._frame(node, folder))
+        if not rows:
+            folder.rmdir()
+        return Folded(rows, state)
+
+    def _frame(self, node: RunningNode, answers: Path) -> DataFrame:
+        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
+        files = [str(file) for file in sorted(answers.glob("*.parquet"))]
+        if not files:
+            return self._session.createDataFrame([], types)
+        return self._session.read.schema(types).parquet(*files)
+
+    def _reduced(self, work: Work, node: RunningNode) -> pa.Table:
+        if not any(taken.reads_rows for taken in work.inputs):
+            return no_rows(node)
+        return self._session.sql(self._lowered(work, node, is_small=True)).toArrow()
+
+    def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
+        return running.lower(node, self._inputs.released(work, 0, is_small=is_small))
+
+
+def no_rows(node: RunningNode) -> pa.Table:
+    """What Spark would hand to the fold when there was no tuple at all."""
+    kinds: dict[str, pa.DataType] = {"e": pa.int64(), "kb": pa.int32()}
+    others = [key for key in node.keys if key.name != node.epoch]
+    kinds |= {f"k{n}": arrow_type(key.expression.type) for n, key in enumerate(others)}
+    for number, aggregate in enumerate(node.aggregates):
+        kind = arrow_type(aggregate.type)
+        kinds[f"a{number}"] = pa.list_(kind) if aggregate.function == DISTINCT_VALUES else kind
+    return pa.schema(kinds.items()).empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    answers: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The part of a fold that one task does; paths are text, since it travels to Spark's workers."""
+
+    node: RunningNode
+    epochs: Epochs
+    before: str | None
+    answers: str
+    after: str
+
+    def run(self, number: int, rows: pa.Table, part: int | None) -> _Written:
+        """Fold ``rows`` and the state of a ``part`` of the groups, None for all; write files so numbered."""
+        state = None
+        if self.before is not None:
+            chosen = None if part is None else [("kb", "=", part)]
+            state = pq.read_table(self.before, filters=chosen, use_threads=False)
+        count = 0
+        writer: pq.ParquetWriter | None = None
+
+        def write(table: pa.Table) -> None:
+            nonlocal count, writer
+            if writer is None:
+                path = f"{self.answers}/part-{number:05d}.parquet"
+                writer = pq.ParquetWriter(
+                    path, table.schema, compression="none", use_dictionary=False
+                )
+            writer.write_table(table)
+            count += table.num_rows
+
+        after = fold(self.node, rows, state, self.epochs, write)
+        if writer is not None:
+            writer.close()
+        if after.num_rows:
+            path = f"{self.after}/part-{number:05d}.parquet"
+            pq.write_table(after, path, compression="none", use_dictionary=False)
+        return _Written(count, after.num_rows)
+
+    def run_part(self, part: int, scratch: str) -> _Written:
+        """Fold the rows that Spark left for a ``part`` of the groups."""
+        files = sorted(Path(scratch, f"kb={part}").glob("*.parquet"))
+        tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
+        rows = pa.concat_tables(tables) if tables else no_rows(self.node).drop_columns("kb")
+        task = pa.array([part] * rows.num_rows, pa.int32())
+        return self.run(part, rows.append_column("kb", task), part)
+
+
+def _run_tasks(session: SparkSession, task: _Task, scratch: str) -> list[_Written]:
+    parts = session.sparkContext.parallelize(range(running.TASKS), running.TASKS)
+    return parts.map(lambda part: task.run_part(part, scratch)).collect()
