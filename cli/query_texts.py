@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.cli.asked import Asked as Asked  # noqa: TC001  # offered from here, too
 from gscope.cli.library_files import library_files
 from gscope.errors import UsageError
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
@@ -19,36 +20,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.compile import Compiled
 
 ENDING = ".gsql"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a command line asks for.
-
-    Attributes:
-        queries: files, names of library queries, or names of queries in the texts.
-        expressions: query texts.
-        delivered: names of the results to deliver; () for the usual ones.
-        parameters: ``NAME=VALUE`` for PARAM entries.
-    """
-
-    queries: Sequence[str] = ()
-    expressions: Sequence[str] = ()
-    delivered: Sequence[str] = ()
-    parameters: Sequence[str] = ()
-
-    def ensure_some(self) -> None:
-        """Refuse to go on without a query.
-
-        Raises:
-            UsageError: neither a query nor a text is named.
-        """
-        if not self.queries and not self.expressions:
-            message = (
-                "there is no query: write one with -e 'SELECT …', or name a file or a query of the "
-                "library with -q; `gscope library` lists them"
-            )
-            raise UsageError(message)
 
 
 def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Compiled:

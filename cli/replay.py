@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.answers import Sink
+    from gscope.cli.asked import Asked
     from gscope.cli.config import Config
-    from gscope.cli.query_texts import Asked
     from gscope.cli.supervisor import Outcome, Supervisor
     from gscope.queries.plan.program import Program
 
@@ -110,8 +110,8 @@ def replay(
     something was lost (--strict), 128+n ended by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
+    from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import expected_bytes
-    from gscope.cli.query_texts import Asked
     from gscope.cli.run_dir import RunDir
     from gscope.cli.supervisor import Supervisor
     from gscope.cli.watchers import watcher
