@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @with_interfaces
 @option("--lfta", "shows_kernel", is_flag=True, help="Show the generated kernel's source as well.")
 @option("--spark", "shows_spark", is_flag=True, help="Show the Spark SQL of each HFTA as well.")
+@option("--dot", "is_dot", is_flag=True, help="The split as a graph, for dot -Tsvg of Graphviz.")
 @option("--json", "is_json", is_flag=True, help="Everything as one JSON object.")
 @with_config()
 def explain(
@@ -38,14 +39,18 @@ def explain(
     interfaces: tuple[str, ...],
     shows_kernel: bool,
     shows_spark: bool,
+    is_dot: bool,
     is_json: bool,
     config: Config,
 ) -> None:
     """Explain query files, queries of the library by name, or texts, compiled together.
 
     Shows each query as it is understood, the plan, the plan after each rewrite, the split into LFTAs
-    (beside the packets) and HFTAs (on Spark), the ordering of columns, and what bounds the state.
+    (beside the packets) and HFTAs (on Spark), the prefilter's bits, the ordering of columns, and what bounds the state.
     """
+    if is_dot and (is_json or shows_kernel or shows_spark):
+        message = "--dot shows the graph alone"
+        raise click.UsageError(message)
     from gscope.cli.explanation import as_text, explain_compiled, spark_texts
     from gscope.cli.query_texts import Asked, compile_asked
 
@@ -53,6 +58,12 @@ def explain(
     asked.ensure_some()
     compiled = compile_asked(asked, interfaces or tuple(config.interfaces), config)
     explanation = explain_compiled(compiled)
+    if is_dot:
+        from gscope.cli.dot import as_dot
+        from gscope.cli.explanation import ANY
+
+        click.echo("\n".join(as_dot(compiled.program, explanation, ANY)))
+        return
     if shows_kernel:
         from gscope.capture.lfta.codegen.generate import generate
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_never
 
+from gscope.capture.lfta.codegen.predicate import shared_predicates
 from gscope.queries.plan.bounds import lfta_bound, node_bound
+from gscope.queries.plan.clocks import warning
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
     MergeNode,
+    RunningNode,
     SelectionNode,
     StreamInput,
 )
@@ -46,8 +49,9 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             }
             for name, plan in compiled.stages
         ],
+        "prefilter": [show(predicate) for predicate in shared_predicates(program.lftas)],
         "lftas": [_lfta(lfta) for lfta in program.lftas],
-        "hftas": [_node(node) for node in program.nodes],
+        "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
         "results": {query: _input(source) for query, source in program.results},
     }
 
@@ -88,6 +92,11 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
             yield f"  {query}"
             yield from _indented(lines, 2)
         before = stage["plans"]
+    if explanation["prefilter"]:
+        yield ""
+        yield "Prefilter (predicates that several LFTAs share, each tested once for a packet)"
+        bits = enumerate(explanation["prefilter"])
+        yield from _indented([f"bit {number:<6} {text}" for number, text in bits])
     for title, entries in (("LFTA", explanation["lftas"]), ("HFTA", explanation["hftas"])):
         for entry in entries:
             yield ""
@@ -110,10 +119,19 @@ def _lfta(lfta: Lfta) -> dict[str, Any]:
             for p in lfta.partials
         ],
         "columns": show_named(lfta.columns),
+        "orders": [
+            f"{show(call)}: a packet that breaks it is left out and counted"
+            for call in lfta.declared
+        ],
         "streams": list(lfta.streams),
         "stream": show_schema(lfta.stream_schema),
         "state": lfta_bound(lfta),
     }
+
+
+def _warning(program: Program, node: HftaNode) -> dict[str, str]:
+    text = warning(program, node)
+    return {"warning": text} if text else {}
 
 
 def _node(node: HftaNode) -> dict[str, Any]:
@@ -151,10 +169,11 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "columns": show_named(node.columns),
                 **common,
             }
-        case AggregationNode():
+        case AggregationNode() | RunningNode():
+            is_running = isinstance(node, RunningNode)
             return {
                 "name": node.query,
-                "operator": "aggregation",
+                "operator": "running aggregation" if is_running else "aggregation",
                 "reads": _input(node.input),
                 "predicate": _shown(node.predicate),
                 "keys": show_named(node.keys),
@@ -163,6 +182,7 @@ def _node(node: HftaNode) -> dict[str, Any]:
                     f"{a.name} := {a.function}({', '.join([*map(show, a.arguments), *a.partials]) or '*'})"
                     for a in node.aggregates
                 ],
+                "closing": show(node.closing) if isinstance(node, RunningNode) else "",
                 "having": _shown(node.having),
                 "columns": show_named(node.columns),
                 **common,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -154,6 +155,45 @@ def test_explain_shows_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
     assert "high@main1" in out
     assert "SELECT" in out.partition("Spark SQL")[2]
     assert "def run(" in out
+
+
+def test_explain_as_a_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "explain", "published/full_flow", "--dot")
+    assert code == 0
+    edges = re.findall(r'^  "(.+?)" -> "(.+?)"', out, re.MULTILINE)
+    assert ("lfta:flow2", "hfta:flow2") in edges
+    assert ("hfta:flow1", "hfta:full_flow") in edges
+    assert ("hfta:full_flow", "result:full_flow") in edges
+    assert {name for edge in edges for name in edge} == set(
+        re.findall(r'^ *"(.+?)" \[shape', out, re.MULTILINE)
+    )
+
+
+def test_explain_quotes_what_a_graph_cannot_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    text = r"""SELECT time FROM TCP WHERE str_match_start[TCP_data, 'a"\b']"""
+    code, out, _ = _run(capsys, "explain", "-e", text, "--dot")
+    assert code == 0
+    for line in out.splitlines():
+        assert re.sub(r"\\.", "", line).count('"') % 2 == 0
+
+
+def test_explain_warns_of_epochs_that_only_traffic_moves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "SELECT part, count(*) FROM TCP GROUP BY increasing(sequence_number)/1000 as part"
+    _, out, _ = _run(capsys, "explain", "-e", text)
+    assert "orders     increasing(sequence_number)" in out
+    assert "warning    nothing closes an epoch while no tuple comes" in out
+    _, out, _ = _run(capsys, "explain", "-e", GOOD)
+    assert "warning" not in out
+
+
+def test_explain_shows_the_prefilter(capsys: pytest.CaptureFixture[str]) -> None:
+    part = "Query {}: SELECT time, {} FROM TCP WHERE destPort = 80;"
+    text = part.format("a", "srcIP") + part.format("b", "destIP")
+    _, out, _ = _run(capsys, "explain", "-e", text)
+    assert "bit 0      protocol = 6" in out
+    assert "bit 1      destPort = 80" in out
 
 
 def test_explain_as_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
 
 def shared_predicates(lftas: Sequence[Lfta]) -> tuple[Expression, ...]:
     """The cheap conjuncts of several LFTAs: one bit each of a packet's signature."""
-    uses = Counter(term for lfta in lftas for term in set(conjuncts(lfta.predicate)))
+    uses = Counter(term for lfta in lftas for term in dict.fromkeys(conjuncts(lfta.predicate)))
     shared = [term for term, count in uses.items() if count > 1 and cost(term) <= _CHEAP]
     return tuple(shared[:MAX_SHARED])
 

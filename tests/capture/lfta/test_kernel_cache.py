@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,3 +86,26 @@ def test_string_aggregates_and_epochs_without_order_are_refused() -> None:
     address = NamedExpression("tb", field("srcIP"))
     with pytest.raises(UnsupportedError, match="no increasing integer"):
         load_kernel([aggregation([address], [count()])])
+
+
+def test_the_source_of_a_query_set_does_not_depend_on_the_process() -> None:
+    text = """
+    Query a: SELECT time, srcIP FROM TCP WHERE destPort = 80 AND len > 5 AND ttl < 9;
+    Query b: SELECT time, destIP FROM TCP WHERE destPort = 80 AND len > 5 AND ttl < 9
+    """
+    program = f"""
+from gscope.capture.lfta.codegen.generate import generate
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+compiled = compile_queries([QueryText({text!r}, "set")], Surroundings(("main",)))
+print(generate(compiled.program.lftas).source)
+"""
+    sources = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(sources) == 1

@@ -1,0 +1,107 @@
+"""Whether an epoch goes on by itself: times follow the clock, declared orders move with traffic only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.scalar.orders import declared_ordering
+from gscope.queries.plan.expressions import Column, NamedExpression, walk
+from gscope.queries.plan.program import (
+    AggregationNode,
+    JoinNode,
+    MergeNode,
+    RunningNode,
+    SelectionNode,
+    StreamInput,
+)
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import HftaNode, Input, Program
+
+
+def warning(program: Program, node: HftaNode) -> str:
+    """What may keep a node's epochs open for ever; "" if nothing does."""
+    declared = [
+        declaration
+        for number, epoch in enumerate(_epochs(node))
+        for declaration in _declared(program, node, epoch, number)
+    ]
+    if not declared:
+        return ""
+    return (
+        "nothing closes an epoch while no tuple comes: the order of its term is declared, so heartbeats do "
+        "not move it; end of input does"
+    )
+
+
+def _epochs(node: HftaNode) -> tuple[Expression, ...]:
+    """The expression that releases rows, for each side."""
+    match node:
+        case AggregationNode() | RunningNode():
+            return (next(key.expression for key in node.keys if key.name == node.epoch),)
+        case JoinNode():
+            return node.epochs
+        case MergeNode():
+            column = node.schema[node.on[0]]
+            return (Column(column.name, column.type, column.is_nullable),)
+        case SelectionNode():
+            return ()
+
+
+def _declared(program: Program, node: HftaNode, epoch: Expression, side: int) -> list[Expression]:
+    """The declarations of order that ``epoch`` rests on."""
+    columns = {part.name for part in walk(epoch) if isinstance(part, Column)}
+    found: list[Expression] = []
+    for source in _inputs(node, side):
+        for named in _columns(program, source):
+            if named.name not in columns:
+                continue
+            if isinstance(source, StreamInput):
+                parts = walk(named.expression)
+                found += [part for part in parts if declared_ordering(part) is not None]
+            else:
+                found += _through(program, source.query, named)
+    return found
+
+
+def _through(program: Program, query: str, named: NamedExpression) -> list[Expression]:
+    """The declarations that a column of another node's output rests on."""
+    below = next(node for node in program.nodes if node.query == query)
+    sides = {part.input for part in walk(named.expression) if isinstance(part, Column)}
+    found: list[Expression] = []
+    for side in sorted(sides):
+        expression = _below_keys(below, named.expression)
+        found += _declared(program, below, expression, side)
+    return found
+
+
+def _below_keys(node: HftaNode, expression: Expression) -> Expression:
+    """An output expression over groups, in terms of the node's input: only the epoch matters."""
+    if isinstance(node, AggregationNode | RunningNode):
+        names = {part.name for part in walk(expression) if isinstance(part, Column)}
+        return next((k.expression for k in node.keys if k.name in names), expression)
+    return expression
+
+
+def _inputs(node: HftaNode, side: int) -> tuple[Input, ...]:
+    match node:
+        case MergeNode():
+            return node.inputs
+        case JoinNode():
+            return (node.inputs[side],)
+        case _:
+            return (node.input,)
+
+
+def _columns(program: Program, source: Input) -> tuple[NamedExpression, ...]:
+    if isinstance(source, StreamInput):
+        lfta = program.lfta(source.lfta)
+        return (*lfta.keys, *lfta.columns)
+    node = next(node for node in program.nodes if node.query == source.query)
+    if isinstance(node, MergeNode):
+        return tuple(
+            NamedExpression(c.name, Column(c.name, c.type, c.is_nullable))
+            for c in node.schema.columns
+        )
+    return node.columns
