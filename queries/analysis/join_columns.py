@@ -76,7 +76,7 @@ class JoinColumns:
             arguments = (expression, _weaken(other, missing))
             expression = Call("coalesce", arguments, column.type, is_nullable)
             ordering = _common(ordering, self._ordering(other))
-        if ordering.is_temporal and expression.is_nullable:
+        if expression.is_nullable and (ordering.is_temporal or column.input in missing):
             ordering = VARYING
         schema = ColumnSchema(name, column.type, expression.is_nullable, ordering)
         return NamedExpression(name, expression), schema

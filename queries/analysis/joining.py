@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.errors import TemporalError
+from gscope.errors import ResolveError, TemporalError
+from gscope.queries.analysis.filter_joining import Lookback, filter_join, lookback
 from gscope.queries.analysis.join_columns import JoinColumns
 from gscope.queries.analysis.join_conditions import classify, read_clauses
 from gscope.queries.analysis.join_sides import Names, Side, open_side
@@ -24,7 +25,7 @@ from gscope.queries.plan.logical import Filter, Join, Node
 from gscope.queries.plan.trees import conjunction, map_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gscope.queries.analysis.substitutes import Substitutes
     from gscope.queries.analysis.temporal import Leaf
@@ -56,6 +57,10 @@ def join_inputs(
         position = body.inputs[side.number]
         predicates = clauses.joins[side.number]
         before = names.sides[: side.number]
+        if join.bound is not None:
+            look = lookback(join.bound, names.sides, substitutes)
+            joined = joined.with_match(join, inputs[side.number], predicates, side, look)
+            continue
         joined = joined.with_input(
             join.kind, side, inputs[side.number], predicates, before, position
         )
@@ -87,7 +92,16 @@ class JoinSource(Source):
         Raises:
             ResolveError: nothing is called so, or several columns that need not be equal.
         """
-        return self.columns[self.names.resolve(name)]
+        available = [c for c in self.names.candidates(name) if c in self.columns]
+        column = available[0] if len(available) == 1 else self.names.resolve(name)
+        if column not in self.columns:
+            label = self.names.sides[column.input].label
+            message = (
+                f"FILTER_JOIN asks only whether {label} has a match: it gives none of its columns"
+            )
+            remedy = f"take it from {self.names.sides[0].label}, or write INNER_JOIN"
+            raise ResolveError(message, position=name.position, remedy=remedy)
+        return self.columns[column]
 
     def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
         """What ``*`` stands for: all columns of all inputs, or of one.
@@ -98,7 +112,12 @@ class JoinSource(Source):
         sides: Sequence[Side] = self.names.sides
         if star.qualifier is not None:
             sides = (self.names.of_qualifier(star.qualifier, star),)
-        return [(name, self.columns[column]) for side in sides for name, column in side.star()]
+        return [
+            (name, self.columns[column])
+            for side in sides
+            for name, column in side.star()
+            if column in self.columns
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +137,8 @@ class _Joined:
         position: nodes.Node,
     ) -> _Joined:
         """One more input, joined to these."""
-        to_two = dict(self.columns)
-        to_two.update((c, replace(c, input=1)) for c in side.meanings.values())
-        schemas = self.node.schema, right.schema
-
-        def ordering(leaf: Leaf) -> Ordering:
-            return schemas[leaf.input if isinstance(leaf, Column) else 0][leaf.name].ordering
-
+        to_two = self._of_both(side)
+        ordering = self._ordering(right)
         conditions = classify([_replaced(p, to_two) for p in predicates], ordering)
         if conditions.epochs is None:
             raise _unbounded(before, side, position)
@@ -155,6 +169,34 @@ class _Joined:
             schema=Schema(tuple(schema)),
         )
         return _Joined(node, {c: results[column] for c, column in to_two.items()})
+
+    def with_match(
+        self,
+        join: nodes.Join,
+        right: Node,
+        predicates: Sequence[Expression],
+        side: Side,
+        look: Lookback,
+    ) -> _Joined:
+        """These inputs where one more has a match; no column of that is in the result."""
+        to_two = self._of_both(side)
+        conditions = classify([_replaced(p, to_two) for p in predicates], self._ordering(right))
+        node = filter_join(self.node, right, conditions, look, join)
+        columns = {
+            c: Column(column.name, column.type, column.is_nullable)
+            for c, column in self.columns.items()
+        }
+        return _Joined(node, columns)
+
+    def _of_both(self, side: Side) -> dict[Column, Column]:
+        """The columns of these inputs as input 0, those of ``side`` as input 1."""
+        return {**self.columns, **{c: replace(c, input=1) for c in side.meanings.values()}}
+
+    def _ordering(self, right: Node) -> Callable[[Leaf], Ordering]:
+        schemas = self.node.schema, right.schema
+        return lambda leaf: (
+            schemas[leaf.input if isinstance(leaf, Column) else 0][leaf.name].ordering
+        )
 
 
 def _filtered(side: Side, predicates: Sequence[Expression]) -> Node:

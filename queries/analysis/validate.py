@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_JOINS_TO_COME = (nodes.JoinKind.FILTER, nodes.JoinKind.WATCHLIST)
-
-
 def refuse_unsupported(body: nodes.Select) -> None:
     """Refuse the clauses of SELECT that this version does not run.
 
@@ -23,9 +20,13 @@ def refuse_unsupported(body: nodes.Select) -> None:
         UnsupportedError: there is such a clause.
     """
     for join, joined in zip(body.joins, body.inputs[1:], strict=True):
-        if join.kind in _JOINS_TO_COME:
+        if join.kind is nodes.JoinKind.WATCHLIST:
             message = f"this version does not run {join.kind.value}"
             raise UnsupportedError(message, position=joined.position)
+        if join.kind is nodes.JoinKind.FILTER and len(body.inputs) > 2:
+            message = "FILTER_JOIN takes two inputs"
+            remedy = "name the query with two, and join its result to the others"
+            raise UnsupportedError(message, position=joined.position, remedy=remedy)
     clauses: tuple[tuple[str, nodes.Node | None], ...] = (
         ("SUPERGROUP", body.supergroup[0] if body.supergroup else None),
         ("CLEANING_WHEN", body.cleaning_when),

@@ -98,6 +98,7 @@ class _Split:
     nodes: list[HftaNode] = field(default_factory=list)
     inputs: dict[str, Input] = field(default_factory=dict)
     streams: SharedStreams = field(default_factory=SharedStreams)
+    parts: dict[Node, Input] = field(default_factory=dict)
 
     def add(self, query: LogicalQuery) -> None:
         layers = take_apart(query.root)
@@ -278,8 +279,10 @@ class _Split:
             if isinstance(layers.leaf, QueryScan):
                 source = self.inputs[layers.leaf.query]
                 return JoinSide(source, layers.predicate, by_name(columns))
-        self.add(part)
-        return JoinSide(self.inputs[part.name], None, by_name(all_columns(node)))
+        if node not in self.parts:
+            self.add(part)
+            self.parts[node] = self.inputs[part.name]
+        return JoinSide(self.parts[node], None, by_name(all_columns(node)))
 
     def _merge_input(self, query: LogicalQuery, node: Node, number: int, merge: Merge) -> Input:
         """One input of a merge, its columns renamed to those of the merge."""

@@ -85,31 +85,28 @@ class SharedStreams:
             high: predicates that no LFTA can test.
         """
         for place, lfta in enumerate(lftas):
-            if lfta.is_aggregation or _packets(lfta) != _packets(site.selection(Border())):
+            packets = lfta.protocol, lfta.interfaces, lfta.predicate
+            if lfta.is_aggregation or packets != (site.protocol, site.interfaces, site.predicate):
                 continue
             border = Border({c.expression: c.name for c in lfta.columns}, lfta.has_interface_column)
-            side = _read(lfta, border, columns, high)
+            side = _read(lfta.name, border, columns, high)
             wider = replace(site.selection(border), name=lfta.name, query=lfta.query)
             if wider == lfta or (lfta.name in self.made and wider.declared == lfta.declared):
                 lftas[place] = wider
                 return side
         border = Border()
-        side = _read(site.selection(border), border, columns, high)
+        side = _read(site.query.name, border, columns, high)
         lftas.append(site.selection(border))
         self.made.add(lftas[-1].name)
         return side
 
 
-def _packets(lfta: Lfta) -> tuple[str, tuple[str, ...], Expression | None]:
-    return lfta.protocol, lfta.interfaces, lfta.predicate
-
-
 def _read(
-    lfta: Lfta, border: Border, columns: Sequence[NamedExpression], high: Sequence[Expression]
+    lfta: str, border: Border, columns: Sequence[NamedExpression], high: Sequence[Expression]
 ) -> JoinSide:
     predicate = conjunction([border.lift(p) for p in high])
     lifted = {c.name: border.lift(c.expression, c.name) for c in columns}
-    return JoinSide(StreamInput(lfta.name), predicate, lifted)
+    return JoinSide(StreamInput(lfta), predicate, lifted)
 
 
 def is_composable(columns: Sequence[NamedExpression], join: Join, number: int) -> bool:
