@@ -19,8 +19,7 @@ from gscope.engine.running.vectors import (
     from_list,
     to_arrow,
 )
-from gscope.queries.catalog.aggregates import AGGREGATES
-from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.catalog.running import DISTINCT_VALUES, value_of_nothing
 from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class EpochRows:
         for number, aggregate in enumerate(node.aggregates):
             column = taken[f"a{number}"].combine_chunks()
             if aggregate.function != DISTINCT_VALUES:
-                column = pa.concat_arrays([column, _of_nothing(aggregate)])
+                column = pa.concat_arrays([column, _of_nothing(aggregate).cast(column.type)])
             self._columns[aggregate.name] = column
 
     def column(self, name: str) -> pa.Array:
@@ -208,5 +207,5 @@ def _joined(moments: list[Moment]) -> Moment:
 
 def _of_nothing(aggregate: Aggregate) -> pa.Array:
     """The value of a plain aggregate in an epoch without tuples."""
-    value = AGGREGATES[aggregate.function].evaluate(())
+    value = value_of_nothing(aggregate.function, aggregate.arguments)
     return to_arrow(from_list([value], aggregate.type), aggregate.type)

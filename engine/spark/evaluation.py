@@ -71,7 +71,9 @@ class Evaluator:
         self._session = session
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
-        self._folds = FoldRunner(session, self._inputs, commits.carry)
+        self._folds = FoldRunner(
+            session, self._inputs, commits.carry, program.user_files
+        )
         self._results = {
             query: source.query
             for query, source in program.results

@@ -19,6 +19,7 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
 from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.catalog.user_install import install
 from gscope.queries.plan.program import RunningNode
 from gscope.queries.streams.messages import Batch
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gscope.engine.commits import Output
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.inputs import Inputs
+    from gscope.queries.catalog.user_files import UserFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,20 @@ class FoldRunner:
     Args:
         inputs: gives the rows that are released.
         carry_folder: where states are kept; what no commit names there is removed in time.
+        user_files: user code that a worker installs before it folds.
     """
 
-    def __init__(self, session: SparkSession, inputs: Inputs, carry_folder: Path) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        inputs: Inputs,
+        carry_folder: Path,
+        user_files: tuple[UserFile, ...],
+    ) -> None:
         self._session = session
         self._inputs = inputs
         self._carry = carry_folder
+        self._user_files = user_files
 
     def run(self, work: Work, step: int, answers: Path | None = None, *, is_small: bool) -> Folded:
         """Fold the epochs of ``work``.
@@ -77,7 +87,7 @@ class FoldRunner:
         after = self._carry / f"{name}-state"
         before = None if work.state is None else str(self._carry / work.state.path)
         epochs = Epochs(work.low, work.high, work.last)
-        task = _Task(node, epochs, before, str(folder), str(after))
+        task = _Task(node, epochs, before, str(folder), str(after), self._user_files)
         folder.mkdir()
         after.mkdir()
         if is_small:
@@ -139,6 +149,7 @@ class _Task:
     before: str | None
     answers: str
     after: str
+    user_files: tuple[UserFile, ...]
 
     def run(self, number: int, rows: pa.Table, part: int | None) -> _Written:
         """Fold ``rows`` and the state of a ``part`` of the groups, None for all; write files so numbered."""
@@ -169,6 +180,7 @@ class _Task:
 
     def run_part(self, part: int, scratch: str) -> _Written:
         """Fold the rows that Spark left for a ``part`` of the groups."""
+        install(self.user_files)
         files = sorted(Path(scratch, f"kb={part}").glob("*.parquet"))
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
         rows = pa.concat_tables(tables) if tables else no_rows(self.node).drop_columns("kb")

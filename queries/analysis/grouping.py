@@ -150,7 +150,9 @@ class Grouping:
             function, arguments = type_aggregate_call(node, typer, self.source.node)
         else:
             function = running
-            arguments = type_running_call(node, running, typer, is_running=self.is_running)
+            arguments = type_running_call(
+                node, running, typer, self.source.node, is_running=self.is_running
+            )
         known = self.aggregates.get((function, arguments))
         if known is None:
             taken = [k.name for k in self.keys] + [a.name for a in self.aggregates.values()]

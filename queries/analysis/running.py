@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError, TypeMismatchError
+from gscope.queries.analysis.aggregate_calls import order_of
 from gscope.queries.analysis.conversions import convert
 from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS
 from gscope.queries.catalog.types import GsqlType
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.schema import ColumnSchema
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.logical import Node
 
 _ADD_CLAUSE = "add CLOSING_WHEN count(*) = 0, which lets a group live until an epoch without tuples"
 
@@ -38,14 +40,15 @@ def running_function(name: str, *, is_running: bool) -> str | None:
 
 
 def type_running_call(
-    node: nodes.FunctionCall, function: str, typer: Typer, *, is_running: bool
+    node: nodes.FunctionCall, function: str, typer: Typer, source: Node, *, is_running: bool
 ) -> tuple[Expression, ...]:
-    """The arguments of a call of the running aggregate ``function``, its constants last.
+    """The arguments of a call of the running aggregate ``function``: value, order if it has one, constants.
 
     Args:
         node: the call.
         function: of ``running_function``.
         typer: types arguments.
+        source: what is aggregated.
         is_running: whether the query has CLOSING_WHEN.
 
     Raises:
@@ -71,7 +74,8 @@ def type_running_call(
         wanted = " or ".join(sorted(t.value for t in entry.argument_types))
         message = f"{node.name} takes {wanted}, not {argument.type.value}"
         raise TypeMismatchError(message, position=node.args[0].position)
-    return (argument, *_constants(node, entry, typer))
+    order = order_of(source) if entry.is_ordered else ()
+    return (argument, *order, *_constants(node, entry, typer))
 
 
 def running_call(name: str, function: str, arguments: tuple[Expression, ...]) -> AggregateCall:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gscope.queries.catalog.aggregate.entry import Constant, constants_of
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
@@ -32,19 +33,6 @@ _ANY = frozenset(GsqlType) - {GsqlType.NULL}
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A constant that a running aggregate takes behind its argument.
-
-    Attributes:
-        objection: what is wrong with a value of that type, "" if nothing is.
-    """
-
-    name: str
-    type: GsqlType
-    objection: Callable[[Any], str]
-
-
-@dataclass(frozen=True, slots=True)
 class RunningEntry:
     """A running aggregate.
 
@@ -55,10 +43,13 @@ class RunningEntry:
         inputs: the plain aggregates of the argument over one epoch that it reads.
         evaluate: the epochs of the group's life so far, each with the argument's values in it (``True``
             for each tuple of ``running_count(*)``), then the constants → result.
+        doc: one sentence that defines it.
         constants: what it takes behind the argument.
         takes_star: whether it may be called without an argument.
         is_never_null: otherwise the result is NULL as long as there was no value.
         moves_when_idle: whether its value can change in an epoch without tuples.
+        is_ordered: whether a call's arguments end in the order of the input's tuples; values are rows
+            (value, *order) then.
     """
 
     name: str
@@ -66,10 +57,12 @@ class RunningEntry:
     result: GsqlType | None
     inputs: tuple[str, ...]
     evaluate: Callable[..., Value]
+    doc: str
     constants: tuple[Constant, ...] = ()
     takes_star: bool = False
     is_never_null: bool = False
     moves_when_idle: bool = False
+    is_ordered: bool = False
 
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
         """The type of a call's result."""
@@ -119,6 +112,16 @@ def _repeats(epochs: Sequence[Sequence[Any]]) -> int:
     return _count(epochs) - len(seen)
 
 
+def _earliest(epochs: Sequence[Sequence[Any]]) -> Value:
+    values = (AGGREGATES["first"].evaluate(rows) for rows in epochs)
+    return next((value for value in values if value is not None), None)
+
+
+def _latest(epochs: Sequence[Sequence[Any]]) -> Value:
+    values = (AGGREGATES["last"].evaluate(rows) for rows in reversed(epochs))
+    return next((value for value in values if value is not None), None)
+
+
 def _window_objection(value: Any) -> str:
     if 1 <= value <= MAX_MOVING_EPOCHS:
         return ""
@@ -133,53 +136,91 @@ _WINDOW = (Constant("n", GsqlType.INT, _window_objection),)
 _WEIGHT = (Constant("alpha", GsqlType.FLOAT, _alpha_objection),)
 
 _ENTRIES = (
-    # Repetitions over the life of the group: tuples whose value had come before. For TCP sequence
-    # numbers these are the retransmissions, which count_dups misses where a flow crosses epochs.
     RunningEntry(
         "sum_of_dups",
         _ANY,
         GsqlType.INT,
         ("count", DISTINCT_VALUES),
         _repeats,
+        "Tuples whose value had come before in the life of the group: of TCP sequence numbers the "
+        "retransmissions, also those that count_dups misses because they come in another epoch.",
         is_never_null=True,
     ),
-    # The sums of all epochs, added up oldest first.
-    RunningEntry("running_sum", _NUMBERS, None, ("sum",), _added),
-    # Tuples, or non-NULL values, of all epochs.
+    RunningEntry(
+        "running_sum",
+        _NUMBERS,
+        None,
+        ("sum",),
+        _added,
+        "The sums of all epochs of the group's life, added up oldest first.",
+    ),
     RunningEntry(
         "running_count",
         _ANY,
         GsqlType.INT,
         ("count",),
         _count,
+        "Tuples, or values that are not NULL, in the life of the group.",
         takes_star=True,
         is_never_null=True,
     ),
-    # The same over the last n epochs, this one among them; epochs without tuples count.
     RunningEntry(
         "moving_sum",
         _NUMBERS,
         None,
         ("sum",),
         _moving_sum,
+        "The sum over the last n epochs, this one among them; epochs without tuples count.",
         constants=_WINDOW,
         moves_when_idle=True,
     ),
-    # The average of all values of the last n epochs.
     RunningEntry(
         "moving_avg",
         _NUMBERS,
         GsqlType.FLOAT,
         ("sum", "count"),
         _moving_average,
+        "The average of all values of the last n epochs.",
         constants=_WINDOW,
         moves_when_idle=True,
     ),
-    # s = alpha · average of the epoch + (1 - alpha) · s, beginning with the first average there is;
-    # epochs without a value leave it.
-    RunningEntry("ewma", _NUMBERS, GsqlType.FLOAT, ("sum", "count"), _smoothed, constants=_WEIGHT),
+    RunningEntry(
+        "ewma",
+        _NUMBERS,
+        GsqlType.FLOAT,
+        ("sum", "count"),
+        _smoothed,
+        "alpha · average of the epoch + (1 - alpha) · what it was before; it begins with the first "
+        "average there is, and an epoch without a value leaves it.",
+        constants=_WEIGHT,
+    ),
+    RunningEntry(
+        "running_first",
+        _ANY,
+        None,
+        ("first",),
+        _earliest,
+        "What first(x) is in a query with CLOSING_WHEN: the earliest value in the life of the group.",
+        is_ordered=True,
+    ),
+    RunningEntry(
+        "running_last",
+        _ANY,
+        None,
+        ("last",),
+        _latest,
+        "What last(x) is in a query with CLOSING_WHEN: the latest value in the life of the group.",
+        is_ordered=True,
+    ),
 )
 RUNNING: dict[str, RunningEntry] = {entry.name: entry for entry in _ENTRIES}
 
-RUNNING_FORMS: dict[str, str] = {}
+
+def value_of_nothing(function: str, arguments: Sequence[Expression]) -> Value:
+    """What the plain aggregate ``function`` is in an epoch without tuples."""
+    constants = (constant.value for constant in constants_of(arguments))
+    return AGGREGATES[function].evaluate((), *constants)
+
+
+RUNNING_FORMS: dict[str, str] = {"first": "running_first", "last": "running_last"}
 """Plain aggregates that are running ones in a query with CLOSING_WHEN, and what they are then."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
+from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING, value_of_nothing
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, walk
 from gscope.queries.plan.show import show
 
@@ -47,7 +47,7 @@ def idle_groups_close(node: RunningNode) -> bool:
     one, the epoch), and not be false or NULL with plain aggregates of no tuples.
     """
     empty = {
-        a.name: AGGREGATES[a.function].evaluate(())
+        a.name: value_of_nothing(a.function, a.arguments)
         for a in node.aggregates
         if a.function in AGGREGATES
     }

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pyarrow as pa
 
 from gscope.engine.running.vectors import arrow_type, from_list, to_arrow
+from gscope.queries.catalog.aggregate.entry import constants_of
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
 from gscope.queries.plan.logical import RunningGroupBy
 from gscope.queries.plan.program import RunningNode
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
 
 Tuple = dict[str, Any]
 Row = tuple[Any, ...]
@@ -87,15 +90,23 @@ class Reference:
     def _aggregate(
         self, function: str, arguments: tuple[Expression, ...], life: list[list[Tuple]]
     ) -> Value:
-        def values(tuples: list[Tuple]) -> list[Any]:
-            if not arguments:
-                return [True] * len(tuples)
-            return [value_of(arguments[0], each) for each in tuples]
-
+        constants = [constant.value for constant in constants_of(arguments)]
         if function not in RUNNING:
-            return AGGREGATES[function].evaluate(values(life[-1]))
-        constants = [value_of(a, {}) for a in arguments[1:]]
-        return RUNNING[function].evaluate([values(one) for one in life], *constants)
+            return AGGREGATES[function].evaluate(
+                values_of(function, arguments, life[-1]), *constants
+            )
+        epochs = [values_of(function, arguments, one) for one in life]
+        return RUNNING[function].evaluate(epochs, *constants)
+
+
+def values_of(function: str, arguments: tuple[Expression, ...], tuples: list[Tuple]) -> list[Any]:
+    """What an aggregate evaluates: values, or rows (value, *order)."""
+    if not arguments:
+        return [True] * len(tuples)
+    entry = RUNNING.get(function) or AGGREGATES[function]
+    if entry.is_ordered:
+        return [tuple(value_of(a, each) for a in arguments) for each in tuples]
+    return [value_of(arguments[0], each) for each in tuples]
 
 
 def epoch_rows(query: Query, tuples: list[Tuple]) -> pa.Table:
@@ -111,16 +122,12 @@ def epoch_rows(query: Query, tuples: list[Tuple]) -> pa.Table:
         "e": pa.array([key[0] for key in groups], pa.int64()),
         "kb": pa.array([0] * len(groups), pa.int32()),
     }
-    for number, key in enumerate(others):
-        kind = key.expression.type
+    for number, other in enumerate(others):
+        kind = other.expression.type
         columns[f"k{number}"] = to_arrow(from_list([g[number + 1] for g in groups], kind), kind)
     for number, aggregate in enumerate(node.aggregates):
-        lists = [
-            [value_of(aggregate.arguments[0], t) for t in group]
-            if aggregate.arguments
-            else [True] * len(group)
-            for group in groups.values()
-        ]
+        name = "count" if aggregate.function == DISTINCT_VALUES else aggregate.function
+        lists = [values_of(name, aggregate.arguments, group) for group in groups.values()]
         if aggregate.function == DISTINCT_VALUES:
             sets = [
                 to_arrow(
@@ -131,6 +138,7 @@ def epoch_rows(query: Query, tuples: list[Tuple]) -> pa.Table:
             ]
             columns[f"a{number}"] = pa.array(sets, pa.list_(arrow_type(aggregate.type)))
         else:
-            made = [AGGREGATES[aggregate.function].evaluate(one) for one in lists]
+            constants = [constant.value for constant in constants_of(aggregate.arguments)]
+            made = [AGGREGATES[aggregate.function].evaluate(one, *constants) for one in lists]
             columns[f"a{number}"] = to_arrow(from_list(made, aggregate.type), aggregate.type)
     return pa.table(columns)

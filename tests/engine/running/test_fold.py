@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.running.fold_reference import Query, Reference, Row, Tuple, compiled, epoch_rows
 
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
-from tests.engine.running.fold_reference import Query, Reference, Row, Tuple, compiled, epoch_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BIG = (1 << 63) - 1
 QUERIES = [
@@ -28,6 +30,8 @@ QUERIES = [
     " FROM src GROUP BY tb, n HAVING count(*) > 0 AND n <> 3 CLOSING_WHEN count(x) = 1",
     "SELECT tb, s, f, sum_of_dups(ip), count_distinct(n), avg(x) FROM src GROUP BY tb, s, f"
     " CLOSING_WHEN tb % 3 = 0 or length(s) > 2",
+    "SELECT tb, i, first(x), last(x), first(s), last(ip), median(n), count_diff(x), stddev(f)"
+    " FROM src GROUP BY tb, i CLOSING_WHEN last(x) = 2",
 ]
 TUPLES = st.fixed_dictionaries(
     {
