@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _TRIALS = 300
 _SEED = 1
-_INTEGERS = (0, 1, 59, 60, 299, 1 << 16, 1 << 32, 1_700_000_000, 1_700_000_000 * 10**9)
+_SECOND_NS = 10**9
+_INTEGERS = (0, 1, 59, 60, 299, 1 << 16, 1 << 32, 1_700_000_000)
+_TIMES_NS = (0, 1, _SECOND_NS, 60 * _SECOND_NS, 1_700_000_000 * _SECOND_NS)
 _STEPS = (1, 2, 7, 59, 60, 61, 3600, 86_400, 10**9, 60 * 10**9)
 _TEMPORAL = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.INTERVAL, GsqlType.FLOAT)
 
@@ -36,7 +38,7 @@ def check_facts(code: UserCode) -> None:
 
 
 def sample(kind: GsqlType, chance: random.Random) -> Any:
-    """A value of ``kind`` as packets might have it."""
+    """A value of ``kind`` as packets might have it; no extremes, at which 64 bits are too few anyway."""
     match kind:
         case GsqlType.BOOL:
             return chance.random() < 0.5
@@ -49,7 +51,8 @@ def sample(kind: GsqlType, chance: random.Random) -> Any:
         case GsqlType.MAC:
             return chance.getrandbits(48)
         case _:
-            return chance.choice((1, 1, -1)) * chance.choice(_INTEGERS) + chance.randint(-5, 5)
+            choices = _INTEGERS if kind is GsqlType.INT else _TIMES_NS
+            return chance.choice((1, 1, -1)) * chance.choice(choices) + chance.randint(-5, 5)
 
 
 def _check_monotone(code: UserScalar) -> None:
