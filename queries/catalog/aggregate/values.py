@@ -59,7 +59,7 @@ def quantile(pairs: Iterable[tuple[Any, int]], part: float) -> float | None:
     """The value below which ``part`` of the values lie, interpolated (SQL's percentile_cont).
 
     With n values in order x[0] … x[n-1] and p = (n-1)·part it is x[p], and between two of them
-    (⌈p⌉-p)·x[⌊p⌋] + (p-⌊p⌋)·x[⌈p⌉].
+    x[⌊p⌋] + (p-⌊p⌋)·(x[⌈p⌉]-x[⌊p⌋]), as Spark's ``percentile`` computes it.
     """
     known = counts(pairs)
     if not known:
@@ -68,7 +68,7 @@ def quantile(pairs: Iterable[tuple[Any, int]], part: float) -> float | None:
     below, above = _at(known, math.floor(place)), _at(known, math.ceil(place))
     if order_key(below) == order_key(above):
         return below + 0.0
-    return (math.ceil(place) - place) * below + (place - math.floor(place)) * above + 0.0
+    return below + (place - math.floor(place)) * (above - below) + 0.0
 
 
 def _at(known: Sequence[tuple[Any, int]], place: int) -> float:
