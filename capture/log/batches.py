@@ -13,10 +13,11 @@ from gscope.queries.catalog.types import Direction
 from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from gscope.capture.log.plain_segment import PlainSegment
     from gscope.queries.plan.program import Lfta
 
 
@@ -51,24 +52,65 @@ class Rows:
     batch: pa.RecordBatch
     extents: tuple[Extent, ...]
 
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return int(self.batch.num_rows)
+
+    @property
+    def size_bytes(self) -> int:
+        """Their size in memory."""
+        return int(self.batch.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Tuples that stand in a segment already, which is not sealed yet.
+
+    Each of their temporal columns has one value only, so that no punctuation ever cuts them.
+    """
+
+    segment: PlainSegment
+    rows: int
+    size_bytes: int
+    extents: tuple[Extent, ...]
+
+
+Part = Rows | WrittenRows
+
+WRITTEN_AT_ONCE_ROWS = 4096
+"""So many rows are worth a write of their own; fewer are collected in memory."""
+
+
+def _keep_in_memory(_rows: Rows) -> WrittenRows | None:
+    return None
+
 
 class OpenBatch:
-    """The tuples of one stream that are in no segment yet, in order of arrival.
+    """The tuples of one stream that are in no sealed segment yet, in order of arrival.
+
+    Args:
+        spec: of the stream.
+        write: takes rows which need not be parted again, to write them now, while they are in a near cache;
+            None says that they must wait in memory.
 
     Attributes:
         rows: how many.
         size_bytes: their size in memory, near that of an uncompressed segment.
     """
 
-    def __init__(self, spec: StreamSpec) -> None:
+    def __init__(
+        self, spec: StreamSpec, write: Callable[[Rows], WrittenRows | None] = _keep_in_memory
+    ) -> None:
+        self._write = write
         self._directions = dict(spec.temporal)
         self._epoch = spec.epoch
-        self._parts: list[Rows] = []
+        self._parts: list[Part] = []
         self.rows = 0
         self.size_bytes = 0
 
     def add(self, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
-        """Take tuples in: a copy, so that the memory of ``batch`` is free again.
+        """Take tuples in: written or copied, so that the memory of ``batch`` is free again.
 
         Rows of the newest epoch go apart from older ones at once: a punctuation will, and what has just been
         put out is still in a cache now.
@@ -78,22 +120,29 @@ class OpenBatch:
         part = Rows(batch, extents)
         epoch = None if self._epoch is None else _extent(part, self._epoch)
         if epoch is None or epoch.least == epoch.greatest:
-            # Concatenation copies as soon as there are two, even when one of them is empty.
-            copies = [Rows(pa.concat_batches([batch, batch.slice(0, 0)]), extents)]
+            self._add(self._written(part) or _copied(part))
         else:
             is_older = pc.less(batch[epoch.column], epoch.greatest)
-            copies = [self._measured(copy) for copy in partition(batch, is_older)]
-        self._parts += copies
-        self.rows += batch.num_rows
-        self.size_bytes += sum(copy.batch.nbytes for copy in copies)
+            for copy in partition(batch, is_older):
+                rows = self._measured(copy)
+                self._add(self._written(rows) or rows)
 
-    def take_all(self) -> list[Rows]:
+    def _written(self, part: Rows) -> WrittenRows | None:
+        is_one = all(extent.least == extent.greatest for extent in part.extents)
+        return self._write(part) if is_one and part.rows >= WRITTEN_AT_ONCE_ROWS else None
+
+    def _add(self, part: Part) -> None:
+        self._parts.append(part)
+        self.rows += part.rows
+        self.size_bytes += part.size_bytes
+
+    def take_all(self) -> list[Part]:
         """Hand out everything."""
         taken = self._parts
         self._replace([])
         return taken
 
-    def take_passed(self, punctuations: Iterable[Punctuation]) -> list[list[Rows]]:
+    def take_passed(self, punctuations: Iterable[Punctuation]) -> list[list[Part]]:
         """Hand out what the punctuations pass, cut so that each result is on one side of each that cut it.
 
         For each punctuation in turn, the rows below its bound (above, for a decreasing column) make one
@@ -109,17 +158,17 @@ class OpenBatch:
                     results.append(passed)
         return results
 
-    def _take(self, column: str, bound: int) -> list[Rows]:
+    def _take(self, column: str, bound: int) -> list[Part]:
         """Hand out the rows on the far side of ``bound``."""
-        passed: list[Rows] = []
-        kept: list[Rows] = []
+        passed: list[Part] = []
+        kept: list[Part] = []
         for part in self._parts:
             self._cut(part, column, bound, passed, kept)
         if passed:
             self._replace(kept)
         return passed
 
-    def take_for_size(self) -> list[list[Rows]]:
+    def take_for_size(self) -> list[list[Part]]:
         """Hand out enough to be small again, the rows of the newest epoch apart from older ones.
 
         The newest epoch is the one the next punctuation may cut off; it stays open unless it is most of all.
@@ -139,11 +188,11 @@ class OpenBatch:
 
     def _cut(
         self,
-        part: Rows,
+        part: Part,
         column: str,
         bound: int,
-        passed: list[Rows],
-        kept: list[Rows],
+        passed: list[Part],
+        kept: list[Part],
     ) -> None:
         extent = _extent(part, column)
         if self._directions[column] is Direction.DECREASING:
@@ -154,7 +203,7 @@ class OpenBatch:
             compare = pc.less
         if not some:
             kept.append(part)
-        elif every:
+        elif every or isinstance(part, WrittenRows):
             passed.append(part)
         else:
             is_passed = compare(part.batch[column], bound)
@@ -164,10 +213,15 @@ class OpenBatch:
     def _measured(self, batch: pa.RecordBatch) -> Rows:
         return Rows(batch, tuple(_measure(batch, column) for column in self._directions))
 
-    def _replace(self, parts: list[Rows]) -> None:
+    def _replace(self, parts: list[Part]) -> None:
         self._parts = parts
-        self.rows = sum(part.batch.num_rows for part in parts)
-        self.size_bytes = sum(part.batch.nbytes for part in parts)
+        self.rows = sum(part.rows for part in parts)
+        self.size_bytes = sum(part.size_bytes for part in parts)
+
+
+def _copied(part: Rows) -> Rows:
+    # Concatenation copies as soon as there are two, even when one of them is empty.
+    return Rows(pa.concat_batches([part.batch, part.batch.slice(0, 0)]), part.extents)
 
 
 def partition(batch: pa.RecordBatch, is_first: pa.BooleanArray) -> list[pa.RecordBatch]:
@@ -200,7 +254,7 @@ def _reordered(column: pa.Array, order: NDArray[np.intp]) -> pa.Array:
     return pa.Array.from_buffers(column.type, len(order), [None, target])
 
 
-def combined(parts: Sequence[Rows]) -> tuple[Extent, ...]:
+def combined(parts: Sequence[Part]) -> tuple[Extent, ...]:
     """The extents of several parts together."""
     first, *_ = parts
     return tuple(
@@ -213,7 +267,7 @@ def combined(parts: Sequence[Rows]) -> tuple[Extent, ...]:
     )
 
 
-def _extent(part: Rows, column: str) -> Extent:
+def _extent(part: Part, column: str) -> Extent:
     return next(extent for extent in part.extents if extent.column == column)
 
 

@@ -10,15 +10,17 @@ index is right, and what it does not name can go.
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.batches import OpenBatch, Rows, StreamSpec, combined
+from gscope.capture.log.batches import OpenBatch, Part, Rows, StreamSpec, WrittenRows, combined
 from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.consumers import Acknowledgements, Consumer
 from gscope.capture.log.held import HeldMessages
 from gscope.capture.log.index import Index, read_index
+from gscope.capture.log.plain_segment import is_plain
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+
+    from gscope.capture.log.plain_segment import PlainSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,11 @@ class StreamLog:
         self._index = Index(folder)
         self._changed = threading.Condition()
         self._is_closed = False
-        self._open = {spec.name: OpenBatch(spec) for spec in streams}
+        self._open = {
+            spec.name: OpenBatch(spec, functools.partial(self._write_now, spec.name))
+            for spec in streams
+        }
+        self._growing: dict[tuple[str, tuple[Extent, ...]], PlainSegment] = {}
         self._held = {name: HeldMessages() for name in self._open}
         self._published = 0
         try:
@@ -203,6 +211,9 @@ class StreamLog:
         """End all waiting and give the folder up; what was not sealed is gone. Harmless when called twice."""
         with self._changed:
             self._is_closed = True
+            for segment in self._growing.values():
+                self._segments.abandon(segment)
+            self._growing = {}
             self._index.close()
             self._changed.notify_all()
 
@@ -297,28 +308,67 @@ class StreamLog:
 
     # -- private ---------------------------------------------------------------------------------
 
-    def _seal(self, stream: str, cuts: Iterable[list[Rows]]) -> list[Message]:
-        """Write each cut as a segment; the batches are the next messages of the stream, not yet published."""
+    def _write_now(self, stream: str, rows: Rows) -> WrittenRows | None:
+        """Write rows into a segment that grows until it is sealed; None if that cannot be.
+
+        As the open batches in memory, it is counted in the budget from then on.
+        """
+        segment = self._growing.get((stream, rows.extents))
+        if segment is None:
+            if not is_plain(rows.batch):
+                return None
+            label = self._label(stream, self._held[stream].end)
+            segment = self._segments.begin(label, rows.batch.schema)
+            self._growing[stream, rows.extents] = segment
+        self._segments.add(segment, rows.batch)
+        return WrittenRows(segment, rows.rows, rows.size_bytes, rows.extents)
+
+    def _seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
+        """Make each cut whole segments; the batches are the next messages of the stream, not yet published."""
         sealed: list[Message] = []
         for parts in cuts:
-            rows = sum(part.batch.num_rows for part in parts)
+            rows = sum(part.rows for part in parts)
             if rows == 0:
                 continue
-            if not self._budget.admit(sum(part.batch.nbytes for part in parts), self):
+            written = [part for part in parts if isinstance(part, WrittenRows)]
+            grown = list(dict.fromkeys(part.segment for part in written))
+            self._growing = {k: other for k, other in self._growing.items() if other not in grown}
+            if not self._budget.admit(sum(part.size_bytes for part in parts), self):
                 self.stats.shed_tuples_total += rows
+                for segment in grown:
+                    self._segments.abandon(segment)
                 continue
-            number = list(self._held).index(stream)
-            sequence = self._held[stream].end + len(sealed)
-            path, size = self._segments.write(
-                f"{number:04d}-{sequence:08d}", [part.batch for part in parts]
-            )
-            with self._changed:
-                self.stats.used_bytes += size
-            self.stats.batches_total += 1
-            self.stats.tuples_total += rows
-            self.stats.written_bytes_total += size
-            sealed.append(Batch(stream, sequence, path, rows, size, combined(parts)))
+            waiting = [part for part in parts if isinstance(part, Rows)]
+            for segment in grown:
+                inside: list[Part] = [part for part in written if part.segment == segment]
+                # What waited in memory goes with the first.
+                for part in waiting:
+                    self._segments.add(segment, part.batch)
+                place = self._segments.finish(segment)
+                sealed.append(self._sealed(stream, len(sealed), place, [*inside, *waiting]))
+                waiting = []
+            if waiting:
+                label = self._label(stream, self._held[stream].end + len(sealed))
+                place = self._segments.write(label, [part.batch for part in waiting])
+                sealed.append(self._sealed(stream, len(sealed), place, waiting))
         return sealed
+
+    def _sealed(
+        self, stream: str, ahead: int, place: tuple[str, int], parts: Sequence[Part]
+    ) -> Batch:
+        """The message of a whole segment, behind so many that are not published either."""
+        path, size = place
+        rows = sum(part.rows for part in parts)
+        with self._changed:
+            self.stats.used_bytes += size
+        self.stats.batches_total += 1
+        self.stats.tuples_total += rows
+        self.stats.written_bytes_total += size
+        return Batch(stream, self._held[stream].end + ahead, path, rows, size, combined(parts))
+
+    def _label(self, stream: str, sequence: int) -> str:
+        number = list(self._held).index(stream)
+        return f"{number:04d}-{sequence:08d}"
 
     def _publish(self, messages: Sequence[Message]) -> None:
         if messages:

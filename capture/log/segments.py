@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.capture.log.failure import plain_errors
+from gscope.capture.log.plain_segment import PlainSegment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 SEGMENTS_NAME = "segments"
 
@@ -22,6 +25,7 @@ _CONSTANT_COLUMN = "interface"
 class SegmentFolder:
     """The folder of segments of one log.
 
+    Many rows of fixed-width columns are written as they come (``begin``), all others at once (``write``).
     Tuples are read once, soon, from the page cache: so there is no compression, no statistics (extents are in the
     messages), no dictionaries but the one of the constant column, and no Arrow schema in the file.
 
@@ -48,31 +52,70 @@ class SegmentFolder:
         Raises:
             StreamError: not writable or no space; nothing of the segment is left behind.
         """
-        name = f"{SEGMENTS_NAME}/{label}-{secrets.token_hex(12)}.parquet"
-        path = self._log / name
+        path = self._new_path(label)
         schema = batches[0].schema
+        with (
+            self._whole_or_none(path),
+            pa.OSFile(str(path), "wb") as file,
+            pq.ParquetWriter(
+                file,
+                schema,
+                use_dictionary=[_CONSTANT_COLUMN] if _CONSTANT_COLUMN in schema.names else False,
+                compression="none",
+                write_statistics=False,
+                store_schema=False,
+            ) as writer,
+        ):
+            table = pa.Table.from_batches(batches)
+            writer.write_table(table, row_group_size=table.num_rows)
+        with plain_errors("read", path):
+            return f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size
+
+    def _new_path(self, label: str) -> Path:
+        return self._folder / f"{label}-{secrets.token_hex(12)}.parquet"
+
+    @contextmanager
+    def _whole_or_none(self, path: Path) -> Iterator[None]:
         try:
-            with (
-                plain_errors("write the segment", path),
-                pa.OSFile(str(path), "wb") as file,
-                pq.ParquetWriter(
-                    file,
-                    schema,
-                    use_dictionary=[_CONSTANT_COLUMN]
-                    if _CONSTANT_COLUMN in schema.names
-                    else False,
-                    compression="none",
-                    write_statistics=False,
-                    store_schema=False,
-                ) as writer,
-            ):
-                table = pa.Table.from_batches(batches)
-                writer.write_table(table, row_group_size=table.num_rows)
+            with plain_errors("write the segment", path):
+                yield
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        with plain_errors("read", path):
-            return name, path.stat().st_size
+
+    def begin(self, label: str, schema: pa.Schema) -> PlainSegment:
+        """A segment that rows are added to as they come; nobody else knows of it before ``finish``.
+
+        Raises:
+            StreamError: cannot be made.
+        """
+        path = self._new_path(label)
+        with plain_errors("write the segment", path):
+            return PlainSegment(path, schema)
+
+    def add(self, segment: PlainSegment, batch: pa.RecordBatch) -> None:
+        """Add rows to a segment of ``begin``.
+
+        Raises:
+            StreamError: not writable or no space; nothing of the segment is left behind.
+        """
+        with self._whole_or_none(segment.path):
+            segment.add(batch)
+
+    def finish(self, segment: PlainSegment) -> tuple[str, int]:
+        """Complete a segment of ``begin``; its path relative to the log, and its bytes.
+
+        Raises:
+            StreamError: not writable or no space; nothing of the segment is left behind.
+        """
+        with self._whole_or_none(segment.path):
+            segment.finish()
+        return f"{SEGMENTS_NAME}/{segment.path.name}", segment.size_bytes
+
+    def abandon(self, segment: PlainSegment) -> None:
+        """Remove a segment of ``begin`` that will not be finished, if that is possible."""
+        with contextlib.suppress(OSError):
+            segment.path.unlink()
 
     def size_bytes(self, name: str) -> int | None:
         """Bytes of the segment, None when it is not there."""

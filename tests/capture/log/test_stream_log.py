@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.batches import WRITTEN_AT_ONCE_ROWS, StreamSpec
 from gscope.capture.log.budget import Usage, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, Beat, StreamLog, read_log
@@ -351,3 +351,74 @@ def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
     assert table.schema.field("srcIP").type == pa.binary(16)
     assert table["interface"].to_pylist() == [b"main1", b"main1"]
     assert table["name"].to_pylist() == [b"x", b"\xff"]
+
+
+MANY = WRITTEN_AT_ONCE_ROWS
+FLAT = pa.schema([pa.field("tb", pa.int64(), nullable=False)])
+
+
+def put_many(log: StreamLog, stream: str, epoch: int, rows: int = MANY) -> None:
+    batch = pa.record_batch([pa.array([epoch] * rows, pa.int64())], schema=FLAT)
+    log.append(stream, batch, (Extent("tb", epoch, epoch),))
+
+
+def test_many_rows_are_written_at_once_and_sealed_when_a_punctuation_passes(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, SPECS, consumers=JOB)
+    put_many(log, "a", 1)
+    put_many(log, "a", 2)
+    put_many(log, "a", 1, rows=3)
+    put_many(log, "a", 1)
+    assert len(segments(tmp_path)) == 2
+    assert log.used_bytes == 0
+    beat(log, 2, "a")
+    put_many(log, "a", 2, rows=5)
+    log.end(["a"])
+    first, _, second, _ = messages = read_log(tmp_path)
+    assert shape(messages) == ["a0 batch", "a1 beat", "a2 batch", "a3 end"]
+    assert rows(tmp_path, first) == [1] * (2 * MANY + 3)
+    assert rows(tmp_path, second) == [2] * (MANY + 5)
+    assert isinstance(first, Batch)
+    assert first.extents == (Extent("tb", 1, 1),)
+    assert first.size_bytes == (tmp_path / first.path).stat().st_size
+    assert log.used_bytes == sum(path.stat().st_size for path in segments(tmp_path))
+
+
+def test_what_grows_is_gone_when_the_log_is_closed_or_after_a_crash(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, SPECS)
+    put_many(log, "a", 1)
+    (growing,) = segments(tmp_path)
+    left = growing.read_bytes()
+    log.close()
+    assert segments(tmp_path) == []
+    growing.write_bytes(left)
+    StreamLog(tmp_path, SPECS)
+    assert segments(tmp_path) == []
+
+
+def test_a_segment_that_grows_is_shed_as_a_whole(tmp_path: Path) -> None:
+    class Shed:
+        def admit(self, size_bytes: int, usage: Usage) -> bool:
+            return False
+
+    log = StreamLog(tmp_path, SPECS, budget=Shed())
+    put_many(log, "a", 1)
+    put_many(log, "a", 1, rows=3)
+    beat(log, 3, "a")
+    assert shape(read_log(tmp_path)) == ["a0 beat"]
+    assert log.stats.shed_tuples_total == MANY + 3
+    assert segments(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing_of_what_grew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = StreamLog(tmp_path, SPECS)
+    put_many(log, "a", 1)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "writev", full)
+    with pytest.raises(StreamError, match=r"^cannot write the segment .*: no space left on device"):
+        put_many(log, "a", 1)
+    assert segments(tmp_path) == []

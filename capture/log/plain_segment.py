@@ -1,0 +1,226 @@
+"""Segments of fixed-width columns, written straight from the memory of the rows: no encoder, no copy.
+
+Plain values of required columns are the bytes that Arrow has in memory already; what Parquet wants besides are a
+page header in front of each column and a footer. So rows can leave while they are still in a near cache, each
+portion as a row group of one page a column. https://parquet.apache.org/docs/file-format/
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from gscope.capture.log.thrift import (
+    Field,
+    encode,
+    i32,
+    i32s,
+    i64,
+    struct,
+    structs,
+    text,
+    texts,
+    varint,
+    zigzag,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_Bytes = Any
+"""What a file can be written from: bytes or an Arrow buffer."""
+
+_MAGIC = b"PAR1"
+_REQUIRED = 0
+_UNCOMPRESSED = 0
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_BYTE_ARRAY, _FIXED = 6, 7
+
+_TYPES = {pa.int32(): 1, pa.int64(): 2, pa.float64(): 5, pa.binary(16): _FIXED}
+_CONSTANT = pa.dictionary(pa.int32(), pa.binary())
+"""A column of one word, as the name of the interface."""
+
+
+def is_plain(batch: pa.RecordBatch) -> bool:
+    """Whether batches like this one can be written so."""
+    return all(
+        not field.nullable
+        and (field.type in _TYPES or (field.type == _CONSTANT and len(column.dictionary) == 1))
+        for field, column in zip(batch.schema, batch.columns, strict=True)
+    )
+
+
+class PlainSegment:
+    """A segment that grows.
+
+    Args:
+        path: the file, which must not exist yet.
+        schema: of all batches, which are ``is_plain``.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self.size_bytes = 0
+        self.rows = 0
+        self._schema = schema
+        self._columns = [_column(field) for field in schema]
+        self._groups: list[bytes] = []
+        self._write([_MAGIC], os.O_CREAT | os.O_EXCL)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of ``batch``, which is not referred to afterwards.
+
+        Raises:
+            OSError: not writable or no space; the file is of no use any more.
+        """
+        begin = self.size_bytes
+        rows = batch.num_rows
+        parts: list[_Bytes] = []
+        chunks = []
+        for column, values in zip(self._columns, batch.columns, strict=True):
+            pages = column.pages(values, rows)
+            size = sum(map(len, pages))
+            chunks.append(column.chunk(begin, rows, size, len(pages[0])))
+            begin += size
+            parts += pages
+        total = begin - self.size_bytes
+        self._groups.append(encode(structs(1, chunks), i64(2, total), i64(3, rows)))
+        self._write(parts)
+        self.rows += rows
+
+    def finish(self) -> None:
+        """Write the footer.
+
+        Raises:
+            OSError: not writable or no space; the file is of no use any more.
+        """
+        root = encode(i32(3, _REQUIRED), text(4, "schema"), i32(5, len(self._schema)))
+        footer = encode(
+            i32(1, 2),
+            structs(2, [root, *map(_element, self._schema)]),
+            i64(3, self.rows),
+            structs(4, self._groups),
+            text(6, "gscope version 1.0 (build 0)"),
+        )
+        self._write([footer, len(footer).to_bytes(4, "little"), _MAGIC])
+
+    def _write(self, parts: Sequence[_Bytes], flags: int = 0) -> None:
+        # Opened each time: there may be more growing segments than a process may have files open.
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        try:
+            for at in range(0, len(parts), _MAX_PARTS):
+                self._write_all(descriptor, list(parts[at : at + _MAX_PARTS]))
+        finally:
+            os.close(descriptor)
+
+    def _write_all(self, descriptor: int, parts: list[_Bytes]) -> None:
+        while parts:
+            written = os.writev(descriptor, parts)
+            self.size_bytes += written
+            while parts and written >= len(parts[0]):
+                written -= len(parts.pop(0))
+            if written:
+                parts[0] = memoryview(parts[0])[written:]
+
+
+_MAX_PARTS = 1024
+"""Linux's IOV_MAX."""
+
+
+class _Plain:
+    """A column whose values stand in the file as they do in memory.
+
+    What is the same for all its row groups is encoded once: there are thousands of them.
+    """
+
+    def __init__(self, field: pa.Field) -> None:
+        self._width = field.type.bit_width // 8
+        self._head = _chunk_head(field, [_PLAIN, _RLE])
+
+    def pages(self, values: pa.Array, rows: int) -> list[_Bytes]:
+        """The header of the one page, and its values."""
+        size = rows * self._width
+        plain = values.buffers()[1].slice(values.offset * self._width, size)
+        return [_data_header(size, rows, _PLAIN), plain]
+
+    def chunk(self, begin: int, rows: int, size: int, _first: int) -> bytes:
+        """The ColumnChunk of pages that begin at ``begin``."""
+        return b"".join((self._head, _sizes(rows, size), _BEGIN, zigzag(begin), _END))
+
+
+class _Constant:
+    """A column of one word."""
+
+    def __init__(self, field: pa.Field) -> None:
+        self._head = _chunk_head(field, [_PLAIN, _RLE, _RLE_DICTIONARY])
+
+    def pages(self, values: pa.DictionaryArray, rows: int) -> list[_Bytes]:
+        """A dictionary page with the word, and a data page that is one run of its number."""
+        (word,) = values.dictionary.to_pylist()
+        entry = len(word).to_bytes(4, "little") + word
+        details = struct(7, i32(1, 1), i32(2, _PLAIN))
+        dictionary = _page_header(_DICTIONARY_PAGE, len(entry), details) + entry
+        # The width of the numbers in bits, then the run: its length, doubled, and the number in whole bytes.
+        run = b"\1" + varint(rows << 1) + b"\0"
+        return [dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run]
+
+    def chunk(self, begin: int, rows: int, size: int, first: int) -> bytes:
+        """The ColumnChunk of pages that begin at ``begin``; ``first`` bytes make the dictionary."""
+        data, dictionary = zigzag(begin + first), zigzag(begin)
+        return b"".join(
+            (self._head, _sizes(rows, size), _BEGIN, data, _DICTIONARY_BEGIN, dictionary, _END)
+        )
+
+
+def _column(field: pa.Field) -> _Plain | _Constant:
+    return _Constant(field) if field.type == _CONSTANT else _Plain(field)
+
+
+# Field headers of a ColumnMetaData behind its field 4, and what ends it and the ColumnChunk it is in.
+_VALUES = _SIZE = b"\x16"
+_BEGIN = _DICTIONARY_BEGIN = b"\x26"
+_END = b"\0\0"
+
+
+def _chunk_head(field: pa.Field, encodings: Sequence[int]) -> bytes:
+    """The ColumnChunk up to field 4 of its ColumnMetaData: what does not depend on the row group."""
+    details = (
+        i32(1, _physical(field)),
+        i32s(2, encodings),
+        texts(3, [field.name]),
+        i32(4, _UNCOMPRESSED),
+    )
+    whole = encode(i64(2, 0), struct(3, *details))
+    return whole.removesuffix(_END)
+
+
+def _sizes(rows: int, size: int) -> bytes:
+    encoded = zigzag(size)
+    return b"".join((_VALUES, zigzag(rows), _SIZE, encoded, _SIZE, encoded))
+
+
+@functools.lru_cache(maxsize=64)
+def _data_header(size: int, values: int, encoding: int) -> bytes:
+    # A required column has no levels, but their encodings must be told.
+    details = struct(5, i32(1, values), i32(2, encoding), i32(3, _RLE), i32(4, _RLE))
+    return _page_header(_DATA_PAGE, size, details)
+
+
+def _page_header(type_: int, size: int, details: Field) -> bytes:
+    return encode(i32(1, type_), i32(2, size), i32(3, size), details)
+
+
+def _element(field: pa.Field) -> bytes:
+    """The SchemaElement."""
+    physical = _physical(field)
+    length = [i32(2, field.type.byte_width)] if physical == _FIXED else []
+    return encode(i32(1, physical), *length, i32(3, _REQUIRED), text(4, field.name))
+
+
+def _physical(field: pa.Field) -> int:
+    return _TYPES.get(field.type, _BYTE_ARRAY)
