@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from gscope.queries.catalog.types import GsqlType
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,6 +101,7 @@ class OutputBuffer:
 
     def __init__(self, layout: OutputLayout, rows: int, heap_bytes: int) -> None:
         self.layout = layout
+        self.schema = layout.arrow_schema
         self.rows = rows
         # Memory that is never written is never touched: a small answer costs address space only.
         self.values = [np.empty((rows + 1) * c.storage.width, np.uint8) for c in layout.columns]
@@ -135,9 +137,9 @@ class OutputBuffer:
 class ColumnBatch:
     """Rows that an LFTA put out, still in the buffer the kernel filled.
 
-    The receiver owns the buffer until it calls ``release``, from any thread, once; until then the kernel
-    does not touch it, and everything made by ``to_arrow`` stays valid. A runtime waits for a release when
-    all buffers of an LFTA are out.
+    The receiver owns them until it calls ``release``, from any thread, once; until then the kernel
+    does not touch their buffer, and everything made by ``to_arrow`` stays valid. A runtime waits for releases
+    when all buffers of an LFTA are out.
 
     Attributes:
         lfta: name of the LFTA.
@@ -148,55 +150,83 @@ class ColumnBatch:
     lfta: str
     rows: int
     extents: tuple[Extent, ...]
+    _first: int
     _buffer: OutputBuffer
-    _give_back: Callable[[OutputBuffer], None]
+    _release: Callable[[], None]
 
     def to_arrow(self) -> Any:
         """The rows as an Arrow record batch that shares this batch's memory."""
-        buffer, rows = self._buffer, self.rows
-        arrays = [_arrow_array(buffer, i, rows) for i in range(len(buffer.layout.columns))]
+        buffer, first, rows = self._buffer, self._first, self.rows
+        arrays = [_arrow_array(buffer, i, first, rows) for i in range(len(buffer.layout.columns))]
         if buffer.layout.interface is not None:
             names = pa.array([buffer.layout.interface.encode()], pa.binary())
             zeros = pa.array(np.zeros(rows, np.int32))
             arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
-        return pa.RecordBatch.from_arrays(arrays, schema=buffer.layout.arrow_schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=buffer.schema)
 
     def release(self) -> None:
-        """Give the buffer back to the runtime; the batch must not be used any more."""
-        self._give_back(self._buffer)
+        """Give the rows back to the runtime; the batch must not be used any more."""
+        self._release()
 
 
-def column_batch(
-    lfta: str, buffer: OutputBuffer, rows: int, give_back: Callable[[OutputBuffer], None]
-) -> ColumnBatch:
-    """The first ``rows`` rows of ``buffer`` as a batch."""
-    extents = tuple(
-        _extent(column, buffer, i, rows)
+def column_batches(
+    lfta: str,
+    buffer: OutputBuffer,
+    ranges: Sequence[tuple[int, int]],
+    give_back: Callable[[OutputBuffer], None],
+) -> list[ColumnBatch]:
+    """Rows of ``buffer`` as batches, one for each range (first row, row behind) that is not empty.
+
+    ``give_back`` is called when all of them have been released.
+    """
+    filled = [(first, end) for first, end in ranges if first < end]
+    held: queue.SimpleQueue[None] = queue.SimpleQueue()
+    for _ in filled[1:]:
+        held.put(None)
+
+    def release() -> None:
+        try:
+            held.get_nowait()
+        except queue.Empty:
+            give_back(buffer)
+
+    return [
+        ColumnBatch(lfta, end - first, _extents(buffer, first, end), first, buffer, release)
+        for first, end in filled
+    ]
+
+
+def _extents(buffer: OutputBuffer, first: int, end: int) -> tuple[Extent, ...]:
+    return tuple(
+        _extent(column, buffer, i, first, end)
         for i, column in enumerate(buffer.layout.columns)
         if column.is_temporal
     )
-    return ColumnBatch(lfta, rows, extents, buffer, give_back)
 
 
-def _extent(column: ColumnLayout, buffer: OutputBuffer, index: int, rows: int) -> Extent:
+def _extent(column: ColumnLayout, buffer: OutputBuffer, index: int, first: int, end: int) -> Extent:
     width = column.storage.width
     dtype = np.int32 if column.storage is Storage.INT32 else np.int64
-    values = buffer.values[index][: rows * width].view(dtype)
+    values = buffer.values[index][first * width : end * width].view(dtype)
     return Extent(column.name, int(values.min()), int(values.max()))
 
 
-def _arrow_array(buffer: OutputBuffer, index: int, rows: int) -> Any:
+def _arrow_array(buffer: OutputBuffer, index: int, first: int, rows: int) -> Any:
     storage = buffer.layout.columns[index].storage
     validity = buffer.validity[index]
     bitmap = None
     if validity is not None:
-        bitmap = pa.py_buffer(np.packbits(validity[:rows], bitorder="little"))
-    data = buffer.values[index]
+        valid = validity[first : first + rows]
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    width = storage.width
+    data = buffer.values[index][first * width : (first + rows) * width]
     if storage is Storage.BYTE:
-        buffers = [bitmap, pa.py_buffer(np.packbits(data[:rows], bitorder="little"))]
+        buffers = [bitmap, pa.py_buffer(np.packbits(data, bitorder="little"))]
     elif storage is Storage.STRING:
+        # Where values end, and in front of these where the first begins.
+        ends = buffer.values[index][first * width : (first + rows + 1) * width]
         heap = buffer.heaps[index]
-        buffers = [bitmap, pa.py_buffer(data[: 4 * (rows + 1)]), pa.py_buffer(heap)]
+        buffers = [bitmap, pa.py_buffer(ends), pa.py_buffer(heap)]
     else:
-        buffers = [bitmap, pa.py_buffer(data[: rows * storage.width])]
+        buffers = [bitmap, pa.py_buffer(data)]
     return pa.Array.from_buffers(storage.arrow_type, rows, buffers)

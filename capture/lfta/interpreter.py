@@ -15,7 +15,7 @@ import numpy as np
 
 from gscope.capture.lfta import orders
 from gscope.capture.lfta.codegen.outputs import output_layout
-from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, Storage, column_batch
+from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, Storage, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.packet.dissect import dissect
@@ -115,7 +115,8 @@ class LftaInterpreter:
     def _hand_over(self, lfta: _InterpretedLfta) -> None:
         if lfta.rows:
             buffer = _filled(lfta, self._interface)
-            batch = column_batch(lfta.plan.name, buffer, len(lfta.rows), lambda _: None)
+            rows = (0, len(lfta.rows))
+            (batch,) = column_batches(lfta.plan.name, buffer, (rows,), lambda _: None)
             lfta.rows = []
             self._emit(lfta.plan.name, batch)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from gscope.capture.lfta.codegen.outputs import output_layout
-from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batch
+from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.memory import Area
 from gscope.capture.lfta.orders import NO_FLOOR
@@ -204,7 +204,8 @@ class _RunningLfta:
         self._tables = [Area(size * settings.table_slots) for size in slot_bytes]
         self._is_busy = False
         layout = output_layout(lfta, interface)
-        self._free: queue.SimpleQueue[OutputBuffer] = queue.SimpleQueue()
+        # The one released last is the one that is still in a near cache.
+        self._free: queue.LifoQueue[OutputBuffer] = queue.LifoQueue()
         rows = max(settings.batch_rows, PACKETS_PER_BATCH)
         for _ in range(settings.buffers):
             self._free.put(OutputBuffer(layout, rows, settings.heap_bytes))
@@ -232,6 +233,7 @@ class _RunningLfta:
         state, buffer = self._state, self._buffer
         state[State.ROWS] = 0
         state[State.CAPACITY] = buffer.rows
+        state[State.PARTING] = state[State.NEWEST]
         state[State.HEAP_CAPACITY] = buffer.heap_bytes
         state[State.COLUMNS : State.COLUMNS + buffer.addresses.size] = buffer.addresses
 
@@ -247,15 +249,20 @@ class _RunningLfta:
 
     def hand_over(self) -> None:
         """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""
-        rows = int(self._state[State.ROWS])
+        front, back = int(self._state[State.ROWS]), int(self._state[State.CAPACITY])
         if not self._is_busy and self._state[State.LIVE] >= self._settings.table_slots // 4:
             self._is_busy = True
             for table in self._tables:
                 table.collapse()
-        if rows:
-            self._emit(
-                self.lfta.name, column_batch(self.lfta.name, self._buffer, rows, self._free.put)
-            )
+        batches = column_batches(
+            self.lfta.name,
+            self._buffer,
+            ((0, front), (back, self._buffer.rows)),
+            self._free.put,
+        )
+        if batches:
+            for batch in batches:
+                self._emit(self.lfta.name, batch)
             self._buffer = self._free.get()
         self._buffer.ensure_heap(int(self._state[State.HEAP_WANTED]))
         self._connect()

@@ -49,9 +49,9 @@ class State(IntEnum):
     ACTIVE = 0
     """Whether the LFTA runs on this interface."""
     ROWS = 1
-    """Rows in the output buffer."""
+    """Rows at the front of the output buffer."""
     CAPACITY = 2
-    """Rows it has room for."""
+    """Row at which its back begins: it has room up to there."""
     HEAP_CAPACITY = 3
     """Bytes each heap has room for."""
     HEAP_WANTED = 4
@@ -92,7 +92,9 @@ class State(IntEnum):
     """Address of the table for all others."""
     OUT_OF_ORDER = 22
     """Packets that passed but break a declared order."""
-    DECLARED = 23
+    PARTING = 23
+    """Epoch from which on an aggregation's rows go to the back of the output buffer."""
+    DECLARED = 24
     """For each declared order the least value (of a decreasing one: of its negative) that keeps it."""
     COLUMNS = DECLARED + MAX_DECLARED
 

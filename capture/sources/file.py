@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gscope.capture.sources.format import CaptureFormat
     from gscope.capture.sources.stored import ByteStream
 
-DEFAULT_BLOCK_BYTES = 1024 * 1024
+DEFAULT_BLOCK_BYTES = 512 * 1024
 """Of 64 KiB to 4 MiB, half of one and one were fastest alone, and one in a ring: what is read is still in the
 second-level cache when it is indexed, and the work of a block in Python is spread over 10,000 packets."""
 

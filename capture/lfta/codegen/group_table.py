@@ -76,10 +76,14 @@ def _emit(table: Table) -> Iterable[str]:
     yield "@kernel"
     yield f"def emit_{table.name}(slot, s):"
     yield '    """Put the group in a slot out as a row."""'
-    yield f"    row = s[{State.ROWS}]"
     yield f"    base = s[{State.BASE}]"
     for n in range(table.packing.words):
         yield f"    w{n} = ld64(slot + {WORD * n})"
+    # Rows of the newest epoch go to the back: a punctuation will part them from older ones.
+    yield f"    at_back = select(base + {table.packing.tag.take()} - 1 >= s[{State.PARTING}], 1, 0)"
+    yield f"    s[{State.CAPACITY}] -= at_back"
+    yield f"    row = select(at_back != 0, s[{State.CAPACITY}], s[{State.ROWS}])"
+    yield f"    s[{State.ROWS}] += 1 - at_back"
     values = [unpack(key, table.packing) for key in table.packing.keys]
     values += [
         slots.result(table.partials, partial, table.packing.words)
@@ -87,7 +91,6 @@ def _emit(table: Table) -> Iterable[str]:
     ]
     for n, (column, (parts, null)) in enumerate(zip(layout.columns, values, strict=True)):
         yield from indented(store(n, column, parts, null))
-    yield f"    s[{State.ROWS}] = row + 1"
     yield f"    s[{State.OUT}] += 1"
 
 
