@@ -56,11 +56,12 @@ def named_spans(spans: Mapping[str, Span]) -> KnownSpan:
     return lambda part: spans.get(part.name) if isinstance(part, Column) else None
 
 
-def bound_of(expression: Expression, known: Known) -> Bound:
+def bound_of(expression: Expression, known: Known, *, is_falling: bool = False) -> Bound:
     """The bound of a monotone ``expression``, given bounds of some of its parts.
 
     f(bounds) where they are finite; ended when all parts have ended; nothing promised when any part
-    promises nothing. A ``coalesce`` is one of its arguments, so its bound is the least of theirs.
+    promises nothing. A ``coalesce`` is one of its arguments, so its bound is the least of theirs, or, of
+    one that falls, the greatest.
     """
     bound = known(expression)
     if bound is not None:
@@ -70,7 +71,11 @@ def bound_of(expression: Expression, known: Known) -> Bound:
     if not isinstance(expression, Call):
         return NOTHING
     if expression.function == "coalesce":
-        return min(bound_of(argument, known) for argument in expression.arguments)
+        bounds = [bound_of(each, known, is_falling=is_falling) for each in expression.arguments]
+        if NOTHING in bounds:
+            return NOTHING
+        furthest = max if is_falling else min
+        return furthest([bound for bound in bounds if bound != ENDED], default=ENDED)
     bounds = [bound_of(part, known) for part in _varying(expression)]
     if NOTHING in bounds or not bounds:
         return NOTHING

@@ -127,8 +127,8 @@ def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -
     for column in columns:
         ordering = schema[column.name].ordering
         if ordering.is_temporal:
-            bound = bound_of(column.expression, known)
             is_falling = ordering.direction is Direction.DECREASING
+            bound = bound_of(column.expression, known, is_falling=is_falling)
             bounds[promised_name(schema[column.name])] = turned(bound) if is_falling else bound
     return bounds
 

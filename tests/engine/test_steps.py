@@ -16,6 +16,7 @@ from gscope.engine.commits import batch_to_json
 from gscope.engine.steps import Carry, Evaluation, Step, Steps
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.plan.program import JoinNode, Program
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -27,15 +28,17 @@ from gscope.queries.streams.messages import (
 
 if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
-    from gscope.engine.release import Taken
     from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
-    from gscope.queries.plan.program import Program
 
 QUERIES = """
 DEFINE { query_name 'tens'; visibility 'external'; }
 SELECT tb, count(*) as cnt FROM IP GROUP BY time/10 as tb;
 DEFINE { query_name 'minutes'; }
 SELECT mb, sum(cnt) as total FROM tens GROUP BY tb/6 as mb;
+DEFINE { query_name 'pairs'; }
+SELECT S.tb, S.cnt, R.cnt OUTER_JOIN FROM tens S, tens R WHERE S.tb = R.tb + 1;
+DEFINE { query_name 'scaled'; }
+SELECT mb, total, cnt OUTER_JOIN FROM minutes M, tens T WHERE T.tb/3 = M.mb*2;
 """
 
 
@@ -45,55 +48,90 @@ def program(*interfaces: str) -> Program:
 
 @dataclass
 class SetPlane:
-    """Evaluates steps on the values of ``tb`` alone; rows of a query are its epochs."""
+    """Evaluates steps on the values of temporal columns alone; rows of a query are its epochs.
+
+    Attributes:
+        answers: of each query the rows it gave; of a join the rows it read, by side.
+    """
 
     segments: dict[str, list[int]]
-    answers: dict[str, list[int]] = field(default_factory=lambda: {"tens": [], "minutes": []})
+    answers: dict[str, list[int]] = field(default_factory=dict)
     carried: dict[str, list[int]] = field(default_factory=dict)
 
     def run(self, steps: Steps, step: Step) -> None:
         fresh: dict[str, list[int]] = {}
         for work in step.works:
-            if work.reads_rows:
-                (taken,) = work.inputs
-                assert taken.epoch is not None
-                epochs = {value(taken.epoch, row) for row in self._input(work, taken, fresh)}
-                query = work.node.query
-                fresh[query] = sorted(epochs)
-                self.answers[query] += fresh[query]
-                for row in fresh[query]:
-                    extent = next(e for e in work.extents)
+            if not work.reads_rows:
+                continue
+            query = work.node.query
+            sides = [self._input(work, side, fresh) for side in range(len(work.inputs))]
+            epochs = sorted(
+                {epoch_of(work, s, row) for s, rows in enumerate(sides) for row in rows}
+            )
+            if isinstance(work.node, JoinNode):
+                for side, rows in enumerate(sides):
+                    self._answer(f"{query}.{side}", rows)
+            else:
+                fresh[query] = epochs
+                self._answer(query, epochs)
+                for row in epochs:
+                    (extent,) = work.extents
                     assert extent.least <= row <= extent.greatest
         carries = [
             carry
             for work in step.works
-            for upstream in work.inputs[0].carries
-            if (carry := self._carry(step, work, fresh[upstream])) is not None
+            for side, taken in enumerate(work.inputs)
+            for upstream in taken.carries
+            if (carry := self._carry(step, work, side, upstream, fresh[upstream])) is not None
         ]
         steps.on_evaluated(Evaluation(carries=tuple(carries)))
 
-    def _input(self, work: Work, taken: Taken, fresh: dict[str, list[int]]) -> list[int]:
+    def _answer(self, name: str, rows: list[int]) -> None:
+        self.answers.setdefault(name, []).extend(sorted(rows))
+
+    def _input(self, work: Work, side: int, fresh: dict[str, list[int]]) -> list[int]:
         rows: list[int] = []
+        taken = work.inputs[side]
         for _, batch in taken.batches:
             inside = self.segments.get(batch.path) or self.carried[batch.path]
-            chosen = [row for row in inside if within(work, row)]
+            chosen = [row for row in inside if work.low <= epoch_of(work, side, row) < work.high]
             assert taken.straddles or chosen == inside
             rows += chosen
         for upstream in taken.upstream:
-            rows += [row for row in fresh[upstream] if within(work, row)]
+            below = [row for row in fresh[upstream] if epoch_of(work, side, row) < work.high]
+            assert all(epoch_of(work, side, row) >= work.low for row in below)
+            assert upstream in taken.carries or below == fresh[upstream]
+            rows += below
         return rows
 
-    def _carry(self, step: Step, work: Work, rows: list[int]) -> Carry | None:
-        epoch = work.inputs[0].epoch
-        assert epoch is not None
-        rest = [row for row in rows if value(epoch, row) >= work.high]
+    def _carry(
+        self, step: Step, work: Work, side: int, upstream: str, rows: list[int]
+    ) -> Carry | None:
+        rest = [row for row in rows if epoch_of(work, side, row) >= work.high]
         if not rest:
             return None
-        path = f"carry-{step.number}"
+        path = f"carry-{step.number}-{work.node.query}-{side}"
         self.carried[path] = rest
-        extents = (Extent("tb", min(rest), max(rest)),)
-        batch = Batch("tens", step.number, path, len(rest), 0, extents)
-        return Carry(work.node.query, 0, batch)
+        column = "mb" if upstream == "minutes" else "tb"
+        extents = (Extent(column, min(rest), max(rest)),)
+        batch = Batch(upstream, step.number, path, len(rest), 0, extents)
+        return Carry(work.node.query, side, batch)
+
+    def check(self, segments: dict[str, list[int]]) -> None:
+        """Every epoch is answered once and in order; joins read every row once on either side."""
+        tens = sorted({row for rows in segments.values() for row in rows})
+        minutes = sorted({row // 6 for row in tens})
+        expected = {"tens": tens, "minutes": minutes, "pairs.0": tens, "pairs.1": tens}
+        expected |= {"scaled.0": minutes, "scaled.1": tens}
+        assert {name: rows for name, rows in self.answers.items() if rows} == {
+            name: rows for name, rows in expected.items() if rows
+        }
+
+
+def epoch_of(work: Work, side: int, row: int) -> int:
+    epoch = work.inputs[side].epoch
+    assert epoch is not None
+    return value(epoch, row)
 
 
 def value(epoch: Expression, row: int) -> int:
@@ -103,12 +141,6 @@ def value(epoch: Expression, row: int) -> int:
     result = evaluate(epoch, leaf)
     assert isinstance(result, int)
     return result
-
-
-def within(work: Work, row: int) -> bool:
-    epoch = work.inputs[0].epoch
-    assert epoch is not None
-    return work.low <= value(epoch, row) < work.high
 
 
 @st.composite
@@ -158,9 +190,7 @@ def test_any_interleaving_answers_every_epoch_once_and_in_order(
         after = steps.watermarks()
         assert all(after[query] >= before[query] for query in after)
         before = after
-    tens = sorted({row for rows in segments.values() for row in rows})
-    assert plane.answers["tens"] == tens
-    assert plane.answers["minutes"] == sorted({row // 6 for row in tens})
+    plane.check(segments)
     assert steps.is_finished
     assert steps.carried() == set()
 
@@ -197,9 +227,7 @@ def test_a_restart_from_any_commit_repeats_and_loses_nothing(
             if position >= crash:
                 drain(steps, plane)
         drain(steps, plane)
-    tens = sorted({row for rows in segments.values() for row in rows})
-    assert plane.answers["tens"] == tens
-    assert plane.answers["minutes"] == sorted({row // 6 for row in tens})
+    plane.check(segments)
     assert steps.is_finished
 
 
@@ -240,6 +268,38 @@ def test_a_bound_beyond_all_numbers_survives_a_commit() -> None:
     steps.next()
     state = json.loads(json.dumps(steps.snapshot()))
     assert state["tens"]["watermark"] == math.inf
+
+
+def test_rows_below_the_watermark_are_counted_once_also_after_a_restart() -> None:
+    steps = Steps(program("a"))
+    plane = SetPlane({"s": [3], "partly": [2, 3, 5], "wholly": [1, 2]})
+    steps.on_messages(
+        [
+            Batch("tens@a", 0, "s", 1, 0, (Extent("tb", 3, 3),)),
+            Heartbeat("tens@a", 1, 1, 0, (Punctuation("tb", 4),)),
+        ]
+    )
+    drain(steps, plane)
+    late = [
+        Batch("tens@a", 2, "partly", 3, 0, (Extent("tb", 2, 5),)),
+        Batch("tens@a", 3, "wholly", 2, 0, (Extent("tb", 1, 2),)),
+    ]
+    steps.on_messages(late)
+    step = steps.next()
+    assert step is not None
+    (work,) = [work for work in step.works if work.node.query == "tens"]
+    assert [batch.path for _, batch in work.inputs[0].late] == ["partly"]
+    assert steps.operators["tens"].late_tuples == 2
+    steps.on_evaluated(Evaluation(late=(("tens", 2),)))
+    state = json.loads(json.dumps(steps.snapshot()))
+    assert (state["tens"]["late_tuples"], state["tens"]["waiting_tuples"]) == (4, 3)
+    again = Steps(program("a"))
+    again.restore(steps.number, state)
+    again.on_messages([message for message in late if message.sequence >= steps.needed()["tens@a"]])
+    again.on_messages([EndOfStream("tens@a", 4)])
+    drain(again, plane)
+    assert again.operators["tens"].late_tuples == 4
+    assert plane.answers["tens"] == [3, 5]
 
 
 def test_a_carried_batch_keeps_its_extents_as_json() -> None:
