@@ -11,6 +11,8 @@ import click
 import pytest
 
 from gscope.cli.main import cli
+from gscope.queries.analysis.user_code import offer, withdraw
+from gscope.queries.catalog.user_files import UserFile
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +40,16 @@ def commands() -> list[str]:
     return found
 
 
+def user_files() -> dict[str, str]:
+    """The Python files that pages show, by the name in their first line."""
+    return {
+        name: block
+        for page in PAGES
+        for block in _BLOCK.findall(page.read_text(encoding="utf-8"))
+        for name in re.findall(r"\A# (\w+\.py)\n", block)
+    }
+
+
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_a_documented_command_can_be_typed(command: str) -> None:
     words = shlex.split(command, comments=True)
@@ -46,8 +58,13 @@ def test_a_documented_command_can_be_typed(command: str) -> None:
     assert subcommand is not None, f"there is no command {words[1]!r}"
     subcommand.make_parser(context).parse_args(words[2:])
     texts = [after for before, after in itertools.pairwise(words) if before == "-e"]
-    if texts:
-        compile_queries([QueryText(text, "-e") for text in texts], Surroundings(("main1",)))
+    files = [after for before, after in itertools.pairwise(words) if before == "--udf"]
+    try:
+        offer([UserFile(name, user_files()[name]) for name in files])
+        if texts:
+            compile_queries([QueryText(text, "-e") for text in texts], Surroundings(("main1",)))
+    finally:
+        withdraw()
 
 
 def test_commands_are_found() -> None:
