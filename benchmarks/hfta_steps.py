@@ -1,0 +1,242 @@
+"""What a step of the HFTA job costs: merge, join and running aggregate by tuples an epoch.
+
+    python -m benchmarks.hfta_steps [--tuples 10000 200000 2000000] [--epochs 5] [--only join …]
+
+Segments such as LFTAs write lie ready in the page cache; each epoch's heartbeat releases one step, from the routing
+of its messages to the durable commit record, as the job does it. Nothing is captured and nothing delivered. The first
+epochs warm Java up and are not counted. CPU is that of this process, Java and Spark's Python workers together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.measure import RUNS
+from benchmarks.segments import PLAIN
+from gscope.engine.commits import Commit, CommitLog
+from gscope.engine.spark.archive import with_archive
+from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.java import find_java
+from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+from gscope.engine.steps import Steps
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Message, Punctuation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
+
+    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.plan.program import Lfta, Program
+
+TUPLES = (10_000, 200_000, 2_000_000)
+WARM_EPOCHS = 4
+HEAP_BYTES = 4 << 30
+MUCH_TUPLES = 1_000_000
+"""From so many tuples an epoch on Java uses all its compilers, as for captures of gigabytes."""
+
+_KEYS = "protocol, srcIP, destIP, srcPort, destPort"
+_FLOWS = "\n".join(
+    f"DEFINE {{ query_name 'flow{n}'; }} SELECT tb, {_KEYS}, count(*) as cnt FROM main{n}.DataProtocol"
+    f" GROUP BY time/10 as tb, {_KEYS};"
+    for n in (1, 2)
+)
+_EQUAL = " and ".join(f"flow1.{k} = flow2.{k}" for k in ("tb", *_KEYS.split(", ")))
+QUERIES: Mapping[str, str] = {
+    "merge": "\n".join(
+        f"Query all{n}: SELECT time, {_KEYS}, len FROM main{n}.DataProtocol;" for n in (1, 2)
+    )
+    + "Query merged: MERGE all1.time : all2.time FROM all1, all2",
+    "join": f"{_FLOWS} Query joined: SELECT flow1.tb, flow1.srcIP, flow1.cnt, flow2.cnt"
+    f" OUTER_JOIN FROM flow1, flow2 WHERE {_EQUAL}",
+    "join of packets": "Query joined: SELECT S.time, S.srcIP, S.len, R.len FROM main1.DataProtocol S"
+    " LEFT OUTER JOIN main2.DataProtocol R ON S.time = R.time and S.srcIP = R.srcIP"
+    " and S.destIP = R.destIP and S.srcPort = R.srcPort and S.destPort = R.destPort",
+    "running aggregate": f"Query running: SELECT tb, {_KEYS}, count(*) as cnt, running_sum(len) as total"
+    f" FROM DataProtocol GROUP BY time/10 as tb, {_KEYS} CLOSING_WHEN count(*) = 0",
+}
+"""Each reads the streams of two interfaces; an epoch is ten seconds."""
+
+EPOCH_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What one step took, and what it read and answered."""
+
+    wall_s: float
+    cpu_s: float
+    rows: int
+
+
+def measure(
+    session: SparkSession, name: str, tuples: int, epochs: int, folder: Path
+) -> list[StepCost]:
+    """The costs of ``epochs`` steps of a query, ``tuples`` tuples in each epoch over all its streams."""
+    program = compile_queries(
+        [QueryText(QUERIES[name], name)], Surroundings(("main1", "main2"))
+    ).program
+    commits = CommitLog(folder / "job")
+    evaluator = Evaluator(session, program, folder / "log", commits)
+    steps = Steps(program)
+    costs = []
+    for epoch in range(WARM_EPOCHS + epochs):
+        messages = list(epoch_messages(program, tuples, epoch, folder / "log"))
+        wall, cpu = time.perf_counter(), cpu_seconds()
+        rows = run_steps(steps, messages, evaluator, commits)
+        costs.append(StepCost(time.perf_counter() - wall, cpu_seconds() - cpu, rows))
+        shutil.rmtree(folder / "log")
+    return costs[WARM_EPOCHS:]
+
+
+def run_steps(
+    steps: Steps, messages: list[Message], evaluator: Evaluator, commits: CommitLog
+) -> int:
+    """What the job does between a heartbeat and the next; rows answered."""
+    steps.on_messages(messages)
+    rows = 0
+    while (step := steps.next()) is not None:
+        if step.reads_rows:
+            evaluation = evaluator.run(step)
+            steps.on_evaluated(evaluation)
+            commits.write(Commit(step.number, steps.snapshot(), evaluation.outputs))
+            commits.publish(evaluation.outputs)
+            commits.drop_carry(steps.carried())
+            rows += sum(output.rows for output in evaluation.outputs)
+    return rows
+
+
+def epoch_messages(program: Program, tuples: int, epoch: int, log: Path) -> Iterator[Message]:
+    """A batch of an epoch and a heartbeat behind it for every stream; the segments are written."""
+    log.mkdir(parents=True)
+    streams = [(lfta, stream) for lfta in program.lftas for stream in lfta.streams]
+    for number, (lfta, stream) in enumerate(streams):
+        rows = tuples // len(streams)
+        table = segment(lfta, rows, epoch, seed=epoch * len(streams) + number)
+        path = f"{number}.parquet"
+        pq.write_table(table, log / path, **PLAIN)
+        temporal = [column.name for column in lfta.stream_schema.temporal]
+        extents = [
+            Extent(name, int(values.min()), int(values.max()))
+            for name in temporal
+            if (values := table[name].to_numpy()).size
+        ]
+        size = (log / path).stat().st_size
+        yield Batch(stream, 2 * epoch, path, rows, size, tuple(extents))
+        bounds = [
+            Punctuation(column.name, int(first_value(column, epoch + 1)))
+            for column in lfta.stream_schema.temporal
+        ]
+        yield Heartbeat(stream, 2 * epoch + 1, epoch, 0, tuple(bounds))
+
+
+def segment(lfta: Lfta, rows: int, epoch: int, seed: int) -> pa.Table:
+    """Rows of a stream: a third as many flows as rows, the same on all streams."""
+    random = np.random.default_rng(seed)
+    flows = random.integers(0, max(1, rows // 3), rows)
+    columns = {c.name: column_values(c, flows, epoch, random) for c in lfta.stream_schema.columns}
+    fields = [
+        pa.field(c.name, columns[c.name].type, nullable=False) for c in lfta.stream_schema.columns
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def column_values(
+    column: ColumnSchema, flows: NDArray[np.int64], epoch: int, random: np.random.Generator
+) -> pa.Array:
+    """Values that follow from the flow for keys, and are random for the rest."""
+    if column.ordering.is_temporal:
+        first, last = first_value(column, epoch), first_value(column, epoch + 1)
+        return pa.array(random.integers(first, last, flows.size))
+    if column.type is GsqlType.IP:
+        address = np.zeros((flows.size, 16), np.uint8)
+        address[:, 10:12] = 255
+        address[:, 12:] = flows.astype(">u4").view(np.uint8).reshape(-1, 4)
+        return pa.Array.from_buffers(pa.binary(16), flows.size, [None, pa.py_buffer(address)])
+    if column.name.endswith("Port") or column.name == "protocol":
+        return pa.array(flows % 50_000)
+    return pa.array(random.integers(40, 1500, flows.size))
+
+
+def first_value(column: ColumnSchema, epoch: int) -> int:
+    """The first value of a temporal column in an epoch: seconds, or tens of them where they are named tb."""
+    begin = 170_000_000 + epoch
+    return begin if column.name == "tb" else begin * EPOCH_S
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and all its descendants, those that ended included."""
+    ticks = 0
+    parents: dict[int, int] = {}
+    times: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            parents[int(entry.name)] = int(stat[1])
+            times[int(entry.name)] = sum(map(int, stat[11:15]))
+    for process, spent in times.items():
+        ancestor = process
+        while ancestor not in (os.getpid(), 0):
+            ancestor = parents.get(ancestor, 0)
+        ticks += spent if ancestor else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def table(costs: Mapping[tuple[str, int], list[StepCost]]) -> str:
+    """Medians as a Markdown table."""
+    lines = [
+        "| query | tuples an epoch | rows out | step s | CPU s | µs a tuple | CPU µs a tuple |"
+    ]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for (name, tuples), steps in costs.items():
+        wall = statistics.median(cost.wall_s for cost in steps)
+        cpu = statistics.median(cost.cpu_s for cost in steps)
+        rows = statistics.median(cost.rows for cost in steps)
+        each = f"{wall / tuples * 1e6:.2f} | {cpu / tuples * 1e6:.2f}"
+        lines.append(f"| {name} | {tuples:,} | {rows:,.0f} | {wall:.2f} | {cpu:.2f} | {each} |")
+    return "\n".join(lines)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--tuples", type=int, nargs="+", default=TUPLES)
+    parser.add_argument("--epochs", type=int, default=RUNS, help="steps that are measured")
+    parser.add_argument("--only", nargs="+", choices=list(QUERIES), default=list(QUERIES))
+    arguments = parser.parse_args()
+    costs: dict[tuple[str, int], list[StepCost]] = {}
+    for tuples in arguments.tuples:
+        folder = Path(tempfile.mkdtemp(prefix="gscope-steps-"))
+        java = JvmSettings(find_java(), heap_bytes=HEAP_BYTES, only_c1=tuples < MUCH_TUPLES)
+        with launch_jvm(with_archive(java), folder) as jvm:
+            session = start_session(jvm, SessionSettings())
+            for name in arguments.only:
+                place = folder / name.replace(" ", "-")
+                costs[name, tuples] = measure(session, name, tuples, arguments.epochs, place)
+                print(f"{name}, {tuples:,} tuples: done", file=sys.stderr)
+            stop_session(session, jvm)
+        shutil.rmtree(folder)
+    print(table(dict(sorted(costs.items()))))
+
+
+if __name__ == "__main__":
+    _main()
