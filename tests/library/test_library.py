@@ -1,0 +1,55 @@
+"""Each query of the library finds what it looks for, and nothing where there is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.golden.driver import INTERPRETED, answer
+from tests.library.things import THINGS
+from tests.library.traffic import write
+
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.golden.driver import Row, Variation
+    from tests.library.traffic import Sent
+
+LIBRARY = Path(__file__).parents[2] / "queries" / "library"
+
+
+def rows(
+    query: str, sent: list[Sent], folder: Path, spark: SparkSession, variation: Variation
+) -> list[Row]:
+    """The answer of the query of the library over a capture."""
+    text = (LIBRARY / f"{query}.gsql").read_text()
+    program = compile_queries([QueryText(text, f"{query}.gsql")], Surroundings(("trace",))).program
+    files = {"trace": [write(folder / "trace.pcap", sent)]}
+    (found,) = answer(program, files, variation, spark).values()
+    return sorted(found)
+
+
+def test_every_query_of_the_library_is_tried() -> None:
+    assert sorted(THINGS) == sorted(path.stem for path in LIBRARY.glob("*.gsql"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", sorted(THINGS))
+def test_what_is_there_is_found(query: str, tmp_path: Path, spark: SparkSession) -> None:
+    thing = THINGS[query]
+    assert rows(query, thing.sent, tmp_path, spark, INTERPRETED) == sorted(thing.rows)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", sorted(THINGS))
+def test_what_is_not_there_is_not_found(query: str, tmp_path: Path, spark: SparkSession) -> None:
+    assert rows(query, THINGS[query].absent, tmp_path, spark, INTERPRETED) == []
+
+
+@pytest.mark.parametrize("query", sorted(THINGS))
+def test_a_comment_says_what_the_answer_shows(query: str) -> None:
+    first = (LIBRARY / f"{query}.gsql").read_text().splitlines()[0]
+    assert first.startswith("-- ")
+    assert len(first) > 30
