@@ -13,15 +13,34 @@ if TYPE_CHECKING:
 
     from tests.differential.syntax import Expression, Value
 
+Rows = list[tuple[dict[str, Any], ...]]
 _Values = list[Any]
 
 
-def aggregated(call: Expression, rows: list[tuple[dict[str, Any], ...]]) -> Value:
+def aggregated(call: Expression, rows: Rows) -> Value:
     """The value of an aggregate over the rows of a group."""
     if not call.arguments:
         return len(rows)
     values = [value_of(call.arguments[0], row) for row in rows]
     return AGGREGATES[call.text]([value for value in values if value is not None])
+
+
+def running(call: Expression, life: list[Rows]) -> Value:
+    """The value of an aggregate at the end of the last epoch of a group's life.
+
+    Plain ones are about that epoch alone.
+    """
+    name, _, rest = call.text.partition("(")
+    if name not in RUNNING:
+        return aggregated(call, life[-1])
+    if not call.arguments:
+        return sum(len(rows) for rows in life)
+    epochs = [
+        [value for row in rows if (value := value_of(call.arguments[0], row)) is not None]
+        for rows in life
+    ]
+    length = int(rest.rstrip(")").partition(",")[2] or len(epochs))
+    return RUNNING[name]([value for values in epochs[-length:] for value in values])
 
 
 def _sum(values: _Values) -> int | float | None:
@@ -58,3 +77,12 @@ AGGREGATES: dict[str, Callable[[_Values], Value]] = {
     "count_dups({0})": lambda values: len(values) - _distinct(values),
 }
 """By how they are written; ``count(*)`` apart."""
+
+RUNNING: dict[str, Callable[[_Values], Value]] = {
+    "running_sum": _sum,
+    "running_count": len,
+    "moving_sum": _sum,
+    "moving_avg": _average,
+    "sum_of_dups": lambda values: len(values) - _distinct(values),
+}
+"""Aggregates over the life of a group, or over its last epochs."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.differential.aggregates import aggregated
+from tests.differential.aggregates import aggregated, running
 from tests.differential.expressions import holds, truth, value_of
 from tests.differential.joins import joined
 from tests.differential.syntax import Group, Join, Merge, Query, Scan, Select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tests.differential.syntax import Expression, Named, Readable, Source, Value
 
@@ -50,7 +50,7 @@ class Reference:
             case Select():
                 return self._select(query)
             case Group():
-                return self._group(query)
+                return self._group(query) if query.closing is None else self._running(query)
             case Merge():
                 names = [field.name for field in query.fields]
                 return [
@@ -91,6 +91,81 @@ class Reference:
                 )
         return answers
 
+    def _running(self, query: Group) -> Rows:
+        """Groups by the keys without the epoch; each lives until ``closing`` holds at an epoch's end."""
+        assert query.closing is not None
+        name = query.keys[query.epoch].name
+        epochs: dict[int, dict[tuple[Value, ...], list[tuple[Row, ...]]]] = {}
+        for row in self._chosen(query.source, query.where):
+            keys = _columns(query.keys, row)
+            epochs.setdefault(keys.pop(name), {}).setdefault(tuple(keys.values()), []).append(row)
+        names = [key.name for key in query.keys if key.name != name]
+        lives: dict[tuple[Value, ...], list[list[tuple[Row, ...]]]] = {}
+        answers: Rows = []
+        last = max([*epochs, *self._last_epoch(query)], default=0)
+        for epoch in range(min(epochs, default=last + 1), last + 1):
+            for life in lives.values():
+                life.append([])
+            for values, members in epochs.get(epoch, {}).items():
+                lives.setdefault(values, [[]])[-1] = members
+            for values, life in list(lives.items()):
+                keys = {name: epoch, **dict(zip(names, values, strict=True))}
 
-def _columns(columns: tuple[Named, ...], rows: tuple[Row, ...]) -> Row:
+                def of_group(
+                    part: Expression, keys: Row = keys, life: list[list[tuple[Row, ...]]] = life
+                ) -> Value:
+                    return keys[part.text] if part.op == "key" else running(part, life)
+
+                if query.having is None or truth(value_of(query.having, (), of_group)):
+                    answers.append(
+                        {c.name: value_of(c.expression, (), of_group) for c in query.columns}
+                    )
+                if truth(value_of(query.closing, (), of_group)):
+                    del lives[values]
+        return answers
+
+    def _last_epoch(self, query: Group) -> list[int]:
+        """The epoch in which the clock stood at the end."""
+        epoch = query.keys[query.epoch].expression
+        clocks = self._clocks(query.source)
+        return [] if clocks is None else [value_of(epoch, clocks)]
+
+    def _clocks(self, source: Source) -> tuple[Row, ...] | None:
+        """The temporal columns of an imagined last tuple of a source, of the time of the last packet."""
+        match source:
+            case Scan():
+                times = [p["time_ns"] for i in source.interfaces for p in self._packets[i]]
+                if not times:
+                    return None
+                last = max(times)
+                return ({"time": last // 10**9, "timestamp": last, "time_ns": last},)
+            case Select():
+                clock = self._clocks(source.source)
+                if clock is None:
+                    return None
+                ordered = {f.name for f in source.fields if f.unit_ns}
+                return (_columns([c for c in source.columns if c.name in ordered], clock),)
+            case Group():
+                clock = self._clocks(source.source)
+                if clock is None:
+                    return None
+                epoch = source.keys[source.epoch]
+                value = value_of(epoch.expression, clock)
+                return (
+                    {
+                        f.name: value_of(c.expression, (), lambda _: value)
+                        for f, c in zip(source.fields, source.columns, strict=True)
+                        if f.unit_ns
+                    },
+                )
+            case Merge():
+                at = source.position
+                rows = [(s, self._clocks(s)) for s in source.inputs]
+                values = [row[0][s.fields[at].name] for s, row in rows if row is not None]
+                return ({source.fields[at].name: max(values)},) if values else None
+            case _:
+                return None
+
+
+def _columns(columns: Iterable[Named], rows: tuple[Row, ...]) -> Row:
     return {column.name: value_of(column.expression, rows) for column in columns}

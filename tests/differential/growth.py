@@ -360,3 +360,12 @@ def temporal(random: Random, field: Field, side: int = 0) -> tuple[Expression, i
 
 def _interval(length_ns: int) -> Expression:
     return literal(f"INTERVAL '{length_ns // 10**6} ms'", _INTERVAL, length_ns)
+
+
+def in_units(field: Field, length_ns: int) -> Expression:
+    """A temporal column in steps of about ``length_ns``."""
+    base = column(field)
+    if field.type is _TIMESTAMP:
+        return Expression("/", _INT, (base, _interval(length_ns)))
+    count = max(1, length_ns // field.unit_ns)
+    return base if count == 1 else Expression("/", _INT, (base, _integer(count)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.differential.fields import PROTOCOLS
-from tests.differential.growth import Grower, temporal
+from tests.differential.growth import Grower, in_units, temporal
 from tests.differential.syntax import (
     HIDDEN,
     Expression,
@@ -24,12 +24,19 @@ from tests.differential.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from random import Random
 
+    from tests.differential.evaluate import Reference
     from tests.differential.syntax import Readable, Source
 
 MAX_DEPTH = 3
+MAX_ROWS = 2000
+"""Joins of joins explode: what has more rows is left out."""
+
+TRIES = 4
+"""So often another query is made where one has no rows or too many."""
+
 INTERFACE_SETS = {"pair": ("alpha", "beta")}
 """Sets of interfaces that queries may name, if all their members are there."""
 
@@ -57,25 +64,47 @@ _AGGREGATES: dict[Type, tuple[tuple[str, Type], ...]] = {
 }
 """For each type the aggregates that give it, with the type of their argument."""
 
+_RUNNING: dict[Type, tuple[tuple[str, Type], ...]] = {
+    **_AGGREGATES,
+    Type.INT: (
+        *_AGGREGATES[Type.INT],
+        *(("running_count(*)", Type.INT), ("running_count({0})", Type.IP)),
+        *((f"{name}({{0}})", Type.INT) for name in ("running_sum", "running_sum", "sum_of_dups")),
+        *((f"moving_sum({{0}}, {length})", Type.INT) for length in (1, 2, 7)),
+        *(("sum_of_dups({0})", Type.INT), ("sum_of_dups({0})", Type.IP)),
+    ),
+    Type.FLOAT: (*_AGGREGATES[Type.FLOAT], ("moving_avg({0}, 3)", Type.INT)),
+}
+"""The same with CLOSING_WHEN."""
+
 
 @dataclass(slots=True)
 class QueryMaker:
-    """Makes the queries of one set; each may read those before it."""
+    """Makes the queries of one set; each may read those before it.
+
+    Attributes:
+        reference: of the traffic they are meant for: most of them should have rows in it, but not many.
+    """
 
     random: Random
     interfaces: tuple[str, ...]
+    reference: Reference
     queries: list[Query] = field(default_factory=list)
     _depths: dict[str, int] = field(default_factory=dict)
     _number: int = 0
 
     def make(self, count: int) -> list[Query]:
         """``count`` random queries and what they read."""
+        kinds = (
+            *(self._select, self._group, self._group, self._merge),
+            *(self._join_select, self._join_group, self._running),
+        )
         for _ in range(count):
-            kinds = (
-                *(self._select, self._group, self._group, self._merge),
-                *(self._join_select, self._join_group),
-            )
-            self._add(self.random.choice(kinds)())
+            for _ in range(TRIES):
+                query = self.random.choice(kinds)()
+                if self.random.random() < 0.1 or 0 < len(self.reference.rows(query)) <= MAX_ROWS:
+                    break
+            self._add(query)
         return self.queries
 
     def _add(self, query: Query) -> Query:
@@ -209,7 +238,9 @@ class QueryMaker:
         if self.random.random() < 0.1:
             second, _ = self._temporal(source)
             keys.append(Named(self._name("k"), second))
-        above = Grower(self.random, [self._key(key) for key in keys], self._aggregates(grower))
+        above = Grower(
+            self.random, [self._key(key) for key in keys], self._aggregates(grower, _AGGREGATES)
+        )
         above.small = [Expression("aggregate", Type.INT, text="count(*)")]
         columns: list[tuple[Expression, int]] = [
             (self._key(key), unit if number == at else 0)
@@ -229,16 +260,50 @@ class QueryMaker:
             self._name("q"), fields, source, self._alias(), where, tuple(keys), at, having, named
         )
 
+    def _running(self) -> Group:
+        """Groups that live across epochs."""
+        source = self._source()
+        units = [f for f in source.fields if f.unit_ns]
+        timed = self.random.choice(units)
+        grower = Grower.over(self.random, source.fields)
+        length = max(timed.unit_ns, self.random.choice((1, 2, 5, 10, 30)) * 10**9)
+        epoch = in_units(timed, length)
+        keys = [Named(self._name("k"), epoch)]
+        ordered = _ordered(source)
+        for _ in range(self.random.choice((0, 1, 1, 2))):
+            made = self._column(grower, self.random.choice(_KEY_TYPES))
+            if not made.is_constant and not _touch(ordered, [made]):
+                keys.append(Named(self._name("k"), made))
+        self.random.shuffle(keys)
+        at = next(i for i, key in enumerate(keys) if key.expression is epoch)
+        aggregates = self._aggregates(grower, _RUNNING)
+        above = Grower(self.random, [self._key(key) for key in keys], aggregates)
+        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        columns = [(self._key(key), length if n == at else 0) for n, key in enumerate(keys)]
+        for kind in self.random.choices((Type.INT, Type.INT, Type.FLOAT, Type.IP), k=3):
+            called = above.aggregate(kind)
+            columns += [] if called is None else [(called, 0)]
+        named, fields = self._named(columns, above, [self._key(keys[at])])
+        having = above.condition() if self.random.random() < 0.25 else None
+        empty = Expression("=", Type.BOOL, (above.small[0], literal("0", Type.INT, 0)))
+        closing = self.random.choice((empty, above.condition(), _either(empty, above.condition(1))))
+        return Group(
+            *(self._name("q"), fields, source, self._alias(), self._where(grower)),
+            *(tuple(keys), at, having, named, closing),
+        )
+
     def _key(self, key: Named) -> Expression:
         """A group-by term by its name, now and then written out once more."""
         return Expression("key", key.expression.type, (key.expression,), text=key.name)
 
-    def _aggregates(self, grower: Grower) -> Callable[[Type], Expression | None]:
+    def _aggregates(
+        self, grower: Grower, known: Mapping[Type, Sequence[tuple[str, Type]]]
+    ) -> Callable[[Type], Expression | None]:
         def make(wanted: Type) -> Expression | None:
-            if wanted not in _AGGREGATES:
+            if wanted not in known:
                 return None
-            text, of = self.random.choice(_AGGREGATES[wanted])
-            if text == "count(*)":
+            text, of = self.random.choice(known[wanted])
+            if text.endswith("(*)"):
                 return Expression("aggregate", wanted, text=text)
             argument: Expression | None = self._argument(grower, text, of)
             return None if argument is None else Expression("aggregate", wanted, (argument,), text)
@@ -249,7 +314,7 @@ class QueryMaker:
         """The argument of an aggregate; what adds up must not depend on the order of additions."""
         if text.startswith(("sum", "avg")) and of is Type.FLOAT:
             return grower.dyadic()
-        if text.startswith("avg"):
+        if text.startswith(("avg", "moving_avg")):
             return self.random.choice(grower.small) if grower.small else None
         made = grower.grow(of, self.random.choice((0, 0, 1, 2)))
         return None if made.is_constant else made
@@ -402,6 +467,10 @@ _RESIDUALS = ("<", "<=", ">", ">=", "<>", "or", "is null", "is not null", "not",
 """Conditions that are neither equalities nor made of several: their meaning does not depend on their form."""
 
 
+def _either(one: Expression, other: Expression) -> Expression:
+    return Expression("or", Type.BOOL, (one, other))
+
+
 def _in_units(random: Random, f: Field, side: int, count: int) -> Expression:
     """A temporal column in steps of ``count`` of its own, now and then shifted."""
     made = column(f, side)
@@ -438,6 +507,8 @@ def _only_first_temporal(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     )
 
 
-def random_queries(random: Random, interfaces: tuple[str, ...], count: int) -> list[Query]:
+def random_queries(
+    random: Random, interfaces: tuple[str, ...], reference: Reference, count: int
+) -> list[Query]:
     """A set of about ``count`` random queries, those that are read before those that read them."""
-    return QueryMaker(random, interfaces).make(count)
+    return QueryMaker(random, interfaces, reference).make(count)

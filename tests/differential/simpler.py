@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.differential.syntax import Expression, Group, Named, Query, Select
+from tests.differential.syntax import Expression, Group, Join, Named, Query, Select
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,14 @@ def _simpler_query(query: Query) -> Iterator[Query]:
             yield replace(query, keys=keys)
     for columns in _simpler_columns(query.columns):
         yield replace(query, columns=columns)
+    if isinstance(query.source, Join):
+        join = query.source
+        for number in range(len(join.conditions)):
+            others = join.conditions[:number] + join.conditions[number + 1 :]
+            yield replace(query, source=replace(join, conditions=others))
+        for number in range(1, len(join.equalities)):
+            fewer = join.equalities[:number] + join.equalities[number + 1 :]
+            yield replace(query, source=replace(join, equalities=fewer))
     if query.where is not None:
         for where in _simpler_expression(query.where):
             yield replace(query, where=where)

@@ -106,7 +106,7 @@ def random_traffic(random: Random) -> Traffic:
     clock = _START_NS + random.randrange(100 * SECOND_NS)
     packets = []
     sequence = random.choice((1, 1000, 2**32 - 5))
-    for _ in range(random.choice((0, 3, 20, 40, 60, 90))):
+    for _ in range(random.choice((0, 3, 20, 40, 40, 60, 60, 90, 90, 90))):
         clock += _gap(random)
         sequence += random.choice((0, 1, 1, 1, 100))
         behind = 0
