@@ -217,12 +217,12 @@ def total(values: list[Any]) -> Any:
 
 def least(values: list[Any]) -> Any:
     """``min``; IPv4 addresses come before all others."""
-    return min(values, key=_order) if values else None
+    return min(values, key=order) if values else None
 
 
 def greatest(values: list[Any]) -> Any:
     """``max``."""
-    return max(values, key=_order) if values else None
+    return max(values, key=order) if values else None
 
 
 def average(values: list[Any]) -> Any:
@@ -252,7 +252,8 @@ def folded(operation: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
     return fold
 
 
-def _order(value: Any) -> Any:
+def order(value: Any) -> Any:
+    """What values are sorted by; IPv4 addresses come before all others."""
     if isinstance(value, IPv4Address):
         return int(IPv6Address(f"::ffff:{value}"))
     return int(value) if isinstance(value, IPv6Address) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,17 @@ from tests.reference import (
     group,
     least,
     total,
+)
+from tests.reference_aggregates import (
+    along_time,
+    changes,
+    deviation,
+    earliest,
+    most_frequent,
+    newest,
+    quantile,
+    truth,
+    variance,
 )
 
 if TYPE_CHECKING:
@@ -350,6 +362,58 @@ def falling(packets: list[Packet]) -> list[Packet]:
     )
 
 
+def every_aggregate(packets: list[Packet]) -> list[Packet]:
+    marked = [
+        packet
+        | {
+            "large": packet["len"] > 1000,
+            "far": packet["ttl"] > 32,
+            "time_ns": nanoseconds(packet["timestamp"]),
+            "target": str(packet["destIP"]),
+        }
+        for packet in ip(packets)
+    ]
+    groups = group(
+        marked,
+        {"tb": every(20), **by("protocol")},
+        {
+            "packets": COUNT,
+            "spread": of(variance(1), "len"),
+            "deviation": of(deviation(1), "len"),
+            "ttl_spread": of(variance(0), "ttl"),
+            "id_deviation": of(deviation(0), "id"),
+            "any_large": of(truth(any), "large"),
+            "all_far": of(truth(all), "far"),
+            "tenth": of(quantile(0.9), "len"),
+            "middle": of(quantile(0.5), "id"),
+            "ports": of(most_frequent(3), "destPort"),
+            "targets": of(most_frequent(2), "destIP"),
+            "sizes": of(lambda values: total(list(set(values))), "len"),
+            "mean_ttl": of(lambda values: average(list(set(values))), "ttl"),
+            "opened": along_time(earliest, "srcIP"),
+            "latest": along_time(newest, "destPort"),
+            "first_id": along_time(earliest, "id"),
+            "changes": along_time(changes, "ttl"),
+            "id_changes": along_time(changes, "id"),
+            "time_spread": of(variance(1), "time_ns"),
+            "first_target": along_time(earliest, "target"),
+        },
+    )
+    return [row | {"is_near": "true"} for row in groups]
+
+
+_EVERY = (
+    *("tb", "protocol", "packets", "spread", "deviation", "ttl_spread", "id_deviation"),
+    *("any_large", "all_far", "tenth", "middle", "ports", "targets", "sizes", "mean_ttl"),
+    *("opened", "latest", "first_id", "is_near"),
+)
+
+
+def nanoseconds(shown_time: str) -> int:
+    moment = datetime.strptime(shown_time[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 10**9 + int(shown_time[20:29])
+
+
 REFERENCES: dict[str, dict[str, Reference]] = {
     "orders": {
         "download": Reference(("part", "packets", "bytes", "since"), download),
@@ -408,6 +472,12 @@ REFERENCES: dict[str, dict[str, Reference]] = {
         "own_protocol": Reference(
             ("tb", "is_request", "packets", "clients", "largest"), own_protocol
         )
+    },
+    "all_aggregates": {
+        "low": Reference(_EVERY, every_aggregate),
+        "high": Reference(
+            (*_EVERY, "changes", "id_changes", "time_spread", "first_target"), every_aggregate
+        ),
     },
     "sizes": {"sizes": Reference(("tb", "size", "packets", "spread", "doubled"), sizes)},
 }

@@ -1,9 +1,9 @@
 """Variance and standard deviation, of a sample and of a population.
 
-Of integers they are exact until the last two roundings: all ways of computing collect the same integers n, Σx
-and Σx², however large, and ``Moment.of_sums`` rounds n·Σx² - (Σx)² and its divisor once each. An LFTA adds
-the lower and the upper 32 bits of x² up apart, so that sums of 64 bits hold 2³¹ tuples of a group. Of FLOAT
-they are computed in two passes with exactly rounded sums, which the order of tuples does not change.
+Of integers the variance is the exact one, rounded once: all ways of computing collect the same integers n, Σx
+and Σx², however large, and ``Moment.of_sums`` divides integers. An LFTA adds the lower and the upper 32 bits of
+x² up apart, so that sums of 64 bits hold 2³¹ tuples of a group. Of FLOAT it is computed in two passes with exactly
+rounded sums, which the order of tuples does not change.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Moment:
         """That of ``count`` integers with the sums Σx and Σx²; None if there are too few."""
         if count <= self.divisor:
             return None
-        spread = float(count * squares - total * total)
-        return self._rooted(spread / float(count * (count - self.divisor)))
+        return self._rooted((count * squares - total * total) / (count * (count - self.divisor)))
 
     def of_floats(self, values: Sequence[float]) -> float | None:
         """That of FLOAT values; None if there are too few."""
