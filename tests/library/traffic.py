@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scapy.layers.dhcp import BOOTP
 from scapy.layers.dns import DNS, DNSQR, DNSRR
@@ -46,7 +46,7 @@ def frame(layers: Packet, source: str = ANN_MAC, target: str = BOB_MAC) -> Packe
 
 
 def tcp(
-    source: str, sport: int, target: str, dport: int, flags: str, data: bytes = b"", **fields: int
+    source: str, sport: int, target: str, dport: int, flags: str, data: bytes = b"", **fields: Any
 ) -> Packet:
     """A TCP packet in a frame."""
     return frame(
