@@ -94,7 +94,8 @@ def _declared_type(entry: nodes.ParamEntry) -> GsqlType:
 def _read(text: str, target: GsqlType, node: nodes.Parameter) -> Literal:
     if target is GsqlType.STRING:
         return Literal(text.encode(), target)
-    value = _constant(text) or Literal(text.encode(), GsqlType.STRING)
+    spelled = f"INTERVAL '{text}'" if target is GsqlType.INTERVAL else text
+    value = _constant(spelled) or _constant(text) or Literal(text.encode(), GsqlType.STRING)
     try:
         converted = convert(value, target, node.position)
     except TypeMismatchError:
