@@ -55,6 +55,10 @@ class RunningOperator(EpochOperator):
         if work is None or work.high == work.low:
             return None if work is None else replace(work, state=None)
         last = self._last() if work.high == ENDED else NOTHING
+        if work.high == ENDED and last < work.low and not work.inputs[0].reads_rows:
+            # The epoch that was open at the end has been answered.
+            self.state = None
+            return replace(work, state=None)
         extents = self._extents_of(work, last, fresh)
         return replace(work, last=last, extents=extents)
 

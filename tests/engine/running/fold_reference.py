@@ -109,9 +109,8 @@ def values_of(function: str, arguments: tuple[Expression, ...], tuples: list[Tup
     return [value_of(arguments[0], each) for each in tuples]
 
 
-def epoch_rows(query: Query, tuples: list[Tuple]) -> pa.Table:
+def epoch_rows(node: RunningNode, tuples: list[Tuple]) -> pa.Table:
     """What Spark hands to the fold: one row for each epoch and group."""
-    node = query.node
     others = [key for key in node.keys if key.name != node.epoch]
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     groups: dict[Row, list[Tuple]] = {}

@@ -50,7 +50,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_function_over_columns_is_the_function_over_each_row(
     name: str, data: st.DataObject
@@ -93,7 +93,7 @@ def test_a_condition_mixes_columns_and_constants() -> None:
 
 
 @pytest.mark.parametrize("kind", list(VALUES))
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_arrow_and_back_changes_nothing(kind: GsqlType, data: st.DataObject) -> None:
     values = data.draw(columns(kind, data.draw(st.integers(0, 4))))
