@@ -14,6 +14,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    WatchlistJoinNode,
 )
 from gscope.queries.plan.show import (
     show,
@@ -58,7 +59,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
 
 def spark_texts(program: Program) -> dict[str, str]:
     """The Spark SQL of each HFTA node; ``input`` stands for the rows that are released to it."""
-    from gscope.engine.operators import aggregation, join, merge, selection
+    from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 
     texts: dict[str, str] = {}
     for node in program.nodes:
@@ -69,8 +70,12 @@ def spark_texts(program: Program) -> dict[str, str]:
                 texts[node.query] = selection.lower(node, "input")
             case MergeNode():
                 texts[node.query] = merge.lower(node, "input")
+            case RunningNode():
+                texts[node.query] = running.lower(node, "input")
             case JoinNode():
                 texts[node.query] = join.lower(node, "left", "right")
+            case WatchlistJoinNode():
+                texts[node.query] = watchlist_join.lower(node, "input")
             case _:
                 assert_never(node)
     return texts
@@ -160,6 +165,18 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "columns": [f"{c.name} := {show_of_sides(c.expression)}" for c in node.columns],
                 **common,
             }
+        case WatchlistJoinNode():
+            return {
+                "name": node.query,
+                "operator": "watchlist join",
+                "reads": _input(node.input),
+                "predicate": _shown(node.predicate),
+                "watchlist": f"{node.watchlist.name} from {node.watchlist.path}",
+                "keys": show_equalities(node.keys),
+                "residual": "" if node.residual is None else show_of_sides(node.residual),
+                "columns": [f"{c.name} := {show_of_sides(c.expression)}" for c in node.columns],
+                **common,
+            }
         case SelectionNode():
             return {
                 "name": node.query,
@@ -181,6 +198,10 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "aggregates": [
                     f"{a.name} := {a.function}({', '.join([*map(show, a.arguments), *a.partials]) or '*'})"
                     for a in node.aggregates
+                ],
+                "running": [
+                    f"{a.name} := {a.function}({', '.join([*a.inputs, *map(str, a.constants)])})"
+                    for a in (node.running if isinstance(node, RunningNode) else ())
                 ],
                 "closing": show(node.closing) if isinstance(node, RunningNode) else "",
                 "having": _shown(node.having),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.bounds import ENDED
 from gscope.engine.commits import batch_from_json, batch_to_json
-from gscope.engine.operators import aggregation, join, merge, running, selection
+from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 from gscope.engine.operators.base import waiting
 from gscope.engine.ports import Port
 from gscope.queries.plan.program import (
@@ -24,6 +24,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    WatchlistJoinNode,
     node_inputs,
 )
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message
@@ -254,5 +255,7 @@ def _operator(node: HftaNode) -> Operator:
             return merge.bookkeeping(node)
         case JoinNode():
             return join.bookkeeping(node)
+        case WatchlistJoinNode():
+            return watchlist_join.bookkeeping(node)
         case _:
             assert_never(node)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.queries.plan.expressions import Expression, NamedExpression
-    from gscope.queries.plan.program import SelectionNode
+    from gscope.queries.plan.program import SelectionNode, WatchlistJoinNode
     from gscope.queries.streams.messages import Batch, Extent
 
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class SelectionOperator:
     """The running state of a selection: it reads every batch once, when it comes."""
 
-    node: SelectionNode
+    node: SelectionNode | WatchlistJoinNode
     side: Side = field(default_factory=Side)
     state: Batch | None = None
     late_tuples: int = 0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from gscope.engine.commits import Output
-from gscope.engine.operators import aggregation, join, merge, running, selection
+from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 from gscope.engine.release import by_epochs
 from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.inputs import Inputs
@@ -25,6 +25,7 @@ from gscope.engine.spark.outputs import Outputs
 from gscope.engine.spark.run_fold import Folded, FoldRunner
 from gscope.engine.spark.udf import register_functions
 from gscope.engine.spark.user_folds import register_folds
+from gscope.engine.spark.watchlists import Watchlists
 from gscope.engine.steps import Evaluation
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -35,6 +36,7 @@ from gscope.queries.plan.program import (
     QueryInput,
     RunningNode,
     SelectionNode,
+    WatchlistJoinNode,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class Evaluator:
         self._folds = FoldRunner(
             session, self._inputs, commits.carry, program.user_files
         )
+        self._watchlists = Watchlists(session, program)
         self._results = {
             query: source.query
             for query, source in program.results
@@ -99,6 +102,7 @@ class Evaluator:
         merged: list[Output] = []
         states: list[tuple[str, Batch | None]] = []
         uses = self._uses(step)
+        self._watchlists.refresh()
         for work in step.works:
             if not work.reads_rows:
                 continue
@@ -118,7 +122,7 @@ class Evaluator:
                     continue
                 frame = folded.frame
             else:
-                frame = self._session.sql(self._lower(work, is_small=_is_small(sizes[query])))
+                frame = self._session.sql(self._lower(work, sizes[query]))
             if uses.get(query, 0) > 1:
                 frame = frame.cache()
             frame.createOrReplaceTempView(self._inputs.view(query))
@@ -206,31 +210,34 @@ class Evaluator:
             uses[query] = uses.get(query, 0) + 1
         return uses
 
-    def _lower(self, work: Work, *, is_small: bool) -> str:
-        """The SQL text of an operator over what it reads.
+    def _lower(self, work: Work, rows: int) -> str:
+        """The SQL text of an operator over what it reads, at most ``rows`` rows.
 
         Rows of different epochs never meet, in an aggregation as in a join. So where much is read, it
         is a union of one text for each range of epochs: no range needs an exchange, and the ranges are
-        tasks that run side by side.
+        tasks that run side by side. A join holds its smaller side in memory, as long as that fits.
         """
-        is_by_epochs = isinstance(work.node, AggregationNode | JoinNode)
+        node, is_small = work.node, _is_small(rows)
+        is_by_epochs = isinstance(node, AggregationNode | JoinNode)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
-            parts = [
-                [self._inputs.whole(work, side, part, b) for side, b in enumerate(batches)]
-                for part, batches in enumerate(by_epochs(work.inputs))
-            ]
-            return " UNION ALL ".join(_lower_node(work.node, sources) for sources in parts)
+            parts = by_epochs(work.inputs)
+            largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
+            if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
+                sources = [
+                    [self._inputs.whole(work, side, number, b) for side, b in enumerate(part)]
+                    for number, part in enumerate(parts)
+                ]
+                return " UNION ALL ".join(_lower_node(node, each, largest) for each in sources)
         sides = [
             side
             for side, taken in enumerate(work.inputs)
-            if taken.reads_rows or not isinstance(work.node, MergeNode)
+            if taken.reads_rows or not isinstance(node, MergeNode)
         ]
-        return _lower_node(
-            work.node, [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        )
+        released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
+        return _lower_node(node, released, rows)
 
 
-def _lower_node(node: HftaNode, sources: Sequence[str]) -> str:
+def _lower_node(node: HftaNode, sources: Sequence[str], rows: int) -> str:
     match node:
         case AggregationNode():
             return aggregation.lower(node, sources[0])
@@ -239,7 +246,9 @@ def _lower_node(node: HftaNode, sources: Sequence[str]) -> str:
         case MergeNode():
             return merge.lower(node, sources)
         case JoinNode():
-            return join.lower(node, *sources)
+            return join.lower(node, *sources, fits_in_memory=rows <= MAX_TASK_ROWS)
+        case WatchlistJoinNode():
+            return watchlist_join.lower(node, sources[0])
         case RunningNode():
             return running.lower(node, sources[0])
         case _:
@@ -256,6 +265,9 @@ def _expressions(node: HftaNode) -> Iterator[Expression]:
     yield from (column.expression for column in node.columns)
     if isinstance(node, JoinNode):
         yield from join.expressions(node)
+        return
+    if isinstance(node, WatchlistJoinNode):
+        yield from watchlist_join.expressions(node)
         return
     if node.predicate is not None:
         yield node.predicate

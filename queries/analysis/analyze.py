@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 from gscope.errors import GsqlError, ResolveError
 from gscope.queries.analysis.build import build_select
 from gscope.queries.analysis.merging import build_merge
-from gscope.queries.analysis.resolve import PacketInput, QueryEntry, QuerySet, ResolvedInput
+from gscope.queries.analysis.resolve import (
+    PacketInput,
+    QueryEntry,
+    QuerySet,
+    ResolvedInput,
+    WatchlistInput,
+)
 from gscope.queries.analysis.scope import Source, open_packets, open_query
 from gscope.queries.analysis.substitutes import Substitutes
 from gscope.queries.analysis.suggest import did_you_mean
+from gscope.queries.analysis.watchlists import check_streams, open_watchlist
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 
@@ -41,11 +48,12 @@ def analyze(
     """
     queries = QuerySet(interfaces, interface_sets)
     queries.add_files(files)
-    _check_wanted(queries.own, only)
+    _check_wanted([name for name in queries.own if name not in queries.watchlists], only)
     _check_parameters(queries, parameters)
     schemas: dict[str, Schema] = {}
     plans = []
-    for entry in queries.in_order(only or queries.own):
+    roots = only or [name for name in queries.own if name not in queries.watchlists]
+    for entry in queries.in_order(roots):
         try:
             plan = _plan(entry, schemas, parameters)
         except GsqlError as error:
@@ -59,6 +67,7 @@ def _plan(
     entry: QueryEntry, schemas: Mapping[str, Schema], parameters: Mapping[str, str]
 ) -> LogicalQuery:
     sources = [_open(one, schemas) for one in entry.inputs]
+    check_streams(entry.body.inputs, sources)
     substitutes = Substitutes(entry.owner, parameters)
     if isinstance(entry.body, nodes.Merge):
         root = build_merge(entry.body, sources, substitutes)
@@ -70,6 +79,8 @@ def _plan(
 def _open(one: ResolvedInput, schemas: Mapping[str, Schema]) -> Source:
     if isinstance(one, PacketInput):
         return open_packets(one.protocol, one.interfaces, one.qualifiers)
+    if isinstance(one, WatchlistInput):
+        return open_watchlist(one.watchlist, one.qualifiers)
     return open_query(one.query, schemas[one.query], one.qualifiers)
 
 

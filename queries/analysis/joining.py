@@ -18,6 +18,7 @@ from gscope.queries.analysis.join_conditions import classify, read_clauses
 from gscope.queries.analysis.join_sides import Names, Side, open_side
 from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.scope import Source
+from gscope.queries.analysis.watchlists import WatchlistSource, check_kind, watchlist_join
 from gscope.queries.catalog.schema import Schema
 from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.expressions import Column
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.types import Ordering
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.plan.logical import Watchlist
 
 
 def join_inputs(
@@ -57,6 +59,11 @@ def join_inputs(
         position = body.inputs[side.number]
         predicates = clauses.joins[side.number]
         before = names.sides[: side.number]
+        check_kind(join, side.source, position)
+        if isinstance(side.source, WatchlistSource):
+            filters = clauses.filters[side.number]
+            joined = joined.with_watchlist(side, side.source.watchlist, filters, predicates)
+            continue
         if join.bound is not None:
             look = lookback(join.bound, names.sides, substitutes)
             joined = joined.with_match(join, inputs[side.number], predicates, side, look)
@@ -169,6 +176,20 @@ class _Joined:
             schema=Schema(tuple(schema)),
         )
         return _Joined(node, {c: results[column] for c, column in to_two.items()})
+
+    def with_watchlist(
+        self,
+        side: Side,
+        watchlist: Watchlist,
+        filters: Sequence[Expression],
+        predicates: Sequence[Expression],
+    ) -> _Joined:
+        """These inputs joined with a table."""
+        to_two = self._of_both(side)
+        conditions = classify([_replaced(p, to_two) for p in predicates], self._ordering(side.node))
+        node, names = watchlist_join(self.node, watchlist, conditions, filters, side.label)
+        columns = {c: Column(names[c.name], c.type, c.is_nullable) for c in side.meanings.values()}
+        return _Joined(node, {**self.columns, **columns})
 
     def with_match(
         self,

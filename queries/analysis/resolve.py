@@ -11,7 +11,7 @@ from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
 from gscope.queries.analysis.libraries import load_library_file
 from gscope.queries.analysis.suggest import did_you_mean, other_case
 from gscope.queries.analysis.user_protocols import known_protocols
-from gscope.queries.analysis.validate import refuse_watchlist
+from gscope.queries.analysis.watchlists import define_watchlist
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body, print_query
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gscope.queries.catalog.protocols import Protocol
+    from gscope.queries.plan.logical import Watchlist
 
 # Names of queries become names of files and columns of reports.
 _QUERY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
@@ -43,7 +44,15 @@ class PacketInput:
     qualifiers: tuple[str, ...]
 
 
-ResolvedInput = QueryInput | PacketInput
+@dataclass(frozen=True, slots=True)
+class WatchlistInput:
+    """An input that is a table."""
+
+    watchlist: Watchlist
+    qualifiers: tuple[str, ...]
+
+
+ResolvedInput = QueryInput | PacketInput | WatchlistInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +104,14 @@ class QuerySet:
     Attributes:
         interfaces: every interface; () if they are not known, then any name will do.
         own: the queries of the files themselves, without subqueries and those of the library.
+        watchlists: the tables among all these, which are no queries.
     """
 
     interfaces: tuple[str, ...]
     interface_sets: Mapping[str, tuple[str, ...]]
     entries: dict[str, QueryEntry] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
+    watchlists: dict[str, Watchlist] = field(default_factory=dict)
     _libraries: dict[str, Surroundings] = field(default_factory=dict)
     _library_queries: dict[str, tuple[nodes.Query, nodes.File, Surroundings]] = field(
         default_factory=dict
@@ -198,7 +209,7 @@ class QuerySet:
                 bindings = {**bindings, bound.name: own}
             body = body.body
         if isinstance(body, nodes.Watchlist):
-            refuse_watchlist(body)
+            self.watchlists[name] = define_watchlist(name, owner, body, file.source)
             return
         entry = QueryEntry(name, file, owner, body, text, surroundings, bindings, is_external)
         self.entries[name] = entry
@@ -213,21 +224,26 @@ class QuerySet:
             return QueryInput(name, (one.alias or name,))
         qualifiers = (one.alias, one.name) if one.alias else (one.name,)
         if one.library is not None:
-            return QueryInput(self._from_library(one), qualifiers)
+            return self._reading(self._from_library(one), qualifiers)
         protocols, queries = entry.surroundings.protocols, entry.surroundings.queries
         if one.interface is not None or one.interface_set is not None:
             return PacketInput(_protocol(one, protocols), self._interfaces(one), qualifiers)
         if one.name in entry.bindings:
-            return QueryInput(self._bound(entry, entry.bindings[one.name]), qualifiers)
+            return self._reading(self._bound(entry, entry.bindings[one.name]), qualifiers)
         known = [*queries, *protocols]
         name = one.name if one.name in known else other_case(one.name, known) or one.name
         if name in queries:
-            return QueryInput(self._met(queries[name]), qualifiers)
+            return self._reading(self._met(queries[name]), qualifiers)
         if name in protocols:
             return PacketInput(protocols[name], self._interfaces(one), qualifiers)
         message = f"there is no query or protocol {one.name}"
         remedy = did_you_mean(one.name, [*known, *entry.bindings], "there are")
         raise ResolveError(message, position=one.position, remedy=remedy)
+
+    def _reading(self, name: str, qualifiers: tuple[str, ...]) -> QueryInput | WatchlistInput:
+        if name in self.watchlists:
+            return WatchlistInput(self.watchlists[name], qualifiers)
+        return QueryInput(name, qualifiers)
 
     def _free_name(self, wanted: str) -> str:
         number, name = 1, wanted
@@ -237,7 +253,7 @@ class QuerySet:
         return name
 
     def _bound(self, entry: QueryEntry, binding: Binding) -> str:
-        if binding.name not in self.entries:
+        if binding.name not in {*self.entries, *self.watchlists}:
             self._add_body(
                 binding.name,
                 entry.file,
@@ -272,7 +288,8 @@ class QuerySet:
 
     def _met(self, name: str) -> str:
         """The query ``name``, taken into the set if it is one of the library not met before."""
-        if name not in self.entries and name in self._library_queries:
+        is_met = name in self.entries or name in self.watchlists
+        if not is_met and name in self._library_queries:
             query, file, surroundings = self._library_queries[name]
             self._add(name, file, query, surroundings)
         return name

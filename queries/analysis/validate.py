@@ -20,9 +20,6 @@ def refuse_unsupported(body: nodes.Select) -> None:
         UnsupportedError: there is such a clause.
     """
     for join, joined in zip(body.joins, body.inputs[1:], strict=True):
-        if join.kind is nodes.JoinKind.WATCHLIST:
-            message = f"this version does not run {join.kind.value}"
-            raise UnsupportedError(message, position=joined.position)
         if join.kind is nodes.JoinKind.FILTER and len(body.inputs) > 2:
             message = "FILTER_JOIN takes two inputs"
             remedy = "name the query with two, and join its result to the others"
@@ -51,16 +48,6 @@ def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
             message = f"this version does not run windows ([{kind} …])"
             remedy = "group by an epoch instead, such as time/60 as tb"
             raise UnsupportedError(message, position=one.window.position, remedy=remedy)
-
-
-def refuse_watchlist(body: nodes.Watchlist) -> None:
-    """Refuse WATCHLIST.
-
-    Raises:
-        UnsupportedError: always.
-    """
-    message = "this version does not run WATCHLIST"
-    raise UnsupportedError(message, position=body.position)
 
 
 def check_where(node: nodes.Expression) -> None:

@@ -10,6 +10,7 @@ from gscope.queries.plan.program import (
     MergeNode,
     RunningNode,
     SelectionNode,
+    WatchlistJoinNode,
 )
 from gscope.queries.plan.running_bound import running_bound
 from gscope.queries.plan.show import show
@@ -42,6 +43,11 @@ def node_bound(node: HftaNode) -> str:
             )
         case RunningNode():
             return running_bound(node)
+        case WatchlistJoinNode():
+            return (
+                f"no state but the table {node.watchlist.name}, which is as large as its file; "
+                f"each row leaves as it comes"
+            )
         case JoinNode():
             return (
                 f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "

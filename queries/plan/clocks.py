@@ -13,6 +13,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    WatchlistJoinNode,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
         case MergeNode():
             column = node.schema[node.on[0]]
             return (Column(column.name, column.type, column.is_nullable),)
-        case SelectionNode():
+        case SelectionNode() | WatchlistJoinNode():
             return ()
 
 

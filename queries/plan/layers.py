@@ -16,6 +16,7 @@ from gscope.queries.plan.logical import (
     QueryScan,
     RunningGroupBy,
     Scan,
+    WatchlistJoin,
 )
 from gscope.queries.plan.low import Border, column_schema, declarations
 from gscope.queries.plan.program import Lfta, Partial
@@ -23,8 +24,8 @@ from gscope.queries.plan.program import Lfta, Partial
 if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, Node
 
-Leaf = Scan | QueryScan | Merge | Join
-"""What a query does its work above."""
+Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | GroupBy | RunningGroupBy
+"""What a query does its work above; a grouping is one below another (SELECT DISTINCT over groups)."""
 
 
 @dataclass(frozen=True, slots=True)

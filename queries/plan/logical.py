@@ -138,7 +138,36 @@ class Join:
     schema: Schema
 
 
-Node = Scan | QueryScan | Filter | Project | GroupBy | RunningGroupBy | Merge | Join
+@dataclass(frozen=True, slots=True)
+class Watchlist:
+    """A table in a CSV file, its fields in the order of the schema; read again when it changes."""
+
+    name: str
+    path: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class WatchlistJoin:
+    """The tuples of a stream, each with every row of a table that fits; they pass as they come.
+
+    Expressions over both read ``Column`` with ``input`` 0 (the stream) or 1 (the table).
+
+    Attributes:
+        keys: what must be equal, of the stream and of the table; NULL equals nothing.
+        residual: what else must hold, over both.
+        columns: of the result, over both.
+    """
+
+    input: Node
+    watchlist: Watchlist
+    keys: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+Node = Scan | QueryScan | Filter | Project | GroupBy | RunningGroupBy | Merge | Join | WatchlistJoin
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_files import UserFile
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Call, Expression, NamedExpression, Value
+    from gscope.queries.plan.logical import Watchlist
 
 
 class PartialOp(Enum):
@@ -274,7 +275,33 @@ class JoinNode:
     schema: Schema
 
 
-HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode
+@dataclass(frozen=True, slots=True)
+class WatchlistJoinNode:
+    """Rows of one input, each with every row of a table that fits; they pass as they come.
+
+    Expressions over both read ``Column`` with ``input`` 0 (the input) or 1 (the table).
+
+    Attributes:
+        predicate: what chooses rows of the input before.
+        watchlist: the table; its file is read again when it changes.
+        keys: what must be equal, of the input and of the table.
+        residual: what else must hold, over both.
+        columns: the output over both.
+    """
+
+    query: str
+    input: Input
+    predicate: Expression | None
+    watchlist: Watchlist
+    keys: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+
+
+HftaNode = (
+    SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode | WatchlistJoinNode
+)
 
 
 def node_inputs(node: HftaNode) -> tuple[Input, ...]:

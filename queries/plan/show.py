@@ -19,6 +19,7 @@ from gscope.queries.plan.logical import (
     QueryScan,
     RunningGroupBy,
     Scan,
+    WatchlistJoin,
 )
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             yield f"{lead}{_show_join(node)}"
             for each in node.inputs:
                 yield from show_tree(each, depth + 1)
+        case WatchlistJoin():
+            keys = show_equalities(node.keys, ("stream", node.watchlist.name))
+            yield f"{lead}WatchlistJoin {node.watchlist.name}; {keys}"
+            yield from show_tree(node.input, depth + 1)
         case Merge():
             yield f"{lead}Merge on {', '.join(node.on)} slack {node.slack}"
             for each in node.inputs:

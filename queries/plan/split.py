@@ -19,6 +19,7 @@ from gscope.queries.plan.logical import (
     QueryScan,
     RunningGroupBy,
     Scan,
+    WatchlistJoin,
 )
 from gscope.queries.plan.low import (
     INTERFACE,
@@ -44,10 +45,12 @@ from gscope.queries.plan.program import (
     StreamInput,
 )
 from gscope.queries.plan.split_joins import (
+    JoinResult,
     JoinSide,
     SharedStreams,
     is_composable,
     join_node,
+    watchlist_join_node,
 )
 from gscope.queries.plan.split_running import (
     add_partials,
@@ -111,10 +114,12 @@ class _Split:
                 merged = self._merge(query, layers, layers.leaf)
                 if merged is not None:
                     self._over_stream(query, layers, merged)
-            case Join():
+            case Join() | WatchlistJoin():
                 joined = self._join(query, layers, layers.leaf)
                 if joined is not None:
                     self._over_stream(query, layers, joined)
+            case GroupBy() | RunningGroupBy():
+                self._over_stream(query, layers, self._groups(query, layers.leaf))
             case _:
                 assert_never(layers.leaf)
         self.inputs.setdefault(query.name, QueryInput(query.name))
@@ -241,6 +246,12 @@ class _Split:
             )
         )
 
+    def _groups(self, query: LogicalQuery, group: GroupBy | RunningGroupBy) -> Input:
+        """A grouping that is grouped again, as a node of its own."""
+        part = replace(query, name=f"{query.name}.groups", root=group, schema=group.schema)
+        self.add(part)
+        return self.inputs[part.name]
+
     def _merge(self, query: LogicalQuery, layers: Layers, merge: Merge) -> Input | None:
         """The merge itself; None when it is the whole of the query."""
         inputs = tuple(
@@ -253,21 +264,27 @@ class _Split:
         self.nodes.append(MergeNode(name, inputs, on, merge.slack, merge.schema))
         return None if is_whole else QueryInput(name)
 
-    def _join(self, query: LogicalQuery, layers: Layers, join: Join) -> Input | None:
+    def _join(
+        self, query: LogicalQuery, layers: Layers, join: Join | WatchlistJoin
+    ) -> Input | None:
         """The join itself; None when it is the whole of the query."""
-        left, right = (
-            self._join_side(query, each, number, join) for number, each in enumerate(join.inputs)
+        inputs = join.inputs if isinstance(join, Join) else (join.input,)
+        sides = [self._join_side(query, each, n, join) for n, each in enumerate(inputs)]
+        is_whole = layers.group is None and layers.predicate is None
+        result = JoinResult(
+            query=query.name if is_whole else f"{query.name}.joined",
+            columns=(layers.columns if is_whole else ()) or all_columns(join),
+            schema=query.schema if is_whole else join.schema,
         )
-        if layers.group is None and layers.predicate is None:
-            columns = layers.columns or all_columns(join)
-            self.nodes.append(join_node(query.name, query.schema, columns, join, left, right))
-            return None
-        name = f"{query.name}.joined"
-        columns = all_columns(join)
-        self.nodes.append(join_node(name, join.schema, columns, join, left, right))
-        return QueryInput(name)
+        if isinstance(join, Join):
+            self.nodes.append(join_node(result, join, *sides))
+        else:
+            self.nodes.append(watchlist_join_node(result, join, *sides))
+        return None if is_whole else QueryInput(result.query)
 
-    def _join_side(self, query: LogicalQuery, node: Node, number: int, join: Join) -> JoinSide:
+    def _join_side(
+        self, query: LogicalQuery, node: Node, number: int, join: Join | WatchlistJoin
+    ) -> JoinSide:
         """One side of a join: packets by an LFTA, results of queries as they are, else a node of its own."""
         layers = take_apart(node)
         part = replace(query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema)

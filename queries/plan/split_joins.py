@@ -20,10 +20,10 @@ from gscope.queries.plan.expressions import (
     PacketField,
     walk,
 )
+from gscope.queries.plan.logical import WatchlistJoin
 from gscope.queries.plan.low import Border
-from gscope.queries.plan.program import Input, JoinNode, StreamInput
+from gscope.queries.plan.program import Input, JoinNode, StreamInput, WatchlistJoinNode
 from gscope.queries.plan.trees import (
-    by_name,
     conjunction,
     map_expression,
     of_input,
@@ -109,51 +109,91 @@ def _read(
     return JoinSide(StreamInput(lfta), predicate, lifted)
 
 
-def is_composable(columns: Sequence[NamedExpression], join: Join, number: int) -> bool:
+def is_composable(
+    columns: Sequence[NamedExpression], join: Join | WatchlistJoin, number: int
+) -> bool:
     """Whether the columns of a side may be computed in the join itself: where the side is missing, on NULLs.
 
     What an LFTA computes of packets is a column of its stream.
     """
-    if number not in _MISSING.get(join.kind, ()):
+    if isinstance(join, WatchlistJoin) or number not in _MISSING.get(join.kind, ()):
         return True
     return all(_is_null_of_nulls(_above_border(c.expression)) for c in columns)
 
 
-def join_node(
-    name: str,
-    schema: Schema,
-    columns: Sequence[NamedExpression],
-    join: Join,
-    left: JoinSide,
-    right: JoinSide,
-) -> JoinNode:
-    """The node of ``join`` over two sides, with ``columns`` of its result computed in it."""
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    """What a node gives that holds a join: ``columns`` over those of the join."""
 
-    def compose(expression: Expression) -> Expression:
-        return map_expression(
-            expression,
-            lambda part: sides[part.input][part.name] if isinstance(part, Column) else part,
-        )
+    query: str
+    columns: Sequence[NamedExpression]
+    schema: Schema
 
-    sides = [
-        {name: of_input(e, number) for name, e in side.columns.items()}
-        for number, side in enumerate((left, right))
-    ]
-    own = {name: compose(e) for name, e in by_name(join.columns).items()}
+
+def join_node(result: JoinResult, join: Join, left: JoinSide, right: JoinSide) -> JoinNode:
+    """The node of ``join`` over two sides, with the columns of the result computed in it."""
+    compose = _Composer((left.columns, right.columns))
+    one, other = join.epochs
     return JoinNode(
-        query=name,
+        query=result.query,
         kind=join.kind,
         inputs=(left.input, right.input),
         predicates=(
             left.predicate,
             None if right.predicate is None else of_input(right.predicate, 1),
         ),
-        epochs=(compose(join.epochs[0]), compose(join.epochs[1])),
-        keys=tuple((compose(one), compose(other)) for one, other in join.keys),
+        epochs=(compose(one), compose(other)),
+        keys=compose.pairs(join.keys),
         residual=None if join.residual is None else compose(join.residual),
-        columns=substitute_all(columns, own),
-        schema=schema,
+        columns=compose.columns(result.columns, join.columns),
+        schema=result.schema,
     )
+
+
+def watchlist_join_node(
+    result: JoinResult, join: WatchlistJoin, side: JoinSide
+) -> WatchlistJoinNode:
+    """The node of a join with a table, with the columns of the result computed in it."""
+    table = {c.name: Column(c.name, c.type, c.is_nullable) for c in join.watchlist.schema.columns}
+    compose = _Composer((side.columns, table))
+    return WatchlistJoinNode(
+        query=result.query,
+        input=side.input,
+        predicate=side.predicate,
+        watchlist=join.watchlist,
+        keys=compose.pairs(join.keys),
+        residual=None if join.residual is None else compose(join.residual),
+        columns=compose.columns(result.columns, join.columns),
+        schema=result.schema,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Composer:
+    """Puts the columns of sides in place of their names."""
+
+    sides: tuple[Mapping[str, Expression], Mapping[str, Expression]]
+
+    def __call__(self, expression: Expression) -> Expression:
+        return map_expression(
+            expression,
+            lambda part: (
+                of_input(self.sides[part.input][part.name], part.input)
+                if isinstance(part, Column)
+                else part
+            ),
+        )
+
+    def pairs(
+        self, keys: Sequence[tuple[Expression, Expression]]
+    ) -> tuple[tuple[Expression, Expression], ...]:
+        return tuple((self(one), self(other)) for one, other in keys)
+
+    def columns(
+        self, above: Sequence[NamedExpression], own: Sequence[NamedExpression]
+    ) -> tuple[NamedExpression, ...]:
+        """``above``, over the columns ``own`` of a join, over its sides."""
+        return substitute_all(above, {c.name: self(c.expression) for c in own})
 
 
 def _above_border(expression: Expression) -> Expression:

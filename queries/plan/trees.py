@@ -17,6 +17,7 @@ from gscope.queries.plan.logical import (
     QueryScan,
     RunningGroupBy,
     Scan,
+    WatchlistJoin,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
     match node:
         case Scan() | QueryScan():
             return change(node)
-        case Filter() | Project() | GroupBy() | RunningGroupBy():
+        case Filter() | Project() | GroupBy() | RunningGroupBy() | WatchlistJoin():
             return change(replace(node, input=map_nodes(node.input, change)))
         case Merge():
             inputs = tuple(map_nodes(each, change) for each in node.inputs)
@@ -114,7 +115,7 @@ def scans(node: Node) -> tuple[str, ...]:
             return ()
         case QueryScan():
             return (node.query,)
-        case Filter() | Project() | GroupBy() | RunningGroupBy():
+        case Filter() | Project() | GroupBy() | RunningGroupBy() | WatchlistJoin():
             return scans(node.input)
         case Merge() | Join():
             return tuple(name for each in node.inputs for name in scans(each))

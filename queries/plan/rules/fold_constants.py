@@ -16,6 +16,7 @@ from gscope.queries.plan.logical import (
     Node,
     Project,
     RunningGroupBy,
+    WatchlistJoin,
 )
 from gscope.queries.plan.trees import map_expression, map_nodes
 
@@ -49,6 +50,12 @@ def _fold_node(node: Node) -> Node:
                 keys=_fold_all(node.keys),
                 aggregates=aggregates,
                 closing=_fold(node.closing),
+            )
+        case WatchlistJoin():
+            return replace(
+                node,
+                keys=tuple((_fold(left), _fold(right)) for left, right in node.keys),
+                residual=None if node.residual is None else _fold(node.residual),
             )
         case Join():
             return replace(

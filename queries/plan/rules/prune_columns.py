@@ -15,6 +15,7 @@ from gscope.queries.plan.logical import (
     Node,
     Project,
     RunningGroupBy,
+    WatchlistJoin,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def prune(node: Node) -> Node:
             arguments = (e for a in node.aggregates for e in a.arguments)
             needed = _read((*(k.expression for k in node.keys), *arguments))
             return replace(node, input=_needing(node.input, needed))
-        case Join():
+        case Join() | WatchlistJoin():
             return _needing(node, set(node.schema.names))
         case _:
             return node
@@ -65,6 +66,8 @@ def _needing(node: Node, needed: AbstractSet[str]) -> Node:
             return replace(node, input=below, schema=below.schema)
         case Join():
             return _join(node, needed)
+        case WatchlistJoin():
+            return _watchlist_join(node, needed)
         case _:
             return prune(node)
 
@@ -80,6 +83,21 @@ def _join(join: Join, needed: AbstractSet[str]) -> Join:
     left, right = (_needing(each, _read(sides, n)) for n, each in enumerate(join.inputs))
     return replace(
         join, inputs=(left, right), columns=columns, schema=_narrowed(join.schema, columns)
+    )
+
+
+def _watchlist_join(join: WatchlistJoin, needed: AbstractSet[str]) -> WatchlistJoin:
+    columns = _kept(join.columns, needed)
+    used = [
+        *(side for key in join.keys for side in key),
+        *([] if join.residual is None else [join.residual]),
+        *(c.expression for c in columns),
+    ]
+    return replace(
+        join,
+        input=_needing(join.input, _read(used)),
+        columns=columns,
+        schema=_narrowed(join.schema, columns),
     )
 
 

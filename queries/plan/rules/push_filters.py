@@ -15,6 +15,7 @@ from gscope.queries.plan.logical import (
     Node,
     Project,
     RunningGroupBy,
+    WatchlistJoin,
 )
 from gscope.queries.plan.trees import (
     by_name,
@@ -81,6 +82,8 @@ def _push(node: Node) -> Node:
             return _below_grouping(node, below, keys)
         case Join():
             return _below_join(node, below)
+        case WatchlistJoin():
+            return _below_watchlist_join(node, below)
         case _:
             return node
 
@@ -107,6 +110,15 @@ def _below_join(node: Filter, join: Join) -> Node:
     join = replace(join, inputs=(left, right), residual=both)
     predicate = conjunction(late)
     return join if predicate is None else replace(node, input=join, predicate=predicate)
+
+
+def _below_watchlist_join(node: Filter, join: WatchlistJoin) -> Node:
+    """What reads the stream alone filters it; the rest is a condition on what fits."""
+    columns = by_name(join.columns)
+    parts = [substitute(part, columns) for part in conjuncts(node.predicate)]
+    early = [part for part in parts if inputs_of(part) == {0}]
+    both = conjunction([*conjuncts(join.residual), *(p for p in parts if p not in early)])
+    return replace(join, input=_filtered(join.input, early), residual=both)
 
 
 def _filtered(node: Node, predicates: Sequence[Expression]) -> Node:

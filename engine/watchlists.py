@@ -1,0 +1,103 @@
+"""Tables of watchlists, read from CSV files.
+
+A line is a row, its fields in the order of WATCHLIST FIELDS. A first line that holds the names of the fields is a
+heading; empty lines and lines that begin with ``#`` are left out. An empty field is NULL, of a STRING the empty text.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.errors import EngineError
+from gscope.queries.analysis.constants import parse_mac, parse_timestamp
+from gscope.queries.catalog.scalar.addresses import parse_ip
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql.literals import read_interval_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.plan.expressions import Value
+    from gscope.queries.plan.logical import Watchlist
+
+Row = tuple["Value", ...]
+
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def read_watchlist(watchlist: Watchlist) -> list[Row]:
+    """The rows of a table as values of its fields.
+
+    Raises:
+        EngineError: the file cannot be read, or a line is no row; with the line.
+    """
+    path = watchlist.path
+    rows: list[Row] = []
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, skipinitialspace=True)
+            for fields in reader:
+                texts = [text.strip() for text in fields]
+                if not any(texts) or texts[0].startswith("#"):
+                    continue
+                if not rows and tuple(texts) == watchlist.schema.names:
+                    continue
+                rows.append(_row(texts, watchlist, reader.line_num))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        message = f"the watchlist {watchlist.name} cannot be read from {path}: {error}"
+        raise EngineError(message) from None
+    return rows
+
+
+def _row(texts: Sequence[str], watchlist: Watchlist, line: int) -> Row:
+    columns = watchlist.schema.columns
+    if len(texts) != len(columns):
+        message = (
+            f"{watchlist.path}:{line}: {len(texts)} fields, "
+            f"but the watchlist {watchlist.name} has {len(columns)}"
+        )
+        raise EngineError(message)
+    values = []
+    for text, column in zip(texts, columns, strict=True):
+        value = _value(text, column.type)
+        if value is None and text:
+            message = f"{watchlist.path}:{line}: {text[:40]!r} is no {column.type.value}"
+            raise EngineError(message)
+        values.append(value)
+    return tuple(values)
+
+
+def _value(text: str, kind: GsqlType) -> Value:
+    """The value of a field; None if it is empty, or nothing of that type."""
+    return _READERS[kind](text) if text or kind is GsqlType.STRING else None
+
+
+def _integer(text: str) -> int | None:
+    try:
+        value = int(text, 0) if text[:2].lower() == "0x" else int(text)
+    except ValueError:
+        return None
+    return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+def _float(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+_READERS: dict[GsqlType, Callable[[str], Value]] = {
+    GsqlType.BOOL: lambda text: _TRUTHS.get(text.lower()),
+    GsqlType.INT: _integer,
+    GsqlType.FLOAT: _float,
+    GsqlType.STRING: lambda text: text.encode(),
+    GsqlType.IP: parse_ip,
+    GsqlType.MAC: parse_mac,
+    GsqlType.TIMESTAMP: parse_timestamp,
+    GsqlType.INTERVAL: read_interval_ns,
+}
