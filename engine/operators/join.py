@@ -34,12 +34,16 @@ def bookkeeping(node: JoinNode) -> EpochOperator:
     return EpochOperator(node, tuple(Side(epoch) for epoch in node.epochs), node.columns)
 
 
-def lower(node: JoinNode, left: str, right: str) -> str:
+def lower(node: JoinNode, left: str, right: str, *, fits_in_memory: bool = True) -> str:
     """The Spark SQL text of a join over the rows of both sides.
 
     SELECT columns FROM (SELECT needed FROM left WHERE predicate) JOIN (… right …)
     ON epoch = epoch AND keys = keys AND residual
+
+    One side becomes a hash table, which needs no sorting but cannot spill; where a side may not fit,
+    both are sorted.
     """
+    method = "SHUFFLE_HASH" if fits_in_memory else "MERGE"
     sides = [_side(node, number, source) for number, source in enumerate((left, right))]
     pairs = (node.epochs, *node.keys)
     tests = [f"{to_sql(a, _leaf)} = {to_sql(b, _leaf)}" for a, b in pairs]
@@ -49,7 +53,7 @@ def lower(node: JoinNode, left: str, right: str) -> str:
         f"{to_sql(column.expression, _leaf)} AS {quote(column.name)}" for column in node.columns
     )
     return (
-        f"SELECT /*+ SHUFFLE_HASH(l, r) */ {columns} "
+        f"SELECT /*+ {method}(l, r) */ {columns} "
         f"FROM {sides[0]} {_KINDS[node.kind]} {sides[1]} ON {' AND '.join(tests)}"
     )
 

@@ -16,6 +16,7 @@ from tests.golden.driver import Job, Variation
 
 from gscope.engine import release
 from gscope.engine.spark import evaluation
+from gscope.engine.spark.outputs import Outputs
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.schema import ColumnSchema, Schema
 from gscope.queries.catalog.types import INCREASING, GsqlType
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from gscope.engine.commits import Output
     from gscope.queries.plan.expressions import PacketField, Value
 
 pytestmark = pytest.mark.spark
@@ -262,7 +264,8 @@ def test_a_join_is_what_nested_loops_find(case: Case, spark: SparkSession, tmp_p
 @pytest.mark.parametrize("name", ["inner_residual", "outer_residual", "divisor", "self_shifted"])
 def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_path: Path) -> None:
     check(CASES[name], Traffic(tmp_path / "1"), Variation("at once"), spark, 0)
-    check(CASES[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
+    with mock.patch.object(evaluation, "MAX_TASK_ROWS", 0):
+        check(CASES[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -276,6 +279,25 @@ def test_a_side_that_never_speaks_holds_nobody_up(
 def test_a_backlog_in_pieces_gives_the_same_pairs(spark: SparkSession, tmp_path: Path) -> None:
     with mock.patch.object(release, "MAX_STEP_ROWS", 20):
         check(Case(JoinKind.OUTER), Traffic(tmp_path), Variation("at once"), spark, SMALL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_small_step_exchanges_nothing(
+    kind: JoinKind, spark: SparkSession, tmp_path: Path
+) -> None:
+    plans: list[str] = []
+    write = Outputs.write
+
+    def spying(
+        self: Outputs, result: str, step: int, frame: DataFrame, *, is_small: bool
+    ) -> Output | None:
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        return write(self, result, step, frame, is_small=is_small)
+
+    with mock.patch.object(Outputs, "write", spying):
+        check(Case(kind), Traffic(tmp_path), Variation("many", chunks=3), spark, SMALL)
+    assert plans
+    assert not [plan for plan in plans if "Exchange" in plan]
 
 
 @pytest.mark.parametrize(
