@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql.pandas.functions import arrow_udf
 
-from gscope.engine.functions.application import read
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -86,10 +85,11 @@ def register_functions(
         if isinstance(part, Call) and needs_udf(part)
     }
     for name, call in calls.items():
+        entry = FUNCTIONS[call.function]
         kinds = [argument.type for argument in call.arguments]
-        function = _arrow_function(FUNCTIONS[call.function], kinds, call.type, registered.counts)
+        function = _arrow_function(entry, kinds, call.type, registered.counts)
         register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
-        session.udf.register(name, register)
+        session.udf.register(name, register if entry.is_pure else register.asNondeterministic())
     return registered
 
 
@@ -155,6 +155,9 @@ def _read(
     entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[Counter[str]]
 ) -> Iterator[Any]:
     """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
+    # dpkt is loaded where it is needed only
+    from gscope.engine.functions.application import read
+
     undecodable = 0
     for (payload,) in rows:
         value, is_readable = (None, True) if payload is None else read(entry.name, payload)

@@ -35,6 +35,16 @@ def test_all_is_well_in_one_line() -> None:
     assert is_whole(outcome.capture)
 
 
+def test_payloads_that_a_function_could_not_read_are_counted() -> None:
+    outcome = _outcome(_interface())
+    outcome.undecodable = {"dns_qname": 1203, "tls_sni": 1}
+    assert list(summary_lines(outcome, {"q": 1}))[1:] == [
+        "  1,203 payloads not decodable by dns_qname",
+        "  1 payloads not decodable by tls_sni",
+    ]
+    assert is_whole(outcome.capture)
+
+
 def test_every_term_that_is_not_0_is_shown() -> None:
     odd = _interface(
         accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}
