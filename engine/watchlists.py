@@ -38,7 +38,7 @@ def read_watchlist(watchlist: Watchlist) -> list[Row]:
     rows: list[Row] = []
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, skipinitialspace=True)
+            reader = csv.reader(file, skipinitialspace=True, strict=True)
             for fields in reader:
                 texts = [text.strip() for text in fields]
                 if not any(texts) or texts[0].startswith("#"):
