@@ -402,6 +402,16 @@ def every_aggregate(packets: list[Packet]) -> list[Packet]:
     return [row | {"is_near": "true"} for row in groups]
 
 
+def distinct_groups(packets: list[Packet]) -> list[Packet]:
+    groups = group(
+        ip(packets),
+        {"tb": every(10), **by("protocol", "srcIP")},
+        {"packets": COUNT, "longest": of(greatest, "len")},
+    )
+    large = [row | {"pair": row["tb"] // 2} for row in groups if row["longest"] > 70]
+    return group(large, by("pair", "protocol", "packets"), {})
+
+
 _EVERY = (
     *("tb", "protocol", "packets", "spread", "deviation", "ttl_spread", "id_deviation"),
     *("any_large", "all_far", "tenth", "middle", "ports", "targets", "sizes", "mean_ttl"),
@@ -472,6 +482,9 @@ REFERENCES: dict[str, dict[str, Reference]] = {
         "own_protocol": Reference(
             ("tb", "is_request", "packets", "clients", "largest"), own_protocol
         )
+    },
+    "distinct_groups": {
+        "distinct_groups": Reference(("pair", "protocol", "packets"), distinct_groups)
     },
     "all_aggregates": {
         "low": Reference(_EVERY, every_aggregate),

@@ -4,6 +4,7 @@ SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
 SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
 … CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
+SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s))
 SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
 MERGE a.t : b.t FROM a, b                      Merge(a, b)
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
+from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.declarations import undeclared
 from gscope.queries.analysis.epochs import choose_epoch, kept_orders, terms_of
 from gscope.queries.analysis.grouping import Grouping
@@ -87,7 +88,7 @@ class _Select:
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
         columns = self._outputs(Typer(self.source.resolve, self.substitutes, _no_aggregate))
         if body.distinct:
-            return self._distinct(node, columns)
+            return self._distinct(node, columns, self.source.ordering)
         return project(node, columns, self.source.ordering)
 
     def _is_grouped(self) -> bool:
@@ -111,26 +112,25 @@ class _Select:
         if body.closing_when is not None:
             closing = typer.condition(body.closing_when, "in CLOSING_WHEN")
         group = grouping.node(node, closing)
-        if body.distinct:
-            self._check_distinct(group, columns)
         above: Node = group
         if having is not None:
             above = Filter(above, having, above.schema)
-        return project(above, columns, lambda leaf: group.schema[leaf.name].ordering)
 
-    def _check_distinct(
-        self, group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]
-    ) -> None:
-        """Groups are distinct already if all their keys are shown."""
-        shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
-        if not {key.name for key in group.keys} <= shown:
-            message = "this version does not run SELECT DISTINCT over groups"
-            remedy = "name the query, and SELECT DISTINCT from it in another"
-            raise UnsupportedError(message, position=self.body.position, remedy=remedy)
+        def ordering(leaf: PacketField | Column) -> Ordering:
+            return group.schema[leaf.name].ordering
 
-    def _distinct(self, node: Node, columns: Sequence[NamedExpression]) -> Node:
-        terms = terms_of(columns, self.source.ordering)
-        keys = [column_schema(c, self.source.ordering) for c in terms.keys]
+        if body.distinct and not _shows_keys(group, columns):
+            return self._distinct(above, columns, ordering)
+        return project(above, columns, ordering)
+
+    def _distinct(
+        self,
+        node: Node,
+        columns: Sequence[NamedExpression],
+        ordering: Callable[[PacketField | Column], Ordering],
+    ) -> Node:
+        terms = terms_of(columns, ordering)
+        keys = [column_schema(c, ordering) for c in terms.keys]
         expressions = [c.expression for c in terms.keys]
         epoch = choose_epoch(keys, expressions, node.schema, self.body.position)
         group = GroupBy(
@@ -179,6 +179,12 @@ class _Select:
                     "or test it in HAVING"
                 )
             raise
+
+
+def _shows_keys(group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]) -> bool:
+    """Whether rows are distinct already, because they show all keys."""
+    shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
+    return {key.name for key in group.keys} <= shown
 
 
 def _no_aggregate(node: nodes.FunctionCall) -> Expression:
