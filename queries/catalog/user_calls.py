@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numbers
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gscope.errors import UserCodeError
@@ -73,16 +74,17 @@ class UserFold:
         self.attribute = attribute
         self.facts = facts
 
-    def __call__(self, values: Sequence[Any]) -> Value:
-        """The aggregate of ``values``, NULL if none of them is a value.
+    def __call__(self, values: Iterable[Any]) -> Value:
+        """The aggregate of ``values``, read once; NULL if none of them is a value.
 
         Raises:
             UserCodeError: a method raised, or gave what it was not declared to give.
         """
-        present = [value for value in values if value is not None]
-        return self.over_parts([present]) if present else None
+        present = (value for value in values if value is not None)
+        first = next(present, None)
+        return None if first is None else self.over_parts([chain([first], present)])
 
-    def over_parts(self, parts: Iterable[Sequence[Any]]) -> Value:
+    def over_parts(self, parts: Iterable[Iterable[Any]]) -> Value:
         """The aggregate of several parts of a group: each has a state, which the first takes in.
 
         Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import traceback
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -70,7 +71,10 @@ def load_module(file: UserFile) -> ModuleType:
     # known by name to dataclasses and pickle while it runs
     sys.modules[module.__name__] = module
     try:
-        exec(compile(file.text, file.path, "exec"), module.__dict__)
+        code = compile(file.text, file.path, "exec", dont_inherit=True)
+        # standard output belongs to answers and events
+        with redirect_stdout(sys.stderr):
+            exec(code, module.__dict__)
     except SyntaxError as error:
         del sys.modules[module.__name__]
         message = f"{file.path}:{error.lineno or 1}: this is no Python: {error.msg}"

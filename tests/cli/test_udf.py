@@ -59,6 +59,13 @@ def test_check_and_explain_know_user_code(capsys: pytest.CaptureFixture[str]) ->
     assert "user_slot = user_kernel('slot'" in out
 
 
+def test_what_a_file_prints_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("loud.py").write_text(CODE + "\nprint('hello')\n")
+    code, out, err = _run(capsys, "check", "--udf", "loud.py", "-e", LOW)
+    assert (code, err) == (0, "hello\n")
+    assert "hello" not in out
+
+
 def test_the_environment_and_the_configuration_name_files(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

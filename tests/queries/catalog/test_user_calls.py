@@ -86,6 +86,25 @@ def test_a_nullable_function_may_give_none() -> None:
         assert FUNCTIONS["f"].evaluate(7) is None
 
 
+def test_a_file_is_executed_as_python_would() -> None:
+    text = """
+        from dataclasses import dataclass
+
+        @dataclass
+        class Pair:
+            left: int
+            right: int
+
+        assert Pair.__annotations__["left"] is int
+
+        @function("INT", returns="INT")
+        def f(x):
+            return Pair(x, 1).left
+    """
+    with offered(text):
+        assert FUNCTIONS["f"].evaluate(7) == 7
+
+
 def test_calls_travel_with_the_text_of_their_file() -> None:
     with offered(RETURNS.format(kind="INT", value="x + 1", nullable=False)):
         travelled = pickle.loads(pickle.dumps(FUNCTIONS["f"].evaluate))
