@@ -7,7 +7,7 @@ Spark's own grouped Python aggregates may not stand beside built-in ones, and a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
@@ -19,9 +19,13 @@ from gscope.queries.catalog.user_calls import UserFold
 from gscope.queries.catalog.user_install import installed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
+    from gscope.queries.catalog.types import GsqlType
+
+_SLICE = 1 << 16
 
 
 def register_folds(session: SparkSession) -> None:
@@ -49,11 +53,15 @@ def _arrow_function(code: UserFold) -> Callable[[pa.Array], pa.Array]:
     arrow_type = ARROW_TYPES.get(output, pa.int64())
 
     def fold(groups: pa.Array) -> pa.Array:
-        results = []
-        for group in groups:
-            # one group at a time: only its values become Python's
-            values = [] if group.values is None else group.values.to_pylist()
-            results.append(code([from_spark(value, kind) for value in values]))
+        results = [code(_values(group, kind)) for group in groups]
         return pa.array([to_spark(value, output) for value in results], type=arrow_type)
 
     return fold
+
+
+def _values(group: pa.ListScalar, kind: GsqlType) -> Iterator[Any]:
+    """The values of a group; only some of them are Python's at any moment."""
+    values = group.values
+    for start in range(0, 0 if values is None else len(values), _SLICE):
+        for value in values.slice(start, _SLICE).to_pylist():
+            yield from_spark(value, kind)
