@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from gscope.engine.running.duplicates import SumOfDups
 from gscope.engine.running.vectors import Vector, from_arrow, never_null
 
 if TYPE_CHECKING:
@@ -284,90 +285,6 @@ class Latest:
         return self._column.take(pa.array(where, mask=where < 0))
 
 
-class SumOfDups:
-    """``sum_of_dups``: the values that each group has seen.
-
-    Each pair (group, value) that occurs in the step or in the state has a number; a pair was seen if it
-    bears the mark of the group's present life.
-    """
-
-    def __init__(self, groups: int, count: Vector, values: pa.Array, parents: Array) -> None:
-        """A state without pairs.
-
-        Args:
-            groups: how many there are.
-            count: for each row how many values there were.
-            values: for each row the list of the distinct ones.
-            parents: for each row the place of its group.
-        """
-        self._groups = groups
-        self._count = count
-        self._total = np.zeros(groups, np.int64)
-        self._life = np.zeros(groups, np.int64)
-        self._flat = _comparable(values.flatten())
-        self._offsets = values.offsets.to_numpy() - values.offsets[0].as_py()
-        self._owner = np.repeat(parents, np.diff(self._offsets))
-        self._rows = len(self._flat)
-        self._numbers: Array | None = None
-
-    def restore(self, places: Array, state: list[pa.Array]) -> None:
-        """See ``Accumulator``."""
-        self._total[places] = _values(state[0], np.int64)
-        owner = np.repeat(places, np.diff(state[1].offsets.to_numpy()))
-        self._owner = np.concatenate([self._owner, owner])
-        self._flat = pa.concat_arrays([self._flat, state[1].flatten().cast(self._flat.type)])
-
-    def begin(self, places: Array) -> None:
-        """See ``Accumulator``."""
-        self._total[places] = 0
-        self._life[places] += 1
-
-    def update(self, live: Array, at: Array, rows: Array) -> Vector:
-        """See ``Accumulator``."""
-        numbers = self._pairs()
-        if len(rows):
-            # the rows of an epoch follow one another
-            first, last = self._offsets[rows[0]], self._offsets[rows[-1] + 1]
-            pairs = numbers[first:last]
-            owners = self._owner[first:last]
-            new = np.unique(pairs[self._seen[pairs] != self._life[owners]])
-            self._seen[new] = self._life[self._pair_owner[new]]
-            self._total[live[at]] += self._count.values[rows]
-            np.subtract.at(self._total, self._pair_owner[new], 1)
-        return never_null(self._total[live])
-
-    def save(self, live: Array) -> list[pa.Array]:
-        """See ``Accumulator``."""
-        self._pairs()
-        position = np.full(self._groups, -1, np.int64)
-        position[live] = np.arange(len(live))
-        place = position[self._pair_owner]
-        kept = np.flatnonzero((place >= 0) & (self._seen == self._life[self._pair_owner]))
-        kept = kept[np.argsort(place[kept], kind="stable")]
-        sizes = np.bincount(place[kept], minlength=len(live))
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        values = self._flat.take(pa.array(self._example[kept]))
-        lists = pa.ListArray.from_arrays(pa.array(offsets), values)
-        return [pa.array(self._total[live]), lists]
-
-    def _pairs(self) -> Array:
-        """The number of the pair that each value makes, first those of rows, then those restored."""
-        if self._numbers is None:
-            coded = self._flat.dictionary_encode()
-            codes = coded.indices.to_numpy().astype(np.int64)
-            both = pa.array(self._owner * max(len(coded.dictionary), 1) + codes)
-            numbered = both.dictionary_encode()
-            self._numbers = numbered.indices.to_numpy().astype(np.int64)
-            # any place of each pair will do
-            self._example = np.zeros(len(numbered.dictionary), np.int64)
-            self._example[self._numbers] = np.arange(len(self._numbers))
-            self._pair_owner = self._owner[self._example]
-            self._seen = np.full(len(self._example), -1, np.int64)
-            restored = self._numbers[self._rows :]
-            self._seen[restored] = self._life[self._pair_owner[restored]]
-        return self._numbers
-
-
 class Inputs(Protocol):
     """The rows of a fold, epoch after epoch."""
 
@@ -446,14 +363,6 @@ def _ratio(total: Vector, count: Vector) -> Vector:
     counts = np.where(is_there, count.values, 1).astype(np.float64)
     with np.errstate(all="ignore"):
         return Vector(total.values.astype(np.float64) / counts, is_there)
-
-
-def _comparable(values: pa.Array) -> pa.Array:
-    """Values of which those that are equal in queries are equal in bits."""
-    if not pa.types.is_floating(values.type):
-        return values
-    numbers = values.to_numpy(zero_copy_only=False) + 0.0
-    return pa.array(np.where(np.isnan(numbers), np.nan, numbers))
 
 
 def _valid(column: pa.Array) -> Array:
