@@ -10,6 +10,9 @@ from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import AggregationNode
 
 
@@ -40,3 +43,12 @@ def lower(node: AggregationNode, source: str) -> str:
     )
     having = "" if node.having is None else f" WHERE {to_sql(node.having, column_leaf)}"
     return f"SELECT {columns} FROM ({groups}){having}"
+
+
+def expressions(node: AggregationNode) -> Iterator[Expression]:
+    """Every expression that Spark evaluates for ``node``."""
+    yield from (column.expression for column in (*node.keys, *node.columns))
+    yield from (argument for aggregate in node.aggregates for argument in aggregate.arguments)
+    for predicate in (node.predicate, node.having):
+        if predicate is not None:
+            yield predicate

@@ -59,7 +59,8 @@ def lower(node: JoinNode, left: str, right: str, *, fits_in_memory: bool = True)
 
 
 def expressions(node: JoinNode) -> Iterator[Expression]:
-    """Every expression that a join evaluates, output columns apart."""
+    """Every expression that Spark evaluates for ``node``."""
+    yield from (column.expression for column in node.columns)
     yield from node.epochs
     yield from (expression for pair in node.keys for expression in pair)
     for predicate in (*node.predicates, node.residual):

@@ -12,7 +12,7 @@ from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import SelectionNode, WatchlistJoinNode
@@ -87,3 +87,10 @@ def lower(node: SelectionNode, source: str) -> str:
     )
     where = "" if node.predicate is None else f" WHERE {to_sql(node.predicate, column_leaf)}"
     return f"SELECT {columns} FROM {source}{where}"
+
+
+def expressions(node: SelectionNode) -> Iterator[Expression]:
+    """Every expression that Spark evaluates for ``node``."""
+    yield from (column.expression for column in node.columns)
+    if node.predicate is not None:
+        yield node.predicate

@@ -47,7 +47,8 @@ def lower(node: WatchlistJoinNode, source: str) -> str:
 
 
 def expressions(node: WatchlistJoinNode) -> Iterator[Expression]:
-    """Every expression that the join evaluates, output columns apart."""
+    """Every expression that Spark evaluates for ``node``."""
+    yield from (column.expression for column in node.columns)
     yield from (expression for pair in node.keys for expression in pair)
     for predicate in (node.predicate, node.residual):
         if predicate is not None:

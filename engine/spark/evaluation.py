@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar
 
 from gscope.engine.commits import Output
-from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 from gscope.engine.release import by_epochs
 from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.inputs import Inputs
+from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.merge_partials import (
     MAX_TASK_ROWS,
     PartialMerge,
@@ -29,14 +29,11 @@ from gscope.engine.spark.watchlists import Watchlists
 from gscope.engine.steps import Evaluation
 from gscope.queries.plan.program import (
     AggregationNode,
-    HftaNode,
     JoinNode,
     MergeNode,
     Program,
     QueryInput,
     RunningNode,
-    SelectionNode,
-    WatchlistJoinNode,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from gscope.engine.commits import CommitLog
     from gscope.engine.operators.base import Work
     from gscope.engine.steps import Carry, Step
-    from gscope.queries.plan.expressions import Expression
     from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
@@ -73,9 +69,7 @@ class Evaluator:
         self._session = session
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
-        self._folds = FoldRunner(
-            session, self._inputs, commits.carry, program.user_files
-        )
+        self._folds = FoldRunner(session, self._inputs, commits.carry, program.user_files)
         self._watchlists = Watchlists(session, program)
         self._results = {
             query: source.query
@@ -83,12 +77,12 @@ class Evaluator:
             if isinstance(source, QueryInput)
         }
         register_finishers(
-            session, (a for node in program.nodes for a in getattr(node, 'aggregates', ()))
+            session, (a for node in program.nodes for a in getattr(node, "aggregates", ()))
         )
         if program.user_files:
             register_folds(session)
         self._functions = register_functions(
-            session, (e for node in program.nodes for e in _expressions(node))
+            session, (e for node in program.nodes for e in expressions(node))
         )
 
     def undecodable(self) -> dict[str, int]:
@@ -227,55 +221,14 @@ class Evaluator:
                     [self._inputs.whole(work, side, number, b) for side, b in enumerate(part)]
                     for number, part in enumerate(parts)
                 ]
-                return " UNION ALL ".join(_lower_node(node, each, largest) for each in sources)
+                return " UNION ALL ".join(lower(node, each, largest) for each in sources)
         sides = [
             side
             for side, taken in enumerate(work.inputs)
             if taken.reads_rows or not isinstance(node, MergeNode)
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        return _lower_node(node, released, rows)
-
-
-def _lower_node(node: HftaNode, sources: Sequence[str], rows: int) -> str:
-    match node:
-        case AggregationNode():
-            return aggregation.lower(node, sources[0])
-        case SelectionNode():
-            return selection.lower(node, sources[0])
-        case MergeNode():
-            return merge.lower(node, sources)
-        case JoinNode():
-            return join.lower(node, *sources, fits_in_memory=rows <= MAX_TASK_ROWS)
-        case WatchlistJoinNode():
-            return watchlist_join.lower(node, sources[0])
-        case RunningNode():
-            return running.lower(node, sources[0])
-        case _:
-            assert_never(node)
-
-
-def _expressions(node: HftaNode) -> Iterator[Expression]:
-    """Every expression that ``node`` evaluates."""
-    if isinstance(node, MergeNode):
-        return
-    if isinstance(node, RunningNode):
-        yield from running.expressions(node)
-        return
-    yield from (column.expression for column in node.columns)
-    if isinstance(node, JoinNode):
-        yield from join.expressions(node)
-        return
-    if isinstance(node, WatchlistJoinNode):
-        yield from watchlist_join.expressions(node)
-        return
-    if node.predicate is not None:
-        yield node.predicate
-    if isinstance(node, AggregationNode):
-        yield from (key.expression for key in node.keys)
-        yield from (a for aggregate in node.aggregates for a in aggregate.arguments)
-        if node.having is not None:
-            yield node.having
+        return lower(node, released, rows)
 
 
 def _is_small(rows: int) -> bool:
