@@ -1,4 +1,4 @@
-"""``gscope schema``: the columns of protocols and query results."""
+"""``gscope schema``: the columns of protocols and query results, the functions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,23 @@ if TYPE_CHECKING:
 @click.command(short_help="Show the columns of protocols and queries.")
 @click.argument("names", nargs=-1, metavar="PROTOCOL|FILE|NAME...")
 @option("--json", "is_json", is_flag=True, help="As JSON.")
+@option("--functions", "is_functions", is_flag=True, help="The functions and aggregates.")
 @with_interfaces
 @with_config()
 def schema(
-    names: tuple[str, ...], is_json: bool, interfaces: tuple[str, ...], config: Config
+    names: tuple[str, ...],
+    is_json: bool,
+    is_functions: bool,
+    interfaces: tuple[str, ...],
+    config: Config,
 ) -> None:
     """Show the fields of protocols, or the columns of queries (files, or the library's by name).
 
     Without a name: the protocols.
     """
+    if is_functions:
+        _list_functions(is_json=is_json)
+        return
     from gscope.queries.catalog.protocols import PROTOCOL_ALIASES, PROTOCOLS
 
     if not names:
@@ -64,6 +72,16 @@ def _list(protocols: dict[str, Protocol], *, is_json: bool) -> None:
         parent = f" ({protocol.parent})" if protocol.parent else ""
         click.echo(f"{protocol.name + parent:<14} {protocol.description}")
     click.echo("\n`gscope schema TCP` shows the fields of one.")
+
+
+def _list_functions(*, is_json: bool) -> None:
+    from gscope.cli.function_list import described_functions, function_lines
+
+    if is_json:
+        click.echo(json.dumps(described_functions(), indent=2))
+        return
+    for line in function_lines():
+        click.echo(line)
 
 
 def _fields(protocol: Protocol) -> Iterator[dict[str, Any]]:

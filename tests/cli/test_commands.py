@@ -221,6 +221,20 @@ def test_schema_of_a_query_has_its_columns(capsys: pytest.CaptureFixture[str]) -
     assert columns[0]["ordering"] == "increasing"
 
 
+def test_schema_lists_functions_and_aggregates_with_their_facts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out, _ = _run(capsys, "schema", "--functions")
+    assert "quantile(FLOAT|INT, q)" in out
+    assert "standard error" in out
+    _, out, _ = _run(capsys, "schema", "--functions", "--json")
+    described = json.loads(out)
+    levels = {one["name"]: one["levels"] for one in described["aggregates"]}
+    assert levels["count_diff"] == "high"
+    assert levels["sum"] == "low (no FLOAT), high"
+    assert all(one["is"] for one in described["aggregates"] + described["running aggregates"])
+
+
 def test_config_says_where_values_come_from(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,115 @@
+"""What ``gscope schema --functions`` shows: functions, aggregates and their facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gscope.queries.analysis.calls import BUILDERS
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.catalog.aggregate.entry import AggregateEntry
+    from gscope.queries.catalog.running import RunningEntry
+
+_RENAMED = {
+    "strtoip": "string_to_ip",
+    "ipv4": "ip_to_int",
+}
+_BY_TYPE: dict[str, tuple[str, str, str]] = {
+    **dict.fromkeys(
+        ("int", "uint", "ushort", "llong", "ullong"),
+        ("BOOL|FLOAT|INT|IP|STRING|TIMESTAMP", "INT", "low, high"),
+    ),
+    **dict.fromkeys(("timestamp", "timeval"), ("INT|TIMESTAMP", "TIMESTAMP", "low, high")),
+    **dict.fromkeys(("abs", "floor", "ceil", "round"), ("FLOAT|INT", "as given", "low, high")),
+    "if_else": ("BOOL, any, any", "as given", "low, high"),
+    "bool": ("BOOL|INT", "BOOL", "low, high"),
+    "float": ("BOOL|FLOAT|INT", "FLOAT", "low, high"),
+    "string": ("BOOL|FLOAT|INT|IP|MAC|STRING|TIMESTAMP", "STRING", "high"),
+}
+"""Functions that are another entry of the catalog for each type: what they take, give, and where they run."""
+
+_ANY = frozenset(GsqlType) - {GsqlType.NULL}
+
+
+def described_functions() -> dict[str, list[dict[str, Any]]]:
+    """Aggregates, running aggregates and scalar functions, each with name, types, levels and meaning."""
+    return {
+        "aggregates": [_aggregate(entry) for entry in AGGREGATES.values()],
+        "running aggregates": [_running(entry) for entry in RUNNING.values()],
+        "functions": [_scalar(name) for name in sorted(BUILDERS)],
+    }
+
+
+def function_lines() -> Iterator[str]:
+    """The same as text."""
+    for number, (family, described) in enumerate(described_functions().items()):
+        yield f"{chr(10) if number else ''}{family}"
+        heads = [f"{one['name']}({one['takes']})" for one in described]
+        width = max(map(len, heads))
+        levels = max(len(one["levels"]) for one in described)
+        for head, one in zip(heads, described, strict=True):
+            facts = f"{one['returns']:<9}  {one['levels']:<{levels}}  {one['is']}"
+            yield f"  {head:<{width}}  {facts}".rstrip()
+
+
+def _aggregate(entry: AggregateEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "takes": _parameters(entry),
+        "returns": _result(entry.result),
+        "levels": _levels(entry),
+        "is": f"{entry.doc}{f' Error: {entry.error}.' if entry.error else ''}",
+    }
+
+
+def _running(entry: RunningEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "takes": _parameters(entry),
+        "returns": _result(entry.result),
+        "levels": "low, high" if all(_is_low(name) for name in entry.inputs) else "high",
+        "is": entry.doc,
+    }
+
+
+def _scalar(name: str) -> dict[str, Any]:
+    if name in _BY_TYPE:
+        takes, returns, levels = _BY_TYPE[name]
+    else:
+        entry = FUNCTIONS[_RENAMED.get(name, name)]
+        takes = ", ".join(p.type.value if p.type else "any" for p in entry.parameters)
+        takes += ", …" if entry.repeats else ""
+        returns = _result(entry.result)
+        levels = "low, high" if entry.is_lfta_safe else "high"
+    return {"name": name, "takes": takes, "returns": returns, "levels": levels, "is": ""}
+
+
+def _parameters(entry: AggregateEntry | RunningEntry) -> str:
+    types = entry.argument_types
+    value = "any" if types == _ANY else "|".join(sorted(t.value for t in types))
+    if len(types) > len(_ANY) // 2 and types != _ANY:
+        value = "any but " + "|".join(sorted(t.value for t in _ANY - types))
+    star = "* or " if entry.takes_star else ""
+    return ", ".join([star + value, *(constant.name for constant in entry.constants)])
+
+
+def _result(kind: GsqlType | None) -> str:
+    return "as given" if kind is None else kind.value
+
+
+def _levels(entry: AggregateEntry) -> str:
+    """Where its tuples can be reduced: partially in the LFTA, or only in the HFTA."""
+    if not entry.lfta_types:
+        return "high"
+    missing = "|".join(sorted(t.value for t in entry.argument_types - entry.lfta_types))
+    return f"low (no {missing}), high" if missing else "low, high"
+
+
+def _is_low(name: str) -> bool:
+    return name not in AGGREGATES or bool(AGGREGATES[name].lfta_types)
