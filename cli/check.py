@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.cli.config import Config
+    from gscope.queries.gsql.nodes import File
     from gscope.queries.plan.compile import QueryText
 
 EXIT_WRONG = 2
@@ -36,7 +37,8 @@ def check(
     """Check query files, folders of them, queries of the library by name, or texts.
 
     Prints a line for each query that is right, and every error with its place. Interfaces that queries
-    name must be known only if some are given with -i or in the configuration.
+    name must be known only if some are given with -i or in the configuration. A file of user code is
+    checked as a whole, also without a query.
 
     Exit codes: 0 all are right, 2 some are wrong.
     """
@@ -48,7 +50,7 @@ def check(
         read_text,
     )
 
-    offer_user_code(config)
+    files = offer_user_code(config)
     values = parse_parameters(parameters)
     texts: list[QueryText] = []
     wrong: list[str] = []
@@ -58,7 +60,7 @@ def check(
             texts += [read_text(path) for path in _query_files(Path(query))]
         else:
             names.append(query)
-    if not queries and not expressions:
+    if not queries and not expressions and not files:
         message = "there is nothing to check: name a file or folder, or write a query with -e"
         raise UsageError(message)
     named, unknown = gather_texts(Asked(names, expressions))
@@ -67,7 +69,15 @@ def check(
         message = f"{unknown[0]!r} is neither a file nor a query of the library"
         raise UsageError(message)
     known = interfaces or tuple(config.interfaces)
-    for group in [texts] if together else [[text] for text in texts]:
+    for line in _check_user_code(wrong):
+        click.echo(line)
+    parsed = _parsed(texts, wrong)
+    _check_parameters(values, parsed)
+    if together and len(parsed) == len(texts):
+        groups = [parsed]
+    else:
+        groups = [] if together else [[each] for each in parsed]
+    for group in groups:
         for line in _check(group, known, config, values, wrong):
             click.echo(line)
     for report in wrong:
@@ -83,8 +93,52 @@ def _query_files(folder: Path) -> list[Path]:
     return found
 
 
+def _check_user_code(wrong: list[str]) -> Iterator[str]:
+    """A line for each right file of user code: what it declares; what is to run low is compiled."""
+    from gscope.queries.catalog.user_install import by_file
+
+    for file, made in by_file().items():
+        before = len(wrong)
+        safe = [code.facts.name for code in made if getattr(code.facts, "is_lfta_safe", False)]
+        for name in safe:
+            from gscope.capture.lfta.user_kernels import check_user_kernel
+
+            try:
+                check_user_kernel(name)
+            except GscopeError as error:
+                _add(wrong, error)
+        if len(wrong) == before:
+            yield f"ok  {file.path}: {', '.join(code.facts.name for code in made)}"
+
+
+def _parsed(texts: Sequence[QueryText], wrong: list[str]) -> list[tuple[QueryText, File]]:
+    """The texts that are GSQL; reports of the others are added to ``wrong``."""
+    from gscope.queries.gsql.parser import parse
+
+    parsed = []
+    for text in texts:
+        try:
+            parsed.append((text, parse(text.text, text.source)))
+        except GscopeError as error:
+            _add(wrong, error)
+    return parsed
+
+
+def _declared(parsed: Sequence[tuple[QueryText, File]]) -> set[str]:
+    """The parameters that queries declare."""
+    return {entry.name for _, file in parsed for query in file.queries for entry in query.params}
+
+
+def _check_parameters(values: dict[str, str], parsed: Sequence[tuple[QueryText, File]]) -> None:
+    """Refuse a value that no text asks for; each text gets those that it declares."""
+    strange = [name for name in values if name not in _declared(parsed)]
+    if strange and parsed:
+        message = f"no query declares a parameter {strange[0]}"
+        raise UsageError(message)
+
+
 def _check(
-    texts: Sequence[QueryText],
+    group: Sequence[tuple[QueryText, File]],
     interfaces: tuple[str, ...],
     config: Config,
     parameters: dict[str, str],
@@ -93,37 +147,22 @@ def _check(
     """A line for each right query; reports of wrong ones are added to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
     from gscope.queries.analysis.resolve import named_queries
-    from gscope.queries.gsql.parser import parse
     from gscope.queries.plan.compile import Surroundings, compile_queries
     from gscope.queries.plan.show import show_schema
 
-    files = []
-    for text in texts:
-        try:
-            files.append(parse(text.text, text.source))
-        except GscopeError as error:
-            _add(wrong, error)
-    if len(files) < len(texts):
-        return
-    for file in files:
+    texts = [text for text, _ in group]
+    declared = _declared(group)
+    values = {name: value for name, value in parameters.items() if name in declared}
+    for _, file in group:
         for name, _ in named_queries(file):
-            surroundings = Surroundings(interfaces, config.sets, parameters, (name,))
+            surroundings = Surroundings(interfaces, config.sets, values, (name,))
             try:
                 program = compile_queries(texts, surroundings).program
-                _check_user_functions(generate(program.lftas).user_functions)
+                generate(program.lftas)
             except GscopeError as error:
                 _add(wrong, error)
             else:
                 yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))})"
-
-
-def _check_user_functions(names: Sequence[str]) -> None:
-    """Compile the user functions that a kernel calls; a query without them needs no compiler here."""
-    if names:
-        from gscope.capture.lfta.user_kernels import check_user_kernel
-
-        for name in names:
-            check_user_kernel(name)
 
 
 def _add(wrong: list[str], error: GscopeError) -> None:

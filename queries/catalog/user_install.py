@@ -19,7 +19,8 @@ from gscope.queries.catalog.user_calls import UserFold, UserScalar
 from gscope.queries.catalog.user_files import load_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from fractions import Fraction
 
     from gscope.queries.catalog.scalar.entry import Gain
     from gscope.queries.catalog.user_files import UserFile
@@ -75,6 +76,11 @@ def installed() -> tuple[UserCode, ...]:
     return tuple(code for made in _INSTALLED.values() for code in made)
 
 
+def by_file() -> Mapping[UserFile, tuple[UserCode, ...]]:
+    """All user code in the tables by the file that declares it."""
+    return dict(_INSTALLED)
+
+
 def _declared(file: UserFile) -> tuple[UserCode, ...]:
     """What a file declares itself; what it imports from elsewhere does not count."""
     module = load_module(file)
@@ -126,10 +132,8 @@ def _scalar_entry(code: UserScalar) -> FunctionEntry:
     )
 
 
-def _gain(stretch: object) -> Gain:
-    from fractions import Fraction
-
-    return by(stretch.numerator, stretch.denominator) if isinstance(stretch, Fraction) else loses
+def _gain(stretch: Fraction | None) -> Gain:
+    return loses if stretch is None else by(stretch.numerator, stretch.denominator)
 
 
 def _never(_: Sequence[Expression]) -> bool:

@@ -121,6 +121,18 @@ def test_check_reports_every_query_of_every_file(
     assert "b.gsql:1:1" in err
 
 
+def test_check_gives_each_file_the_parameters_that_it_declares(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.gsql").write_text("PARAM { n INT; } SELECT time FROM TCP WHERE len > $n")
+    (tmp_path / "b.gsql").write_text(GOOD)
+    code, out, err = _run(capsys, "check", str(tmp_path), "--param", "n=3")
+    assert (code, err) == (0, "")
+    assert out.count("ok  ") == 2
+    code, _, err = _run(capsys, "check", str(tmp_path), "--param", "n=3", "--param", "m=4")
+    assert (code, err) == (2, "gscope: no query declares a parameter m\n")
+
+
 def test_check_together_lets_files_read_each_other(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -52,15 +52,18 @@ def test_no_file_is_loaded_without_being_named(capsys: pytest.CaptureFixture[str
 
 
 def test_check_and_explain_know_user_code(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text(CODE.replace("100 // x", "100 - x"))
     code, out, _ = _run(capsys, "check", "--udf", "mine.py", "-e", LOW)
-    assert (code, out) == (0, "ok  query: query (tb INT increasing, len INT)\n")
+    right = "ok  mine.py: slot, inverse, fragile\nok  query: query (tb INT increasing, len INT)\n"
+    assert (code, out) == (0, right)
+    assert _run(capsys, "check", "--udf", "mine.py")[1] == right.splitlines(keepends=True)[0]
     code, out, _ = _run(capsys, "explain", "--udf", "mine.py", "--lfta", "-e", LOW)
     assert code == 0
     assert "user_slot = user_kernel('slot'" in out
 
 
 def test_what_a_file_prints_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("loud.py").write_text(CODE + "\nprint('hello')\n")
+    Path("loud.py").write_text(CODE.replace("100 // x", "100 - x") + "\nprint('hello')\n")
     code, out, err = _run(capsys, "check", "--udf", "loud.py", "-e", LOW)
     assert (code, err) == (0, "hello\n")
     assert "hello" not in out
@@ -69,6 +72,7 @@ def test_what_a_file_prints_is_no_answer(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_environment_and_the_configuration_name_files(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Path("mine.py").write_text(CODE.replace("100 // x", "100 - x"))
     monkeypatch.setenv("GSCOPE_UDF", "mine.py")
     assert _run(capsys, "check", "-e", LOW)[0] == 0
     monkeypatch.delenv("GSCOPE_UDF")
@@ -78,10 +82,9 @@ def test_the_environment_and_the_configuration_name_files(
     assert "udf: [mine.py]" in _run(capsys, "config")[1]
 
 
-def test_check_compiles_what_a_query_calls_low(capsys: pytest.CaptureFixture[str]) -> None:
-    query = "SELECT time FROM IP WHERE inverse(len) = 3"
-    code, _, err = _run(capsys, "check", "--udf", "mine.py", "-e", query)
-    assert code == 2
+def test_check_compiles_what_is_to_run_low(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _run(capsys, "check", "--udf", "mine.py", "-e", LOW)
+    assert (code, out) == (2, "ok  query: query (tb INT increasing, len INT)\n")
     assert "mine.py:8: inverse is declared lfta_safe, but for some values it fails" in err
 
 

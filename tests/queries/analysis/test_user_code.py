@@ -139,6 +139,10 @@ def test_a_query_must_be_able_to_write_the_name(name: str) -> None:
             "f is declared with 2 parameters, but too many positional arguments",
         ),
         (
+            '@function(returns="INT")\ndef f():\n    return 1',
+            "f is declared without a parameter",
+        ),
+        (
             '@function("INT", returns="INT", monotone=[1, 1])\ndef f(x):\n    return x',
             "monotone of f has 2 numbers for 1 parameters",
         ),
