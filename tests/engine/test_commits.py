@@ -44,6 +44,12 @@ def test_a_crash_between_commit_and_publish_is_made_good(tmp_path: Path) -> None
     assert (log.outputs / output.path).read_text() == "rows"
 
 
+def test_counts_of_what_could_not_be_read_survive_a_crash(tmp_path: Path) -> None:
+    CommitLog(tmp_path).write(Commit(1, state(), (), (), {"tls_sni": 1203}))
+    (recovered,) = CommitLog(tmp_path).recover()
+    assert recovered.undecodable == {"tls_sni": 1203}
+
+
 def test_what_no_commit_names_is_swept_away(tmp_path: Path) -> None:
     log = CommitLog(tmp_path)
     committed = Output("q", "q/1.arrow", 1)
