@@ -64,6 +64,7 @@ def _aggregate(entry: AggregateEntry) -> dict[str, Any]:
         "takes": _parameters(entry),
         "returns": _result(entry.result),
         "levels": _levels(entry),
+        "survives_sampling": entry.survives_sampling,
         "is": f"{entry.doc}{f' Error: {entry.error}.' if entry.error else ''}",
     }
 

@@ -102,6 +102,8 @@ class AggregateEntry:
         is_ordered: whether a call's arguments end in the order of the input's tuples.
         knows_type: whether they end in the name of the argument's type.
         fits: whether partials are exact for such arguments.
+        survives_sampling: whether a uniform sample of the tuples estimates it, once counts and sums are
+            scaled up.
         is_running: whether it keeps its state across epochs.
     """
 
@@ -123,6 +125,7 @@ class AggregateEntry:
     is_ordered: bool = False
     knows_type: bool = False
     fits: Callable[[Sequence[Expression]], bool] = _always
+    survives_sampling: bool = False
     is_running: bool = False
 
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:

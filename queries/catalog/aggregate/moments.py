@@ -148,6 +148,7 @@ def _entry(name: str, doc: str) -> AggregateEntry:
         INTEGERS,
         doc,
         makes_null=moment.divisor > 0,
+        survives_sampling=True,
         fits=lambda arguments: _is_small(arguments[0]),
     )
 

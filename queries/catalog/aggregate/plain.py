@@ -88,14 +88,18 @@ PLAIN = (
         "Tuples (count(*)), or values that are not NULL (count(x)).",
         takes_star=True,
         is_never_null=True,
+        survives_sampling=True,
     ),
-    _simple(
+    AggregateEntry(
         "sum",
-        PartialOp.SUM,
         NUMBERS,
-        INTEGERS,
+        None,
         total,
+        (PartialRule(PartialOp.SUM),),
+        only,
+        INTEGERS,
         "The sum; of integers in 64 bits, which wrap.",
+        survives_sampling=True,
     ),
     _simple(
         "min",
@@ -122,6 +126,7 @@ PLAIN = (
         _ratio,
         INTEGERS,
         "The sum divided by the count; of integers one division of two exact numbers.",
+        survives_sampling=True,
     ),
     _simple(
         "or_aggr", PartialOp.OR, INTEGERS, INTEGERS, _folded(or_), "The bits that any value has."

@@ -134,6 +134,7 @@ def _entry(
     constants: tuple[Constant, ...] = (),
     is_never_null: bool = False,
     knows_type: bool = False,
+    survives_sampling: bool = False,
 ) -> AggregateEntry:
     def evaluate(values: Sequence[Any], *arguments: Any) -> Value:
         return finish([(value, 1) for value in values], *arguments)
@@ -151,6 +152,7 @@ def _entry(
         is_never_null=is_never_null,
         joins_key=True,
         knows_type=knows_type,
+        survives_sampling=survives_sampling,
     )
 
 
@@ -193,6 +195,7 @@ VALUES = (
         "quantile(x, q), q from 0 to 1: the value below which that part of the values lie, interpolated "
         "between neighbours (percentile_cont of SQL); exact.",
         constants=(Constant("q", GsqlType.FLOAT, _part_objection),),
+        survives_sampling=True,
     ),
     _entry(
         "median",
@@ -200,6 +203,7 @@ VALUES = (
         GsqlType.FLOAT,
         lambda pairs: quantile(pairs, 0.5),
         "quantile(x, 0.5).",
+        survives_sampling=True,
     ),
     _entry(
         "approx_top_k",
@@ -209,6 +213,7 @@ VALUES = (
         "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', of equal counts the "
         "least first; this version counts exactly.",
         constants=(Constant("k", GsqlType.INT, _k_objection),),
+        survives_sampling=True,
         knows_type=True,
     ),
 )

@@ -124,7 +124,12 @@ def asked() -> Iterator[Asked]:
 
 
 ASKED = list(asked())
-LOW = [one for one in ASKED if can_run_low(one.call(low=True)) and one.column != "HUGE"]
+LOW_KINDS = {GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT, GsqlType.IP}
+LOW = [
+    one
+    for one in ASKED
+    if one.kind in LOW_KINDS and one.column != "HUGE" and can_run_low(one.call(low=True))
+]
 
 
 def named(one: Asked) -> str:

@@ -104,7 +104,7 @@ def in_pieces(entry: AggregateEntry, pieces: Sequence[Sequence[Row]]) -> Any:
 
 
 @pytest.mark.parametrize("name", PARTIAL)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_cut_of_a_group_into_partials_gives_its_aggregate(
     name: str, data: st.DataObject
@@ -118,6 +118,7 @@ def test_any_cut_of_a_group_into_partials_gives_its_aggregate(
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
+@settings(deadline=None, max_examples=30)
 @given(rows=rows_of(st.integers(-2, 2)), chance=st.randoms(use_true_random=False))
 def test_no_aggregate_depends_on_the_order_in_which_tuples_come(
     name: str, rows: list[Row], chance: random.Random
