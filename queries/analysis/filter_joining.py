@@ -10,7 +10,8 @@ first of the same bucket tells, or the last of the bucket before:
               WHERE first <= l.t OR last >= l.t - n
 
 So the other input is reduced low, by partial aggregation, and no tuple comes twice. With n = 0 it is the
-INNER join with the distinct keys of the same t.
+INNER join with the distinct keys of the same t. Values of t below 0 would share the bucket of those above: times,
+sequence numbers and record numbers have none.
 """
 
 from __future__ import annotations

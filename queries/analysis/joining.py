@@ -240,6 +240,7 @@ def _columns(node: Node, number: int) -> list[Column]:
 
 def _unbounded(before: Sequence[Side], side: Side, position: nodes.Node) -> TemporalError:
     """No temporal equality; the remedy names one if the inputs have the columns for it."""
+    before = [each for each in before if not isinstance(each.source, WatchlistSource)]
     labels = " and ".join(each.label for each in before)
     message = (
         f"no equality relates the time of {side.label} to that of {labels}, "
