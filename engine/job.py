@@ -266,3 +266,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    # Java is gone and all is committed; taking the interpreter apart would only cost the user a wait.
+    os._exit(0)
