@@ -186,7 +186,7 @@ class Evaluator:
     def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
         """Fold a running aggregation that reads about so many ``rows``."""
         result = next((r for r, q in self._results.items() if q == work.node.query), None)
-        is_small = _is_small(rows + (0 if work.state is None else work.state.rows))
+        is_small = _is_small(rows)
         if result is None or uses > 1:
             return self._folds.run(work, step, is_small=is_small)
         path, staged = self._outputs.stage(result, step, ".parquet")

@@ -53,9 +53,13 @@ class Inputs:
 
     def are_whole_segments(self, work: Work) -> bool:
         """Whether all that ``work`` reads are segments of the log, each as a whole."""
+        return self.reads_whole_segments(work) and work.state is None
+
+    def reads_whole_segments(self, work: Work) -> bool:
+        """The same, whatever state there is beside them."""
         is_logged = all(p not in self._index for taken in work.inputs for p, _ in taken.batches)
         straddles = any(taken.straddles for taken in work.inputs)
-        return is_logged and not work.upstream and not straddles and work.state is None
+        return is_logged and not work.upstream and not straddles
 
     def released(self, work: Work, side: int, *, is_small: bool) -> str:
         """The rows that a side of ``work`` reads.

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
+from gscope.engine.running.reduce import is_reducible, needed_columns, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
 from gscope.queries.catalog.running import DISTINCT_VALUES
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.inputs import Inputs
     from gscope.queries.catalog.user_files import UserFile
+
+
+MAX_STATE_ROWS = 1_000_000
+"""With more live groups also a small step is folded in tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class FoldRunner:
         task = _Task(node, epochs, before, str(folder), str(after), self._user_files)
         folder.mkdir()
         after.mkdir()
-        if is_small:
+        if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
             written = [task.run(0, self._reduced(work, node), None)]
         else:
             scratch = self._carry / f"{name}-rows"
@@ -115,8 +120,14 @@ class FoldRunner:
         return self._session.read.schema(types).parquet(*files)
 
     def _reduced(self, work: Work, node: RunningNode) -> pa.Table:
-        if not any(taken.reads_rows for taken in work.inputs):
+        (taken,) = work.inputs
+        if not taken.reads_rows:
             return no_rows(node)
+        if is_reducible(node) and self._inputs.reads_whole_segments(work):
+            files = self._inputs.paths(batch for _, batch in taken.batches)
+            columns = needed_columns(node)
+            tables = [pq.read_table(file, columns=columns, use_threads=False) for file in files]
+            return reduce_epochs(node, pa.concat_tables(tables), running.TASKS)
         return self._session.sql(self._lowered(work, node, is_small=True)).toArrow()
 
     def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
