@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tests.reference import Aggregate, order
+from tests.reference import Aggregate, average, group, order, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,3 +96,62 @@ def newest(values: _Values) -> Any:
 def changes(values: _Values) -> int:
     """``count_diff``."""
     return sum(n == 0 or value != values[n - 1] for n, value in enumerate(values))
+
+
+EVERY = (
+    *("tb", "protocol", "packets", "spread", "deviation", "ttl_spread", "id_deviation"),
+    *("any_large", "all_far", "tenth", "middle", "ports", "targets", "sizes", "mean_ttl"),
+    *("opened", "latest", "first_id", "is_near"),
+)
+"""The columns of ``every_aggregate`` that both queries of the case have."""
+
+
+def every_aggregate(packets: list[Packet]) -> list[Packet]:
+    """The golden case ``all_aggregates``."""
+    marked = [
+        packet
+        | {
+            "large": packet["len"] > 1000,
+            "far": packet["ttl"] > 32,
+            "time_ns": _nanoseconds(packet["timestamp"]),
+            "target": str(packet["destIP"]),
+        }
+        for packet in packets
+        if "ipversion" in packet
+    ]
+    groups = group(
+        marked,
+        {"tb": lambda packet: packet["time"] // 20, "protocol": lambda packet: packet["protocol"]},
+        {
+            "packets": Aggregate(len),
+            "spread": _of(variance(1), "len"),
+            "deviation": _of(deviation(1), "len"),
+            "ttl_spread": _of(variance(0), "ttl"),
+            "id_deviation": _of(deviation(0), "id"),
+            "any_large": _of(truth(any), "large"),
+            "all_far": _of(truth(all), "far"),
+            "tenth": _of(quantile(0.9), "len"),
+            "middle": _of(quantile(0.5), "id"),
+            "ports": _of(most_frequent(3), "destPort"),
+            "targets": _of(most_frequent(2), "destIP"),
+            "sizes": _of(lambda values: total(list(set(values))), "len"),
+            "mean_ttl": _of(lambda values: average(list(set(values))), "ttl"),
+            "opened": along_time(earliest, "srcIP"),
+            "latest": along_time(newest, "destPort"),
+            "first_id": along_time(earliest, "id"),
+            "changes": along_time(changes, "ttl"),
+            "id_changes": along_time(changes, "id"),
+            "time_spread": _of(variance(1), "time_ns"),
+            "first_target": along_time(earliest, "target"),
+        },
+    )
+    return [row | {"is_near": "true"} for row in groups]
+
+
+def _of(function: Callable[[_Values], Any], name: str) -> Aggregate:
+    return Aggregate(function, lambda packet: packet.get(name))
+
+
+def _nanoseconds(shown_time: str) -> int:
+    moment = datetime.strptime(shown_time[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 10**9 + int(shown_time[20:29])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any
@@ -20,17 +19,7 @@ from tests.reference import (
     least,
     total,
 )
-from tests.reference_aggregates import (
-    along_time,
-    changes,
-    deviation,
-    earliest,
-    most_frequent,
-    newest,
-    quantile,
-    truth,
-    variance,
-)
+from tests.reference_aggregates import EVERY, every_aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -362,46 +351,6 @@ def falling(packets: list[Packet]) -> list[Packet]:
     )
 
 
-def every_aggregate(packets: list[Packet]) -> list[Packet]:
-    marked = [
-        packet
-        | {
-            "large": packet["len"] > 1000,
-            "far": packet["ttl"] > 32,
-            "time_ns": nanoseconds(packet["timestamp"]),
-            "target": str(packet["destIP"]),
-        }
-        for packet in ip(packets)
-    ]
-    groups = group(
-        marked,
-        {"tb": every(20), **by("protocol")},
-        {
-            "packets": COUNT,
-            "spread": of(variance(1), "len"),
-            "deviation": of(deviation(1), "len"),
-            "ttl_spread": of(variance(0), "ttl"),
-            "id_deviation": of(deviation(0), "id"),
-            "any_large": of(truth(any), "large"),
-            "all_far": of(truth(all), "far"),
-            "tenth": of(quantile(0.9), "len"),
-            "middle": of(quantile(0.5), "id"),
-            "ports": of(most_frequent(3), "destPort"),
-            "targets": of(most_frequent(2), "destIP"),
-            "sizes": of(lambda values: total(list(set(values))), "len"),
-            "mean_ttl": of(lambda values: average(list(set(values))), "ttl"),
-            "opened": along_time(earliest, "srcIP"),
-            "latest": along_time(newest, "destPort"),
-            "first_id": along_time(earliest, "id"),
-            "changes": along_time(changes, "ttl"),
-            "id_changes": along_time(changes, "id"),
-            "time_spread": of(variance(1), "time_ns"),
-            "first_target": along_time(earliest, "target"),
-        },
-    )
-    return [row | {"is_near": "true"} for row in groups]
-
-
 def distinct_groups(packets: list[Packet]) -> list[Packet]:
     groups = group(
         ip(packets),
@@ -410,18 +359,6 @@ def distinct_groups(packets: list[Packet]) -> list[Packet]:
     )
     large = [row | {"pair": row["tb"] // 2} for row in groups if row["longest"] > 70]
     return group(large, by("pair", "protocol", "packets"), {})
-
-
-_EVERY = (
-    *("tb", "protocol", "packets", "spread", "deviation", "ttl_spread", "id_deviation"),
-    *("any_large", "all_far", "tenth", "middle", "ports", "targets", "sizes", "mean_ttl"),
-    *("opened", "latest", "first_id", "is_near"),
-)
-
-
-def nanoseconds(shown_time: str) -> int:
-    moment = datetime.strptime(shown_time[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-    return int(moment.timestamp()) * 10**9 + int(shown_time[20:29])
 
 
 REFERENCES: dict[str, dict[str, Reference]] = {
@@ -487,9 +424,9 @@ REFERENCES: dict[str, dict[str, Reference]] = {
         "distinct_groups": Reference(("pair", "protocol", "packets"), distinct_groups)
     },
     "all_aggregates": {
-        "low": Reference(_EVERY, every_aggregate),
+        "low": Reference(EVERY, every_aggregate),
         "high": Reference(
-            (*_EVERY, "changes", "id_changes", "time_spread", "first_target"), every_aggregate
+            (*EVERY, "changes", "id_changes", "time_spread", "first_target"), every_aggregate
         ),
     },
     "sizes": {"sizes": Reference(("tb", "size", "packets", "spread", "doubled"), sizes)},

@@ -1,8 +1,9 @@
 """Aggregates as Spark SQL text: over plain rows, and over the partials of an LFTA.
 
 Both give the same bits: integer sums wrap at 64 bits, an average is one division of two exact integers, never a
-running double, and nothing depends on the order of rows. What SQL has no text for is gathered here and finished by
-the catalog's own code (``engine/spark/finishers.py``).
+running double. Nothing depends on the order of rows but sums and averages of FLOAT. What SQL has no text for is
+gathered here and finished by the catalog's own code (``engine/spark/finishers.py``); what is gathered with
+``collect_list`` is in memory at once, but only for the groups that a task works on.
 """
 
 from __future__ import annotations

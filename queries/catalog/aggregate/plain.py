@@ -98,7 +98,8 @@ PLAIN = (
         (PartialRule(PartialOp.SUM),),
         only,
         INTEGERS,
-        "The sum; of integers in 64 bits, which wrap.",
+        "The sum; of integers in 64 bits, which wrap, of FLOAT in the order in which Spark meets them, which "
+        "may show in the last bits.",
         survives_sampling=True,
     ),
     _simple(
@@ -125,7 +126,7 @@ PLAIN = (
         (PartialRule(PartialOp.SUM), PartialRule(PartialOp.COUNT)),
         _ratio,
         INTEGERS,
-        "The sum divided by the count; of integers one division of two exact numbers.",
+        "The sum divided by the count; of integers one division of two exact numbers, of FLOAT see sum.",
         survives_sampling=True,
     ),
     _simple(
