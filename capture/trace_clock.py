@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_TIME_NS = 2**63 - 1
 MIN_TIME_NS = -(2**63)
 
-BEAT_PACKETS = 50_000
+BEAT_PACKETS = 250_000
 BEAT_SECONDS = 0.25
 """Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
 

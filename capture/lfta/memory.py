@@ -34,7 +34,9 @@ class Area:
     def __init__(self, size: int) -> None:
         is_large = size >= HUGE_PAGE_BYTES
         align = HUGE_PAGE_BYTES if is_large else LINE_BYTES
-        self._mapping = mmap.mmap(-1, size + align) if is_large else None
+        # Private: shared memory, which is what ``mmap`` makes by default, cannot be collapsed.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._mapping = mmap.mmap(-1, size + align, flags=flags) if is_large else None
         whole = (
             np.zeros(size + align, np.uint8)
             if self._mapping is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import ld32, ld64, prefetch, select, st64
+from gscope.capture.intrinsics import ld32, ld64, prefetch, select, st64, ult
 from gscope.capture.jit import kernel
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run
 from gscope.capture.packet.layers import PREFETCH_BYTES, locate
@@ -115,29 +115,31 @@ def stage_plain(
     """
     limit = min(stop - first, _BATCH)
     count = limit
-    ipv4 = ipv6 = rest = 0
+    ipv4 = ipv6 = 0
     lowest = (1 << 63) - 1
     highest = -(1 << 63)
+    # From the bound up to the end in one comparison of unsigned numbers.
+    span = max(until_ns, bound_ns) - bound_ns
     for i in range(limit):
         index = first + i
         time_ns = ld64(times + 8 * index)
-        if time_ns >= until_ns:
+        is_in_time = ult(time_ns - bound_ns, span)
+        if not is_in_time and time_ns >= until_ns:
             count = i
             break
         base = data + ld64(offsets + 8 * index)
         caplen = ld32(caplens + 4 * index)
         prefetch(base + PREFETCH_BYTES)
-        usual = (ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET) & (time_ns >= bound_ns)
-        is_ipv4 = select(usual & is_plain_ipv4(base, caplen), 1, 0)
-        is_ipv6 = select(usual & is_plain_ipv6(base, caplen), 1, 0)
+        usual = (ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET) & is_in_time
+        # Written always, kept by the length, as in ``stage``.
         st64(lists + LIST_BYTES * LIST_PLAIN_IPV4 + 8 + 8 * ipv4, i)
         st64(lists + LIST_BYTES * LIST_PLAIN_IPV6 + 8 + 8 * ipv6, i)
-        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * rest, i)
-        ipv4 += is_ipv4
-        ipv6 += is_ipv6
-        rest += 1 - is_ipv4 - is_ipv6
+        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * (i - ipv4 - ipv6), i)
+        ipv4 += select(usual & is_plain_ipv4(base, caplen), 1, 0)
+        ipv6 += select(usual & is_plain_ipv6(base, caplen), 1, 0)
         lowest = min(lowest, time_ns)
         highest = max(highest, time_ns)
+    rest = count - ipv4 - ipv6
     st64(lists + LIST_BYTES * LIST_PLAIN_IPV4, ipv4)
     st64(lists + LIST_BYTES * LIST_PLAIN_IPV6, ipv6)
     st64(lists + LIST_BYTES * LIST_ALL, rest)

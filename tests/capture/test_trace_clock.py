@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gscope.capture import trace_clock
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
@@ -232,7 +233,10 @@ def test_interfaces_stay_together_block_by_block(tmp_path: Path) -> None:
     assert all(runtime.calls <= 60 for runtime in replayed.runtimes.values())
 
 
-def test_heartbeats_are_coalesced_by_packets_and_time(tmp_path: Path) -> None:
+def test_heartbeats_are_coalesced_by_packets_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_clock, "BEAT_PACKETS", 50_000)
     inputs = {"a": [[n * SECOND] for n in range(100)]}
     quiet = Replayed(tmp_path / "quiet", inputs)
     assert beats(quiet, "a") == []

@@ -20,6 +20,7 @@ from gscope.capture.packet.tunnels import locate_inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from gscope.capture.packet.fields import Code, PacketFieldCode
 
@@ -76,10 +77,9 @@ def _reader_source() -> str:
     return "\n".join(lines)
 
 
-def _load_readers() -> tuple[Callable[..., None], ...]:
-    """The kernels, from a file, because only those of files are kept as compiled."""
-    source = _reader_source()
-    name = f"field_reader_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+def load_kernels(prefix: str, source: str) -> ModuleType:
+    """A module of kernels, from a file, because only those of files are kept as compiled."""
+    name = f"{prefix}_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     path = Path(__file__).parents[3] / ".cache" / f"{name}.py"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
@@ -92,11 +92,10 @@ def _load_readers() -> tuple[Callable[..., None], ...]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    readers: tuple[Callable[..., None], ...] = module.READERS
-    return readers
+    return module
 
 
-_READERS = _load_readers()
+_READERS: tuple[Callable[..., None], ...] = load_kernels("field_reader", _reader_source()).READERS
 
 
 def read_packets(
