@@ -88,6 +88,8 @@ def talkers(packets: list[Packet]) -> list[Packet]:
             "mean": sum(recent) / len(recent) if recent else None,
             "smooth": smooth,
             "longest": max((p["len"] for p in life[-1]), default=None),
+            "mean_now": sum(p["len"] for p in life[-1]) / len(life[-1]) if life[-1] else None,
+            "port": max((p["time_ns"], p["destPort"]) for epoch in life for p in epoch)[1],
             "is_idle": not any(life[-2:]) and len(life) > 1,
         }
 
@@ -118,7 +120,7 @@ RUNNING_REFERENCES: dict[str, dict[str, Reference]] = {
         "talkers": Reference(
             (
                 *("tb", "srcIP", "packets", "bytes", "all_packets", "recent", "mean", "smooth"),
-                "longest",
+                *("longest", "mean_now", "port"),
             ),
             talkers,
         ),
