@@ -51,6 +51,7 @@ def read_packets(path: Path, interface: str) -> list[Packet]:
             "interface": interface,
             "time": time_ns // 10**9,
             "timestamp": when(time_ns),
+            "time_ns": time_ns,
             "len": wirelen,
             "caplen": len(data),
             **decode_ethernet(data),

@@ -61,7 +61,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
 def test_a_golden_case_as_a_command(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     query = tmp_path / f"{name}.gsql"
-    query.write_text(case.text)
+    (text,) = case.texts
+    query.write_text(text.text)
     done = run("replay", *inputs(case), "-q", query, "-w", tmp_path / "answers")
     assert done.returncode == 0, done.stderr
     expected = case.expected()

@@ -1,10 +1,14 @@
-"""Golden cases: a folder each with ``query.gsql``, ``input.toml`` and the expected rows.
+"""Golden cases: a folder each with ``input.toml``, the expected rows and, unless it is in the library, ``query.gsql``.
 
 ``input.toml``::
 
+    library = ["published/flow"]  # queries of the library, with ``query.gsql`` if there is one
+    only = ["flow"]  # the queries to deliver (default: those that no other reads)
     is_dealt = false  # the packets must not be dealt over other interfaces (default true)
     [captures]  # interface = files of ../shared/captures, read one after the other
     lan = ["a.pcap"]
+    [sets]  # sets of interfaces
+    lans = ["lan"]
     [synthetic.generated]  # interface made by capture/sources/synthetic.py with these settings
     packets = 1000
 
@@ -25,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.reference import read_packets, read_raw, shown
+from tests.reference_published import PUBLISHED_REFERENCES
 from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
 from tests.reference_running import RUNNING_REFERENCES
 
@@ -36,8 +41,9 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.program import Program
 
-REFERENCES = {**PLAIN_REFERENCES, **RUNNING_REFERENCES}
+REFERENCES = {**PLAIN_REFERENCES, **RUNNING_REFERENCES, **PUBLISHED_REFERENCES}
 FOLDER = Path(__file__).parent
+LIBRARY = FOLDER.parents[1] / "queries" / "library"
 SHARED = FOLDER.parents[1] / ".." / "shared"
 Row = tuple[str, ...]
 Files = dict[str, list[Path]]
@@ -61,9 +67,12 @@ class Case:
         return bool(self.settings.get("is_dealt", True))
 
     @property
-    def text(self) -> str:
+    def texts(self) -> list[QueryText]:
         """The queries."""
-        return (FOLDER / self.name / "query.gsql").read_text()
+        paths = [LIBRARY / f"{name}.gsql" for name in self.settings.get("library", [])]
+        texts = [QueryText(path.read_text(), path.name) for path in paths]
+        own = FOLDER / self.name / "query.gsql"
+        return [*texts, QueryText(own.read_text(), f"{self.name}.gsql")] if own.exists() else texts
 
     @cached_property
     def files(self) -> Files:
@@ -79,8 +88,12 @@ class Case:
 
     def program(self, interfaces: Iterable[str]) -> Program:
         """Its queries, compiled for ``interfaces``."""
-        texts = [QueryText(self.text, f"{self.name}.gsql")]
-        return compile_queries(texts, Surroundings(tuple(interfaces))).program
+        surroundings = Surroundings(
+            tuple(interfaces),
+            self.settings.get("sets", {}),
+            only=tuple(self.settings.get("only", ())),
+        )
+        return compile_queries(self.texts, surroundings).program
 
     def expected(self) -> dict[str, list[Row]]:
         """The stored rows of each result."""
@@ -118,8 +131,8 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """Every folder with a query."""
-    return [Case.read(path.parent) for path in sorted(FOLDER.glob("*/query.gsql"))]
+    """Every folder with an input."""
+    return [Case.read(path.parent) for path in sorted(FOLDER.glob("*/input.toml"))]
 
 
 def deal(files: Files, interfaces: Sequence[str], folder: Path) -> Files:
