@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from functools import reduce
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,13 @@ def aggregated(call: Expression, rows: Rows) -> Value:
     if not call.arguments:
         return len(rows)
     values = [value_of(call.arguments[0], row) for row in rows]
+    if call.text in ORDERED:
+        timed = [
+            (row[0]["time_ns"], order(value), value)
+            for row, value in zip(rows, values, strict=True)
+            if value is not None
+        ]
+        return ORDERED[call.text]([value for _, _, value in sorted(timed)])
     return AGGREGATES[call.text]([value for value in values if value is not None])
 
 
@@ -59,6 +68,27 @@ def _folded(operation: Callable[[Any, Any], Any]) -> Callable[[_Values], Value]:
     return lambda values: reduce(operation, values) if values else None
 
 
+def _quantile(part: float) -> Callable[[_Values], Value]:
+    def quantile(values: _Values) -> float | None:
+        if not values:
+            return None
+        place = part * (len(values) - 1)
+        below, above = (sorted(values)[rule(place)] for rule in (math.floor, math.ceil))
+        return float(below + (above - below) * (place - math.floor(place)))
+
+    return quantile
+
+
+def _top_two(values: _Values) -> bytes:
+    """The two most frequent values with their counts, of equal counts the least first."""
+    counts = sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{value}={count}" for value, count in counts[:2]).encode()
+
+
+def _changes(values: _Values) -> int:
+    return sum(n == 0 or values[n - 1] != value for n, value in enumerate(values))
+
+
 def _distinct(values: _Values) -> int:
     return len({order(value) for value in values})
 
@@ -75,8 +105,22 @@ AGGREGATES: dict[str, Callable[[_Values], Value]] = {
     "count(DISTINCT {0})": _distinct,
     "count_distinct({0})": _distinct,
     "count_dups({0})": lambda values: len(values) - _distinct(values),
+    "bool_or({0})": lambda values: any(values) if values else None,
+    "bool_and({0})": lambda values: all(values) if values else None,
+    "sum(DISTINCT {0})": lambda values: _sum(list(set(values))),
+    "avg(DISTINCT {0})": lambda values: _average(list(set(values))),
+    "median({0})": _quantile(0.5),
+    "quantile({0}, 0.25)": _quantile(0.25),
+    "approx_top_k({0}, 2)": lambda values: _top_two(values) if values else None,
 }
 """By how they are written; ``count(*)`` apart."""
+
+ORDERED: dict[str, Callable[[_Values], Value]] = {
+    "first({0})": lambda values: values[0] if values else None,
+    "last({0})": lambda values: values[-1] if values else None,
+    "count_diff({0})": _changes,
+}
+"""Aggregates of packets for which it matters which came first; values in the order of time."""
 
 RUNNING: dict[str, Callable[[_Values], Value]] = {
     "running_sum": _sum,

@@ -326,6 +326,11 @@ def _rounded(rule: Callable[[float], int]) -> Any:
     return apply
 
 
+def _extract(e: Expression, text: bytes, pattern: bytes) -> bytes | None:
+    match = re.search(pattern, text, re.DOTALL)
+    return match.group() if match else None
+
+
 def _find(e: Expression, text: bytes, needle: bytes) -> int | None:
     return text.index(needle) if needle in text else None
 
@@ -391,6 +396,11 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "str_truncate": lambda _, a, n: a[: max(n, 0)],
     "str_suffix": lambda _, a, n: a[len(a) - n :] if 0 < n < len(a) else a * (n > 0),
     "str_find": _find,
+    "str_regex_match": lambda _, a, b: re.search(b, a, re.DOTALL) is not None,
+    "str_extract_regex": _extract,
+    "byte_match_offset": lambda _, n, byte, a: a[n : n + 1] == bytes([byte]),
+    "str_match_offset": lambda _, n, b, a: n <= len(a) and a[n : n + len(b)] == b,
+    "to_int": lambda _, a: wrapped(int.from_bytes(a, "big")) if 1 <= len(a) <= 8 else None,
     "str_match_start": lambda _, a, b: a[: len(b)] == b,
     "str_exists_substr": lambda _, a, b: b in a,
     "non_temporal": lambda _, a: a,

@@ -233,6 +233,24 @@ def _pattern(g: Grower, d: int) -> Expression:
     return Expression(g.random.choice(("like", "not like")), _BOOL, (g.grow(_STRING, d), made))
 
 
+def _regex(op: str, type_: Type) -> Callable[[Grower, int], Expression]:
+    def make(g: Grower, d: int) -> Expression:
+        text = g.random.choice(("[a-z]+", "^GET", "[0-9.]*1", "H.*e", "x|Host:", "^$"))
+        pattern = literal(f"'{text}'", _STRING, text.encode())
+        return Expression(op, type_, (g.grow(_STRING, d), pattern))
+
+    return make
+
+
+def _at_offset(g: Grower, d: int) -> Expression:
+    """What stands at an offset."""
+    offset = g.small_integer(d)
+    if g.random.random() < 0.5:
+        return Expression("str_match_offset", _BOOL, (offset, g.constant(_STRING), g.leaf(_STRING)))
+    byte = _integer(g.random.choice((0, 49, 71, 97, 255)))
+    return Expression("byte_match_offset", _BOOL, (offset, byte, g.leaf(_STRING)))
+
+
 def _string_test(g: Grower, d: int) -> Expression:
     op = g.random.choice(("str_match_start", "str_exists_substr"))
     return Expression(op, _BOOL, (g.grow(_STRING, d), g.constant(_STRING)))
@@ -285,7 +303,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _one(_INT, ("INT", "ipv4"), _IP),
         _one(_INT, ("INT",), _TIMESTAMP),
         _one(_INT, ("INT",), _BOOL),
-        _one(_INT, ("length",), _STRING),
+        _one(_INT, ("length", "to_int"), _STRING),
         _two(_INT, ("str_find",), _STRING, _STRING),
         _with_constant(_INT, ("/",), _TIMESTAMP, _INTERVAL),
         *(_choice(_INT),) * 2,
@@ -312,6 +330,8 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _null_test,
         _pattern,
         _string_test,
+        _regex("str_regex_match", _BOOL),
+        _at_offset,
         _network,
         _one(_BOOL, ("is_private",), _IP),
         _choice(_BOOL),
@@ -321,6 +341,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _with_small(_STRING, ("str_truncate", "str_suffix"), _STRING),
         _one(_STRING, ("STRING",), _INT),
         _one(_STRING, ("STRING",), _IP),
+        _regex("str_extract_regex", _STRING),
         _choice(_STRING),
     ),
     _IP: (_prefix, _with_constant(_IP, ("&",), _IP, _INT), _choice(_IP)),

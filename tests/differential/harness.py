@@ -6,10 +6,12 @@ import math
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from tests.differential.evaluate import Reference
 from tests.differential.queries import INTERFACE_SETS, MAX_ROWS, random_queries
@@ -19,30 +21,40 @@ from tests.differential.traffic import SECOND_NS, Traffic, random_traffic
 from tests.golden.driver import Job, Variation, replayed, streamed
 
 from gscope.cli.explanation import as_text, explain_compiled, spark_texts
+from gscope.engine import release
+from gscope.engine.spark import evaluation
 from gscope.errors import GsqlError, UnsupportedError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import QueryInput, SelectionNode, StreamInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from gscope.queries.plan.program import Program
 
 Row = tuple[str, ...]
+LARGE_STEPS = 0.1
+"""The part of scenarios in which all steps count as large."""
+
 PLAIN = Variation("plain", is_interpreted=True)
 """The simplest settings, to which a disagreement is reduced if it survives that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that decides about answers, and what should decide nothing."""
+    """Everything that decides about answers, and what should decide nothing.
+
+    Attributes:
+        step_rows: if set, every step counts as large, and is cut into pieces of about so many rows.
+    """
 
     traffic: Traffic
     queries: tuple[Query, ...]
     variation: Variation
+    step_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +111,8 @@ def random_scenario(seed: int, queries: int, *, is_interpreted: bool = True) -> 
         crashes=random.choice((0, 0, 0, 1)),
         seed=seed,
     )
-    return Scenario(traffic, tuple(made), variation)
+    step_rows = random.choice((5, 40)) if random.random() < LARGE_STEPS else None
+    return Scenario(traffic, tuple(made), variation, step_rows)
 
 
 def compare(scenario: Scenario, session: SparkSession) -> Outcome:
@@ -191,17 +204,31 @@ def _answers(
             if isinstance(source, StreamInput)
         }
         if program.needs_spark:
-            answers |= Job(program, messages, folder, session, scenario.variation).answers()
+            with _large_steps(scenario.step_rows):
+                answers |= Job(program, messages, folder, session, scenario.variation).answers()
         late = {interface.name: interface.late for interface in summary.interfaces}
         return answers, late
     finally:
         shutil.rmtree(folder)
 
 
-def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
-    """Whether the first temporal column never steps back by more than is known of it.
+@contextmanager
+def _large_steps(rows: int | None) -> Iterator[None]:
+    """Steps as a backlog of millions makes them: merges in tasks, releases in pieces."""
+    if rows is None:
+        yield
+        return
+    with (
+        mock.patch.object(evaluation, "SMALL_STEP_ROWS", 0),
+        mock.patch.object(release, "MAX_STEP_ROWS", rows),
+    ):
+        yield
 
-    A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
+
+def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
+    """Whether the first temporal column, if it increases, never steps back by more than is known of it.
+
+    Rows that leave together are in ascending order, also of a decreasing column. A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
     """
     by_name = {node.query: node for node in program.nodes}
     source = dict(program.results)[name]
@@ -214,10 +241,11 @@ def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
     if not temporal or isinstance(source, StreamInput):
         return True
     first = temporal[0]
-    sign = 1 if first.ordering.direction is Direction.INCREASING else -1
-    highest = -math.inf if sign else math.inf
+    if first.ordering.direction is not Direction.INCREASING:
+        return True
+    highest = -math.inf
     for row in rows:
-        value = sign * _clock(row[schema.names.index(first.name)])
+        value = _clock(row[schema.names.index(first.name)])
         if value < highest - first.ordering.band:
             return False
         highest = max(highest, value)

@@ -42,7 +42,8 @@ def report(scenario: Scenario, found: Disagreement) -> str:
     """A disagreement as text: queries, settings, packets and both answers."""
     lines = [f"{found.query}: {found.what}", ""]
     lines += [query.text for query in scenario.queries]
-    lines += ["", str(scenario.variation), f"skew {scenario.traffic.skew_ns} ns"]
+    lines += ["", str(scenario.variation), f"step rows {scenario.step_rows}"]
+    lines += [f"skew {scenario.traffic.skew_ns} ns"]
     lines += [
         f"{packet.interface} {packet.time_ns} {packet.wirelen} {packet.data.hex()}"
         for packet in scenario.traffic.packets[:12]
@@ -65,7 +66,9 @@ def _simpler(scenario: Scenario) -> Iterator[Scenario]:
     """Scenarios that are smaller by one thing, the most promising first."""
     plain = replace(PLAIN, skew_ns=scenario.variation.skew_ns)
     if scenario.variation != plain:
-        yield replace(scenario, variation=plain)
+        yield replace(scenario, variation=plain, step_rows=None)
+    if scenario.step_rows is not None:
+        yield replace(scenario, step_rows=None)
     packets = scenario.traffic.packets
     size = len(packets) // 2
     while size:

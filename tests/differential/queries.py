@@ -48,21 +48,38 @@ _AGGREGATES: dict[Type, tuple[tuple[str, Type], ...]] = {
         *(("count(*)", Type.INT),) * 3,
         *((f"{name}({{0}})", Type.INT) for name in ("sum", "min", "max", "sum", "max")),
         *((f"{name}({{0}})", Type.INT) for name in ("or_aggr", "and_aggr", "xor_aggr")),
+        ("sum(DISTINCT {0})", Type.INT),
         *(
             (f"{name}{{0}})", kind)
             for name in ("count(", "count(DISTINCT ", "count_distinct(", "count_dups(")
             for kind in (Type.INT, Type.IP, Type.STRING)
         ),
     ),
+    Type.BOOL: (("bool_or({0})", Type.BOOL), ("bool_and({0})", Type.BOOL)),
     Type.FLOAT: (
         *(("avg({0})", Type.INT),) * 2,
+        *((f"{name}", Type.INT) for name in ("median({0})", "quantile({0}, 0.25)")),
+        ("avg(DISTINCT {0})", Type.INT),
         *((f"{name}({{0}})", Type.FLOAT) for name in ("sum", "avg", "min", "max")),
     ),
     Type.IP: (("min({0})", Type.IP), ("max({0})", Type.IP)),
     Type.TIMESTAMP: (("min({0})", Type.TIMESTAMP), ("max({0})", Type.TIMESTAMP)),
-    Type.STRING: (("min({0})", Type.STRING), ("max({0})", Type.STRING)),
+    Type.STRING: (
+        *(("min({0})", Type.STRING), ("max({0})", Type.STRING)),
+        ("approx_top_k({0}, 2)", Type.INT),
+    ),
 }
 """For each type the aggregates that give it, with the type of their argument."""
+
+_OF_PACKETS: dict[Type, tuple[tuple[str, Type], ...]] = {
+    kind: (
+        *known,
+        *((f"{name}({{0}})", kind) for name in ("first", "last") if kind is not Type.FLOAT),
+        *((("count_diff({0})", Type.IP),) if kind is Type.INT else ()),
+    )
+    for kind, known in _AGGREGATES.items()
+}
+"""The same over packets, whose order is known."""
 
 _RUNNING: dict[Type, tuple[tuple[str, Type], ...]] = {
     **_AGGREGATES,
@@ -225,6 +242,8 @@ class QueryMaker:
     def _group_of(self, source: Source) -> Group:
         grower = Grower.over(self.random, *_sides(source))
         epoch, unit = self._temporal(source)
+        if self.random.random() < 0.05:
+            epoch, unit = Expression("negative", Type.INT, (epoch,)), 0
         keys = [Named(self._name("k"), epoch)]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
             kind = self.random.choice(_KEY_TYPES)
@@ -238,12 +257,13 @@ class QueryMaker:
         if self.random.random() < 0.1:
             second, _ = self._temporal(source)
             keys.append(Named(self._name("k"), second))
+        known = _OF_PACKETS if isinstance(source, Scan) else _AGGREGATES
         above = Grower(
-            self.random, [self._key(key) for key in keys], self._aggregates(grower, _AGGREGATES)
+            self.random, [self._key(key) for key in keys], self._aggregates(grower, known)
         )
         above.small = [Expression("aggregate", Type.INT, text="count(*)")]
         columns: list[tuple[Expression, int]] = [
-            (self._key(key), unit if number == at else 0)
+            (self._shown(key), unit if number == at else 0)
             for number, key in enumerate(keys)
             if self.random.random() < 0.9
         ]
@@ -253,7 +273,7 @@ class QueryMaker:
             if called is None or self.random.random() < 0.3:
                 called = self._column(above, self.random.choice(_KEY_TYPES))
             columns.append((called, 0))
-        named, fields = self._named(columns, above, [self._key(keys[at])])
+        named, fields = self._named(columns, above, self._both(keys[at]))
         having = above.condition() if self.random.random() < 0.35 else None
         where = None if isinstance(source, Join) else self._where(grower)
         return Group(
@@ -283,7 +303,7 @@ class QueryMaker:
         for kind in self.random.choices((Type.INT, Type.INT, Type.FLOAT, Type.IP), k=3):
             called = above.aggregate(kind)
             columns += [] if called is None else [(called, 0)]
-        named, fields = self._named(columns, above, [self._key(keys[at])])
+        named, fields = self._named(columns, above, self._both(keys[at]))
         having = above.condition() if self.random.random() < 0.25 else None
         empty = Expression("=", Type.BOOL, (above.small[0], literal("0", Type.INT, 0)))
         closing = self.random.choice((empty, above.condition(), _either(empty, above.condition(1))))
@@ -293,8 +313,16 @@ class QueryMaker:
         )
 
     def _key(self, key: Named) -> Expression:
-        """A group-by term by its name, now and then written out once more."""
+        """A group-by term by its name."""
         return Expression("key", key.expression.type, (key.expression,), text=key.name)
+
+    def _both(self, key: Named) -> list[Expression]:
+        """A group-by term by its name and written out."""
+        return [self._key(key), replace(self._key(key), value=True)]
+
+    def _shown(self, key: Named) -> Expression:
+        """The same, now and then written out once more."""
+        return replace(self._key(key), value=self.random.random() < 0.15 or None)
 
     def _aggregates(
         self, grower: Grower, known: Mapping[Type, Sequence[tuple[str, Type]]]
@@ -314,7 +342,7 @@ class QueryMaker:
         """The argument of an aggregate; what adds up must not depend on the order of additions."""
         if text.startswith(("sum", "avg")) and of is Type.FLOAT:
             return grower.dyadic()
-        if text.startswith(("avg", "moving_avg")):
+        if text.startswith(("avg", "moving_avg", "median", "quantile")):
             return self.random.choice(grower.small) if grower.small else None
         made = grower.grow(of, self.random.choice((0, 0, 1, 2)))
         return None if made.is_constant else made
@@ -378,6 +406,9 @@ class QueryMaker:
             for number, source in enumerate((left, right))
         )
         aliases = self._name("j"), self._name("j")
+        are_told_apart = not any(isinstance(s, Scan) for s in (left, right)) and left != right
+        if are_told_apart and self.random.random() < 0.3:
+            aliases = "", ""
         style = self.random.randrange(4)
         return Join(
             *(kind, style, (left, right), aliases, tuple(equalities), tuple(conditions)),

@@ -34,7 +34,9 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An operator or function over arguments, or a leaf. A ``key`` has the group-by term as its argument.
+    """An operator or function over arguments, or a leaf.
+
+    A ``key`` has the group-by term as its argument, and is written out where its ``value`` is true.
 
     Attributes:
         op: ``column``, ``key``, ``literal``, ``aggregate``, or what is in ``PATTERNS``, or a function's name.
@@ -57,7 +59,7 @@ class Expression:
             case "literal":
                 return self.text
             case "key":
-                return self.text
+                return parts[0] if self.value else self.text
             case "column":
                 alias = aliases[self.side]
                 return f"{alias}.{self.text}" if alias else self.text
@@ -101,6 +103,7 @@ PATTERNS: dict[str, str] = {
     "str_exists_substr": "str_exists_substr[{0}, {1}]",
     "in_net": "in_net[{0}, {1}]",
     "is_private": "is_private[{0}]",
+    **{name: f"{name}[{{0}}, {{1}}, {{2}}]" for name in ("byte_match_offset", "str_match_offset")},
 }
 """How operators are written; everything else is a function."""
 
