@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.engine.operators import outer_residual
 from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.operators.join_sides import equated, leaf, side_rows
 from gscope.engine.release import Side
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.expressions import quote, to_sql
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.queries.plan.expressions import Expression, PacketField
+    from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 
 _KINDS = {
@@ -26,7 +27,6 @@ _KINDS = {
     JoinKind.LEFT_OUTER: "LEFT OUTER JOIN",
     JoinKind.RIGHT_OUTER: "RIGHT OUTER JOIN",
 }
-_ALIASES = ("l", "r")
 
 
 def bookkeeping(node: JoinNode) -> EpochOperator:
@@ -43,18 +43,19 @@ def lower(node: JoinNode, left: str, right: str, *, fits_in_memory: bool = True)
     One side becomes a hash table, which needs no sorting but cannot spill; where a side may not fit,
     both are sorted.
     """
+    if outer_residual.is_needed(node):
+        return outer_residual.lower(node, left, right)
     method = "SHUFFLE_HASH" if fits_in_memory else "MERGE"
-    sides = [_side(node, number, source) for number, source in enumerate((left, right))]
-    pairs = (node.epochs, *node.keys)
-    tests = [f"{to_sql(a, _leaf)} = {to_sql(b, _leaf)}" for a, b in pairs]
+    pairs = zip(equated(node, 0), equated(node, 1), strict=True)
+    tests = [f"{to_sql(one, leaf)} = {to_sql(other, leaf)}" for one, other in pairs]
     if node.residual is not None:
-        tests.append(to_sql(node.residual, _leaf))
+        tests.append(to_sql(node.residual, leaf))
     columns = ", ".join(
-        f"{to_sql(column.expression, _leaf)} AS {quote(column.name)}" for column in node.columns
+        f"{to_sql(column.expression, leaf)} AS {quote(column.name)}" for column in node.columns
     )
     return (
-        f"SELECT /*+ {method}(l, r) */ {columns} "
-        f"FROM {sides[0]} {_KINDS[node.kind]} {sides[1]} ON {' AND '.join(tests)}"
+        f"SELECT /*+ {method}(l, r) */ {columns} FROM {side_rows(node, 0, left)} l"
+        f" {_KINDS[node.kind]} {side_rows(node, 1, right)} r ON {' AND '.join(tests)}"
     )
 
 
@@ -66,24 +67,3 @@ def expressions(node: JoinNode) -> Iterator[Expression]:
     for predicate in (*node.predicates, node.residual):
         if predicate is not None:
             yield predicate
-
-
-def _side(node: JoinNode, number: int, source: str) -> str:
-    """A side's rows that pass its predicate, with the columns that the join needs."""
-    outputs = [column.expression for column in node.columns]
-    residual = [] if node.residual is None else [node.residual]
-    keys = [pair[number] for pair in node.keys]
-    used = {
-        part.name: None
-        for expression in (node.epochs[number], *keys, *residual, *outputs)
-        for part in walk(expression)
-        if isinstance(part, Column) and part.input == number
-    }
-    predicate = node.predicates[number]
-    where = "" if predicate is None else f" WHERE {to_sql(predicate, column_leaf)}"
-    return f"(SELECT {', '.join(map(quote, used))} FROM {source}{where}) {_ALIASES[number]}"
-
-
-def _leaf(column: Column | PacketField) -> str:
-    assert isinstance(column, Column)
-    return f"{_ALIASES[column.input]}.{quote(column.name)}"

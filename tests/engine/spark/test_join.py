@@ -63,6 +63,15 @@ def number(value: int) -> Literal:
     return Literal(value, GsqlType.INT)
 
 
+def as_float(name: str, side: int) -> Expression:
+    return call("int_to_float", column(name, side))
+
+
+def root(side: int) -> Expression:
+    """Something that Spark has to ask Python for."""
+    return call("floor_float", call("sqrt", as_float("v", side)))
+
+
 def lfta(name: str, *interfaces: str) -> Lfta:
     return Lfta(name, name, "PKT", interfaces, None, (), None, (), (), SCHEMA)
 
@@ -247,6 +256,22 @@ CASES: Mapping[str, Case] = {
         JoinKind.LEFT_OUTER,
         keys=((call("mod_int", column("v", 0), number(3)), column("k", 1)),),
     ),
+    "python_keys": Case(
+        JoinKind.OUTER,
+        keys=((root(0), root(1)),),
+        predicates=(call("gt", root(0), Literal(1.0, GsqlType.FLOAT)), None),
+    ),
+    **{
+        f"{kind.name.lower()}_python_residual": Case(
+            kind,
+            residual=call(
+                "lt",
+                call("pow", as_float("v", 0), as_float("v", 1)),
+                Literal(300.0, GsqlType.FLOAT),
+            ),
+        )
+        for kind in KINDS
+    },
     "self": Case(JoinKind.INNER, lftas=("left", "left")),
     "self_shifted": Case(
         JoinKind.OUTER,
