@@ -118,7 +118,6 @@ class Job:
     ) -> None:
         """One step after another until everything is answered."""
         inbox = _subscribe(client, steps)
-        acknowledged: dict[str, int] = {}
         while not steps.is_finished:
             step = steps.next()
             if step is None:
@@ -128,11 +127,9 @@ class Job:
             elif step.reads_rows or steps.is_finished:
                 self._evaluate(step, steps, evaluator, tracer)
                 self._phases.setdefault("first_commit", time.monotonic() - self._began)
-                acknowledged = steps.needed()
-                client.acknowledge(self._settings.consumer, acknowledged)
-        # The daemon ends when all is acknowledged: nothing is told twice.
-        if steps.needed() != acknowledged:
-            client.acknowledge(self._settings.consumer, steps.needed())
+                if not steps.is_finished:
+                    client.acknowledge(self._settings.consumer, steps.needed())
+        client.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
         from gscope.engine.spark.udf import user_failures

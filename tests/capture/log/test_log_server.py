@@ -192,3 +192,13 @@ def test_a_deep_folder_is_reached(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_one_sentence(log: StreamLog, tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="cannot listen on"):
         LogServer(log, tmp_path / "none" / "capture.sock")
+
+
+def test_a_daemon_that_is_gone_has_heard_the_last_acknowledgement(tmp_path: Path) -> None:
+    with LogClient(tmp_path / "capture.sock") as client:
+        client.acknowledge_last("hfta", {"a": 1})
+
+
+def test_a_last_acknowledgement_that_is_refused_is_an_error(client: LogClient) -> None:
+    with pytest.raises(StreamError):
+        client.acknowledge_last("nobody", {"a": 1})
