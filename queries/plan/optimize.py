@@ -9,6 +9,7 @@ from gscope.queries.plan.rules.fold_constants import fold_constants
 from gscope.queries.plan.rules.inline_selections import inline_selections
 from gscope.queries.plan.rules.prune_columns import prune_columns
 from gscope.queries.plan.rules.push_filters import push_filters
+from gscope.queries.plan.rules.read_payloads_below_joins import read_payloads_below_joins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ RULES: tuple[Callable[[LogicalPlan], LogicalPlan], ...] = (
     inline_selections,  # first: it makes the filters and projections that the others move
     push_filters,  # leaves no projection between a filter and what it filters
     collapse_projections,  # then everything above a leaf is in terms of the leaf
+    read_payloads_below_joins,  # once payloads are those of packets
     prune_columns,  # once it is settled what is computed where
     fold_constants,  # last: substitution makes new constants
 )

@@ -9,13 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import (
-    Call,
     Column,
     Expression,
-    Literal,
     NamedExpression,
     PacketField,
     walk,
@@ -25,6 +22,7 @@ from gscope.queries.plan.low import Border
 from gscope.queries.plan.program import Input, JoinNode, StreamInput, WatchlistJoinNode
 from gscope.queries.plan.trees import (
     conjunction,
+    is_null_of_nulls,
     map_expression,
     of_input,
     substitute_all,
@@ -118,7 +116,7 @@ def is_composable(
     """
     if isinstance(join, WatchlistJoin) or number not in _MISSING.get(join.kind, ()):
         return True
-    return all(_is_null_of_nulls(_above_border(c.expression)) for c in columns)
+    return all(is_null_of_nulls(_above_border(c.expression)) for c in columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +197,3 @@ class _Composer:
 def _above_border(expression: Expression) -> Expression:
     is_of_packets = any(isinstance(part, PacketField) for part in walk(expression))
     return Border().lift(expression) if is_of_packets else expression
-
-
-def _is_null_of_nulls(expression: Expression) -> bool:
-    """Whether ``expression`` is sure to be NULL where all its columns are."""
-    if not isinstance(expression, Call):
-        return not isinstance(expression, Literal)
-    strict = FUNCTIONS[expression.function].is_strict
-    return strict and any(_is_null_of_nulls(a) for a in expression.arguments)

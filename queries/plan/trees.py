@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpression, walk
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal, NamedExpression, walk
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -80,6 +81,15 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
 def inputs_of(expression: Expression) -> set[int]:
     """The inputs whose columns take part."""
     return {part.input for part in walk(expression) if isinstance(part, Column)}
+
+
+def is_null_of_nulls(expression: Expression) -> bool:
+    """Whether ``expression`` is sure to be NULL where all columns in it are."""
+    if not isinstance(expression, Call):
+        return not isinstance(expression, Literal)
+    return FUNCTIONS[expression.function].is_strict and any(
+        is_null_of_nulls(argument) for argument in expression.arguments
+    )
 
 
 def of_input(expression: Expression, number: int) -> Expression:

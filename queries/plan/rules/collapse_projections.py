@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gscope.queries.plan.logical import GroupBy, LogicalPlan, Node, Project, RunningGroupBy
+from gscope.queries.plan.logical import GroupBy, Join, LogicalPlan, Node, Project, RunningGroupBy
 from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute_all
 
 
 def collapse_projections(plan: LogicalPlan) -> LogicalPlan:
-    """A projection or grouping over a projection reads the projection's input.
+    """A projection or grouping over a projection reads the projection's input; a join makes its own columns.
 
     Before::
 
@@ -28,6 +28,9 @@ def _collapse(node: Node) -> Node:
         case Project(input=Project() as below):
             columns = substitute_all(node.columns, by_name(below.columns))
             return replace(node, input=below.input, columns=columns)
+        case Project(input=Join() as join):
+            columns = substitute_all(node.columns, by_name(join.columns))
+            return replace(join, columns=columns, schema=node.schema)
         case GroupBy(input=Project() as below) | RunningGroupBy(input=Project() as below):
             inner = by_name(below.columns)
             aggregates = tuple(
