@@ -1,7 +1,7 @@
 """Aggregates as Spark SQL text: over plain rows, and over the partials of an LFTA.
 
 Both give the same bits: integer sums wrap at 64 bits, an average is one division of two exact integers, never a
-running double. Nothing depends on the order of rows but sums and averages of FLOAT. What SQL has no text for is
+running double, and FLOAT is added in ascending order: nothing depends on the order of rows. What SQL has no text for is
 gathered here and finished by the catalog's own code (``engine/spark/finishers.py``); what is gathered with
 ``collect_list`` is in memory at once, but only for the groups that a task works on.
 """
@@ -84,6 +84,20 @@ def _moments_of_partials(call: _Call) -> str:
     count, total, low, high = call.partials
     sums = (_exact_sum(total), _exact_sum(low), _exact_sum(high))
     return call.finished(f"sum({count})", *sums, _DECIMAL.format(0))
+
+
+def _sum_of_rows(call: _Call) -> str:
+    if not call.is_float:
+        return f"sum({call.arguments[0]})"
+    nothing = "cast(NULL AS DOUBLE)"
+    return (
+        f"aggregate(array_sort(collect_list({call.value})), {nothing}, "
+        "(s, x) -> if(s IS NULL, x, s + x))"
+    )
+
+
+def _average_of_rows(call: _Call) -> str:
+    return f"(cast({_sum_of_rows(call)} AS DOUBLE) / cast(count({call.arguments[0]}) AS DOUBLE))"
 
 
 def _end_of_rows(fold: str) -> Callable[[_Call], str]:
@@ -171,10 +185,10 @@ FROM_PARTIALS: dict[str, Text] = {
 FROM_ROWS: dict[str, Text] = {
     **_SHARED,
     "count": "count({a0})",
-    "sum": "sum({a0})",
+    "sum": _sum_of_rows,
     "min": "min({a0})",
     "max": "max({a0})",
-    "avg": "(cast(sum({a0}) AS DOUBLE) / cast(count({a0}) AS DOUBLE))",
+    "avg": _average_of_rows,
     "or_aggr": "bit_or({a0})",
     "and_aggr": "bit_and({a0})",
     "xor_aggr": "bit_xor({a0})",

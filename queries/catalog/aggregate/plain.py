@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import and_, or_, xor
+from operator import add, and_, or_, xor
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.entry import (
@@ -30,12 +30,14 @@ _BOOLEANS = frozenset({GsqlType.BOOL})
 
 
 def total(values: Sequence[Any]) -> Value:
-    """The sum of what is not NULL; integers wrap."""
+    """The sum of what is not NULL; integers wrap, FLOAT is added in ascending order."""
     numbers = present(values)
     if not numbers:
         return None
-    result = sum(numbers[1:], start=numbers[0])
-    return wrap(result) if isinstance(result, int) else float(result)
+    if isinstance(numbers[0], float):
+        ascending: list[float] = sorted((x + 0.0 for x in numbers), key=order_key)
+        return reduce(add, ascending)
+    return wrap(sum(numbers))
 
 
 def average(values: Sequence[Any]) -> Value:
@@ -98,8 +100,8 @@ PLAIN = (
         (PartialRule(PartialOp.SUM),),
         only,
         INTEGERS,
-        "The sum; of integers in 64 bits, which wrap, of FLOAT in the order in which Spark meets them, which "
-        "may show in the last bits.",
+        "The sum; of integers in 64 bits, which wrap, of FLOAT from the least value to the greatest, so that "
+        "the order of tuples does not show.",
         survives_sampling=True,
     ),
     _simple(

@@ -115,9 +115,7 @@ class Asked:
 def asked() -> Iterator[Asked]:
     for name, entry in AGGREGATES.items():
         for kind in POOLS:
-            # the order in which Spark adds doubles is its own
-            is_float_sum = kind is GsqlType.FLOAT and name in ("sum", "avg")
-            if kind in entry.argument_types and not is_float_sum:
+            if kind in entry.argument_types:
                 yield Asked(name, kind.value, kind)
         if GsqlType.INT in entry.argument_types:
             yield Asked(name, "HUGE", GsqlType.INT)
