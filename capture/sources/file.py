@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BLOCK_BYTES = 512 * 1024
 """Of 64 KiB to 4 MiB, half of one and one were fastest alone, and one in a ring: what is read is still in the
-second-level cache when it is indexed, and the work of a block in Python is spread over 10,000 packets."""
+second-level cache when it is indexed, and the work of a block in Python is spread over 5,000 packets."""
 
 _LEAST_BLOCK_BYTES = 4096
 _LEAST_RECORD_BYTES = 16
