@@ -21,6 +21,7 @@ _RESPONSE_CODE = 0x000F
 _OPCODES = frozenset({0, 1, 2, 4, 5, 6})
 _QUESTION_BYTES, _RECORD_BYTES = 5, 11
 _LARGEST_MESSAGE = 0xFFFF
+_LONGEST_LABEL = 63
 _ROOT = b"."
 
 _FULL_SEGMENT = 512
@@ -47,7 +48,7 @@ def qtype(payload: bytes) -> int | None:
     if not message.questions:
         return None
     end = _end_of_name(message.data)
-    if end + 2 > len(message.data):
+    if end is None or end + 2 > len(message.data):
         raise Undecodable
     return int.from_bytes(message.data[end : end + 2])
 
@@ -79,9 +80,7 @@ def _message(payload: bytes) -> _Message:
         if (flags >> 11) & 0xF not in _OPCODES or least > _LARGEST_MESSAGE:
             continue
         if questions:
-            try:
-                _end_of_name(data)
-            except Undecodable:
+            if _end_of_name(data) is None:
                 continue
         elif not records and not flags & _IS_RESPONSE:
             continue
@@ -115,14 +114,17 @@ def _name(data: bytes) -> bytes:
     return host_name(name) or _ROOT
 
 
-def _end_of_name(data: bytes) -> int:
-    """Where the first question's name ends; nothing before it could be pointed to but the header."""
+def _end_of_name(data: bytes) -> int | None:
+    """Where the first question's name ends, behind the data if it is cut off; None if it is no name.
+
+    There is nothing before it that it could point to but the header.
+    """
     place = _HEADER.size
     while place < len(data):
         length = data[place]
         if length == 0:
             return place + 1
-        if length >= 64:
-            break
+        if length > _LONGEST_LABEL:
+            return None
         place += 1 + length
-    raise Undecodable
+    return len(data) + 1

@@ -26,7 +26,7 @@ TLS = b"\x16\x03\x01" + len(_HANDSHAKE).to_bytes(2) + _HANDSHAKE
 SOUND = (DNS, HTTP, TLS)
 KINDS = {GsqlType.STRING: bytes, GsqlType.INT: int, GsqlType.BOOL: bool}
 LONGEST_S = 0.25
-"""For 64 KiB of anything; a hundredth of it is usual, and machines stall."""
+"""For 64 KiB of anything, in CPU time; a hundredth of it is usual."""
 
 CASES: list[tuple[str, bytes, object, bool]] = [
     ("dns_qname", DNS, b"www.example.com", True),
@@ -43,6 +43,7 @@ CASES: list[tuple[str, bytes, object, bool]] = [
     ("dns_qtype", DNS[:-3], None, False),
     ("dns_rcode", DNS, None, True),
     ("dns_rcode", b"\x12\x34\x81\x83" + DNS[4:], 3, True),
+    ("dns_rcode", b"\x12\x34\x81\x83" + DNS[4:20], 3, True),
     ("dns_is_response", DNS, False, True),
     ("dns_answers", b"\x12\x34\x81\x80\x00\x01\x00\x07" + DNS[8:], 7, True),
     ("http_host", HTTP, b"www.example.com", True),
@@ -125,10 +126,10 @@ def test_what_a_reader_raises_it_means_to(payload: bytes) -> None:
 )
 def test_long_payloads_take_no_long_time(payload: bytes) -> None:
     for reader in READERS.values():
-        began = time.perf_counter()
+        began = time.thread_time()
         with suppress(Undecodable):
             reader(payload)
-        assert time.perf_counter() - began < LONGEST_S
+        assert time.thread_time() - began < LONGEST_S
 
 
 def test_no_more_bytes_are_read_than_the_catalog_says() -> None:

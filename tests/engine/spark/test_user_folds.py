@@ -29,6 +29,12 @@ CODE = """
     def fragile(x):
         return 10 // (x - 3)
 
+    @function("INT", returns="FLOAT", pure=False)
+    def noisy(x):
+        from random import random
+
+        return x + random()
+
     @aggregate("STRING", returns="STRING")
     class longest:
         def initialize(self):
@@ -61,12 +67,16 @@ def test_user_code_runs_in_spark_s_workers(spark: SparkSession) -> None:
     rows = [(1, "a"), (2, "bé"), (3, None), (None, "long"), (5, "ccc")]
     spark.createDataFrame(rows, "x BIGINT, s STRING").coalesce(1).createOrReplaceTempView("mine")
     with offered(CODE):
-        expressions = [call("tagged", X, TEXT), call("fragile", X)]
+        expressions = [call("tagged", X, TEXT), call("fragile", X), call("noisy", X)]
         register_functions(spark, expressions)
         register_folds(spark)
-        tagged, fragile = (to_sql(e, column_leaf) for e in expressions)
+        tagged, fragile, noisy = (to_sql(e, column_leaf) for e in expressions)
         table = spark.sql(f"SELECT {tagged} AS t FROM mine").toArrow().to_pydict()
         assert table["t"] == ["a!", None, None, None, "ccc!"]
+
+        noise = spark.sql(f"SELECT {noisy} - x AS n FROM mine WHERE x = 1 OR x = 3").toArrow()
+        assert {0.0 <= n.as_py() < 1.0 for n in noise["n"]} == {True}
+        assert len(set(noise["n"].to_pylist())) == 2
 
         folded = f"SELECT x % 2 AS k, count(*) AS n, {fold_sql('longest', 's')} AS l FROM mine GROUP BY 1"
         groups = {row.k: (row.n, row.l) for row in spark.sql(folded).collect()}
