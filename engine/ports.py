@@ -26,6 +26,7 @@ class Port:
         clock: the highest finite bound of each: where time stood when the source ended.
         cursor: sequence number of the last message seen; -1 before the first.
         told: sequence number of the last batch whose lateness has been judged.
+        begun: sequence numbers of the pending batches of which a step has read rows.
         has_ended: no more batches will come.
     """
 
@@ -35,6 +36,7 @@ class Port:
     clock: dict[str, Bound] = field(default_factory=dict)
     cursor: int = -1
     told: int = -1
+    begun: frozenset[int] = frozenset()
     has_ended: bool = False
 
     def on_batch(self, batch: Batch) -> None:

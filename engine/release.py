@@ -42,6 +42,7 @@ class Taken:
     Attributes:
         epoch: over the side's columns; None for a side that takes every row as it comes.
         batches: pending batches to read, each with the name of its port.
+        begun: those of ``batches`` of which an earlier step read rows.
         straddles: whether rows outside [low, high) are among them.
         upstream: the queries whose rows of this very step are read as well.
         carries: the upstream queries that may give rows from ``high`` on, which must be kept.
@@ -52,6 +53,7 @@ class Taken:
 
     epoch: Expression | None = None
     batches: tuple[tuple[str, Batch], ...] = ()
+    begun: tuple[tuple[str, Batch], ...] = ()
     straddles: bool = False
     upstream: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
@@ -132,7 +134,8 @@ class Side:
             if least < high and greatest >= low:
                 chosen.append((name, batch))
                 straddles = straddles or least < low or greatest >= high
-        return Taken(self.epoch, tuple(chosen), straddles)
+        begun = tuple((n, b) for n, b in chosen if b.sequence in self.ports[n].begun)
+        return Taken(self.epoch, tuple(chosen), begun, straddles)
 
     def take_fresh(
         self, taken: Taken, fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
@@ -160,10 +163,13 @@ class Side:
         return late
 
     def discard(self, high: Bound) -> None:
-        """Forget the batches that lie wholly below ``high``."""
+        """Forget the batches that lie wholly below ``high``: everything below has been released."""
         assert self.epoch is not None
         for port in self.ports.values():
-            port.pending = [b for b in port.pending if batch_span(b, self.epoch)[1] >= high]
+            spans = [(batch, batch_span(batch, self.epoch)) for batch in port.pending]
+            # what has no extent might hold anything until the end
+            port.pending = [b for b, span in spans if span[1] >= high and high != ENDED]
+            port.begun = frozenset(b.sequence for b, span in spans if span[0] < high <= span[1])
 
 
 MAX_STEP_ROWS = 500_000

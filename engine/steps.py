@@ -190,6 +190,7 @@ class Steps:
                     port = side.ports[name]
                     port.cursor = port_state["needed"] - 1
                     port.told = port_state["told"]
+                    port.begun = frozenset(port_state["begun"])
                     port.has_ended = port_state["ended"]
                     port.clock = port_state["clock"]
                     port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
@@ -209,26 +210,17 @@ class Steps:
         }
 
     def _port_state(self, port: Port) -> dict[str, Any]:
-        if port.name in self.operators:
-            # carried batches are nowhere else
-            carry = [batch_to_json(batch) for batch in port.pending]
-            return {
-                "needed": 0,
-                "told": port.told,
-                "ended": port.has_ended,
-                "clock": port.clock,
-                "carry": carry,
-            }
         # Batches of the log come again after a restart, and their stream ends again behind them:
         # known to have ended before they are back, it would release them as if there were none.
-        is_drained = port.has_ended and not port.pending
-        needed = port.first_needed()
+        # Carried batches are nowhere else.
+        is_upstream = port.name in self.operators
         return {
-            "needed": needed,
+            "needed": 0 if is_upstream else port.first_needed(),
             "told": port.told,
-            "ended": is_drained,
+            "begun": sorted(port.begun),
+            "ended": port.has_ended and (is_upstream or not port.pending),
             "clock": port.clock,
-            "carry": [],
+            "carry": [batch_to_json(batch) for batch in port.pending] if is_upstream else [],
         }
 
     def watermarks(self) -> dict[str, Bound]:

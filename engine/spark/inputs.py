@@ -12,7 +12,7 @@ from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.program import StreamInput, node_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -69,11 +69,13 @@ class Inputs:
         taken, schema = work.inputs[side], self._schema(work.node, side)
         names = ", ".join(quote(name) for name in schema.names)
         selects = []
-        for label, low, batches in _new_and_begun(work, taken):
+        new = [each for each in taken.batches if each not in taken.begun]
+        least = work.low if taken.late else NOTHING
+        for label, low, batches in (("new", least, new), ("begun", work.low, taken.begun)):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
             high = work.high if _reaches(taken, batches, work.high) else ENDED
-            inside = _where(taken.epoch, low, high)
+            inside = _where(taken.epoch, low, high, with_nulls=label == "new")
             view = f"{label}_{self._index[work.node.query]}_{side}"
             if logged:
                 selects.append(
@@ -86,7 +88,7 @@ class Inputs:
         for upstream in taken.upstream:
             low = work.low if upstream in taken.overdue else NOTHING
             high = work.high if upstream in taken.carries else ENDED
-            inside = _where(taken.epoch, low, high)
+            inside = _where(taken.epoch, low, high, with_nulls=True)
             selects.append(f"SELECT {names} FROM {self.view(upstream)}{inside}")
         return _subquery(selects or [_no_rows(schema)], is_small=is_small)
 
@@ -132,20 +134,19 @@ class Inputs:
         return self._program.schema(source.query)
 
 
-def condition(epoch: Expression, low: Bound, high: Bound) -> str:
+def condition(epoch: Expression, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:
     """``low <= epoch AND epoch < high`` with what is infinite left out, "" for nothing.
 
-    Without ``low`` it is true for rows without epoch.
+    Rows without epoch satisfy it only ``with_nulls``.
     """
     text = to_sql(epoch, column_leaf)
     tests = []
     if low != NOTHING:
         tests.append(f"{text} >= {_literal(low, epoch)}")
     if high != ENDED:
-        below = f"{text} < {_literal(high, epoch)}"
-        is_nullable = epoch.is_nullable and low == NOTHING
-        tests.append(f"({below} OR {text} IS NULL)" if is_nullable else below)
-    return " AND ".join(tests)
+        tests.append(f"{text} < {_literal(high, epoch)}")
+    both = " AND ".join(tests)
+    return f"({both} OR {text} IS NULL)" if tests and with_nulls and epoch.is_nullable else both
 
 
 def _literal(bound: Bound, epoch: Expression) -> str:
@@ -153,25 +154,9 @@ def _literal(bound: Bound, epoch: Expression) -> str:
     return "NULL" if bound in (ENDED, NOTHING) else to_sql(Literal(bound, epoch.type), column_leaf)
 
 
-def _where(epoch: Expression | None, low: Bound, high: Bound) -> str:
-    inside = "" if epoch is None else condition(epoch, low, high)
+def _where(epoch: Expression | None, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:
+    inside = "" if epoch is None else condition(epoch, low, high, with_nulls=with_nulls)
     return f" WHERE {inside}" if inside else ""
-
-
-def _new_and_begun(
-    work: Work, taken: Taken
-) -> Iterator[tuple[str, Bound, list[tuple[str, Batch]]]]:
-    """Batches that are read from their beginning, and those of which an earlier step read a part.
-
-    Each with a label and the bound from which rows are wanted.
-    """
-    begun = {
-        place
-        for place, (_, batch) in enumerate(taken.batches)
-        if taken.epoch is not None and batch_span(batch, taken.epoch)[0] < work.low
-    }
-    yield "new", NOTHING, [b for place, b in enumerate(taken.batches) if place not in begun]
-    yield "begun", work.low, [b for place, b in enumerate(taken.batches) if place in begun]
 
 
 def _reaches(taken: Taken, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:

@@ -249,6 +249,17 @@ def test_a_silent_stream_that_only_beats_holds_nobody_up() -> None:
     assert steps.watermarks()["tens"] == 4
 
 
+def test_heartbeats_alone_move_every_watermark_and_cost_no_evaluation() -> None:
+    steps = Steps(program("a", "b"))
+    for bound in range(1, 20):
+        for stream in ("tens@a", "tens@b"):
+            steps.on_messages([Heartbeat(stream, bound, bound, 0, (Punctuation("tb", bound),))])
+        step = steps.next()
+        assert step is None or not step.reads_rows
+        assert steps.next() is None
+    assert steps.watermarks() == {"tens": 19, "minutes": 3, "pairs": 19, "scaled": 6}
+
+
 def test_what_is_not_released_is_still_needed() -> None:
     steps = Steps(program("a"))
     steps.on_messages(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -155,7 +155,7 @@ class Case:
         nothing: Row = (None, None, None)
         left, right = left or nothing, right or nothing
         epoch = value(call("coalesce", *self.epochs), left, right)
-        assert isinstance(epoch, int)
+        assert epoch is None or isinstance(epoch, int)
         return (epoch, *left, *right)
 
 
@@ -180,6 +180,7 @@ class Traffic:
     folder: Path
     seed: int = 1
     silent: frozenset[str] = frozenset()
+    has_null_times: bool = False
     segments: dict[str, list[Row]] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
 
@@ -208,10 +209,14 @@ class Traffic:
             log.append(Heartbeat(name, len(log), beat, 0, (Punctuation("t", bound),)))
         return [*log, EndOfStream(name, len(log))]
 
+    def _time(self, bound: int) -> int | None:
+        is_null = self.has_null_times and self._random.random() < 0.3
+        return None if is_null else bound + self._random.randint(0, 9)
+
     def _batch(self, name: str, sequence: int, bound: int) -> Batch:
         rows: list[Row] = [
             (
-                bound + self._random.randint(0, 9),
+                self._time(bound),
                 self._random.choice((None, 1, 2, 3)),
                 self._random.randint(0, 9),
             )
@@ -222,8 +227,8 @@ class Traffic:
         columns = dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True))
         table = pa.table({n: pa.array(values, pa.int64()) for n, values in columns.items()})
         pq.write_table(table, self.folder / "log" / path)
-        times = [row[0] or 0 for row in rows]
-        extents = (Extent("t", min(times), max(times)),)
+        times = [row[0] for row in rows if row[0] is not None]
+        extents = (Extent("t", min(times), max(times)),) if times else ()
         return Batch(name, sequence, path, len(rows), 0, extents)
 
 
@@ -303,6 +308,17 @@ def test_a_side_that_never_speaks_holds_nobody_up(
 ) -> None:
     traffic = Traffic(tmp_path, silent=frozenset({"right@c"}))
     check(Case(kind), traffic, Variation("many", chunks=10), spark, SMALL)
+
+
+@pytest.mark.parametrize("chunks", [1, 8])
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.OUTER])
+def test_rows_without_epoch_are_matched_by_none_and_lost_by_none(
+    kind: JoinKind, chunks: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    left, right = (replace(column("t", side), is_nullable=True) for side in range(2))
+    case = Case(kind, epochs=(left, right))
+    traffic = Traffic(tmp_path, has_null_times=True)
+    check(case, traffic, Variation("many", chunks=chunks), spark, SMALL)
 
 
 def test_a_backlog_in_pieces_gives_the_same_pairs(spark: SparkSession, tmp_path: Path) -> None:
