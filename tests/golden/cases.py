@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.reference import read_packets, read_raw, shown
+from tests.reference_joins import JOIN_REFERENCES
 from tests.reference_published import PUBLISHED_REFERENCES
 from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
 from tests.reference_running import RUNNING_REFERENCES
@@ -41,7 +42,12 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.program import Program
 
-REFERENCES = {**PLAIN_REFERENCES, **RUNNING_REFERENCES, **PUBLISHED_REFERENCES}
+REFERENCES = {
+    **PLAIN_REFERENCES,
+    **RUNNING_REFERENCES,
+    **PUBLISHED_REFERENCES,
+    **JOIN_REFERENCES,
+}
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER.parents[1] / "queries" / "library"
 SHARED = FOLDER.parents[1] / ".." / "shared"
