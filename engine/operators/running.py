@@ -14,6 +14,7 @@ from gscope.engine.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
 from gscope.engine.operators.base import Work, extents_of
 from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.release import Side
+from gscope.engine.running.reduce import dealing_keys
 from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.queries.catalog.running import DISTINCT_VALUES
@@ -114,7 +115,9 @@ def lower(node: RunningNode, source: str) -> str:
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
     groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where} GROUP BY {grouping}"
-    hashed = f"pmod(hash({', '.join(f'k{n}' for n in range(len(others)))}), {TASKS})"
+    dealing = dealing_keys(node)
+    dealt = [f"k{number}" for number, key in enumerate(others) if key.expression in dealing]
+    hashed = f"pmod(hash({', '.join(dealt)}), {TASKS})"
     return f"SELECT *, {hashed if others else 'cast(0 AS INT)'} AS kb FROM ({groups})"
 
 

@@ -21,6 +21,7 @@ from gscope.queries.plan.expressions import Column
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import Aggregate, RunningNode
 
     Array = NDArray[Any]
@@ -56,6 +57,19 @@ def needed_columns(node: RunningNode) -> list[str]:
     return list(dict.fromkeys([*names, *(p for a in node.aggregates for p in a.partials)]))
 
 
+def dealing_keys(node: RunningNode) -> list[Expression]:
+    """The keys by whose hash groups are dealt to tasks: addresses, and without any all but the epoch."""
+    others = [key.expression for key in node.keys if key.name != node.epoch]
+    return [key for key in others if key.type is GsqlType.IP] or others
+
+
+def part_of(node: RunningNode, tuples: pa.Table, tasks: int, part: int) -> pa.Table:
+    """Those of ``tuples`` whose group belongs to a task; see ``reduce_epochs``."""
+    others = dealing_keys(node)
+    keys = [tuples[e.name].combine_chunks() for e in others if isinstance(e, Column)]
+    return tuples.filter(pa.array(_dealt(keys, tuples.num_rows, tasks) == part))
+
+
 def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
     """One row for each epoch and group of partial tuples.
 
@@ -66,19 +80,29 @@ def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
     """
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     others = [key.expression for key in node.keys if key.name != node.epoch]
-    columns = {name: _column(tuples, name) for name in needed_columns(node)}
-    keys = [columns[e.name] for e in (epoch, *others) if isinstance(e, Column)]
-    numbers, _ = number_groups([pa.chunked_array([key]) for key in keys], tuples.num_rows)
+    columns = {name: tuples[name].combine_chunks() for name in needed_columns(node)}
+    keys: dict[Expression, pa.Array] = {
+        e: columns[e.name] for e in (epoch, *others) if isinstance(e, Column)
+    }
+    numbers, _ = number_groups(
+        [pa.chunked_array([keys[key]]) for key in (epoch, *others)], tuples.num_rows
+    )
     groups = _Groups.of(numbers)
     first = pa.array(groups.order[groups.starts])
-    leaders = [key.take(first) for key in keys]
-    made = {"e": leaders[0]}
-    made |= {f"k{number}": leader for number, leader in enumerate(leaders[1:])}
+    leaders = {key: column.take(first) for key, column in keys.items()}
+    made = {"e": leaders[epoch]}
+    made |= {f"k{number}": _as_spark(leaders[key]) for number, key in enumerate(others)}
     for number, aggregate in enumerate(node.aggregates):
         made[f"a{number}"] = _merged(aggregate, columns, groups)
-    hashed = spark_hash(leaders[1:], len(first)) if others else np.zeros(len(first), np.int32)
-    made["kb"] = pa.array(np.mod(hashed, np.int32(tasks)))
+    dealing = [leaders[key] for key in dealing_keys(node)]
+    made["kb"] = pa.array(_dealt(dealing, len(first), tasks))
     return pa.table(made)
+
+
+def _dealt(keys: list[pa.Array], rows: int, tasks: int) -> Array:
+    hashed = spark_hash(keys, rows) if keys else np.zeros(rows, np.int32)
+    dealt: Array = np.mod(hashed, np.int32(tasks))
+    return dealt
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +137,8 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
     return aggregate.type in _INTEGERS and not aggregate.arguments
 
 
-def _column(tuples: pa.Table, name: str) -> pa.Array:
-    column = tuples[name].combine_chunks()
-    # addresses have the type in which Spark hands them over
+def _as_spark(column: pa.Array) -> pa.Array:
+    """Addresses have the type in which Spark hands them over."""
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 
@@ -127,10 +150,11 @@ def _merged(aggregate: Aggregate, columns: dict[str, pa.Array], groups: _Groups)
     (partial,) = aggregate.partials
     column = columns[partial]
     rule, nothing = _FOLDS[aggregate.function]
-    values = column.fill_null(nothing).to_numpy()
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
     with np.errstate(all="ignore"):
-        folded = groups.fold(values, rule)
+        if not column.null_count:
+            return pa.array(groups.fold(column.to_numpy(), rule))
+        folded = groups.fold(column.fill_null(nothing).to_numpy(), rule)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
     return pa.array(folded, mask=~groups.fold(valid, np.logical_or))
 
 
@@ -141,4 +165,4 @@ def _lists(column: pa.Array, groups: _Groups) -> pa.Array:
     before = np.concatenate([[0], np.cumsum(valid)])
     ends = np.append(groups.starts, len(ordered))
     offsets = pa.array(before[ends].astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, ordered.drop_null())
+    return pa.ListArray.from_arrays(offsets, _as_spark(ordered.drop_null()))

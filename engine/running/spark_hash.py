@@ -30,21 +30,25 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> Array:
     """
     hashed = np.full(rows, _SEED, np.uint32)
     for column in columns:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
         words = _words(column)
         mixed = hashed
         for word in words:
             mixed = _mix_hash(mixed, word)
-        hashed = np.where(valid, _finish(mixed, 4 * len(words)), hashed)
+        mixed = _finish(mixed, 4 * len(words))
+        if column.null_count:
+            mixed = np.where(column.is_valid().to_numpy(zero_copy_only=False), mixed, hashed)
+        hashed = mixed
     return hashed.view(np.int32)
 
 
 def _words(column: pa.Array) -> list[Array]:
     """The values cut into words of 32 bits, the order in which they are hashed."""
     if pa.types.is_int64(column.type):
-        whole = column.fill_null(0).to_numpy().view(np.uint64)
+        filled = column.fill_null(0) if column.null_count else column
+        whole = filled.to_numpy().view(np.uint64)
         return [whole.astype(np.uint32), (whole >> np.uint64(32)).astype(np.uint32)]
-    fixed = column.cast(pa.binary(16)).fill_null(bytes(16))
+    fixed = column.cast(pa.binary(16))
+    fixed = fixed.fill_null(bytes(16)) if fixed.null_count else fixed
     words = np.frombuffer(fixed.buffers()[1], "<u4")[_IP_WORDS * fixed.offset :]
     table = words[: _IP_WORDS * len(fixed)].reshape(len(fixed), _IP_WORDS)
     return [table[:, place] for place in range(_IP_WORDS)]

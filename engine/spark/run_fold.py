@@ -16,15 +16,18 @@ import pyarrow.parquet as pq
 
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
-from gscope.engine.running.reduce import is_reducible, needed_columns, reduce_epochs
+from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
+from gscope.engine.spark.merge_partials import MAX_TASK_ROWS
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_install import install
 from gscope.queries.plan.program import RunningNode
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.commits import Output
@@ -97,11 +100,14 @@ class FoldRunner:
         after.mkdir()
         if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
             written = [task.run(0, self._reduced(work, node), None)]
+        elif (files := self._segments(work, node)) is not None:
+            written = _run_tasks(self._session, lambda part: task.run_segments(part, files))
         else:
             scratch = self._carry / f"{name}-rows"
             frame = self._session.sql(self._lowered(work, node, is_small=False))
             frame.write.partitionBy("kb").option("compression", "none").parquet(str(scratch))
-            written = _run_tasks(self._session, task, str(scratch))
+            folder_of_rows = str(scratch)
+            written = _run_tasks(self._session, lambda part: task.run_part(part, folder_of_rows))
             shutil.rmtree(scratch)
         rows, groups = sum(each.answers for each in written), sum(each.groups for each in written)
         size = sum(file.stat().st_size for file in after.iterdir())
@@ -123,12 +129,18 @@ class FoldRunner:
         (taken,) = work.inputs
         if not taken.reads_rows:
             return no_rows(node)
-        if is_reducible(node) and self._inputs.reads_whole_segments(work):
-            files = self._inputs.paths(batch for _, batch in taken.batches)
-            columns = needed_columns(node)
-            tables = [pq.read_table(file, columns=columns, use_threads=False) for file in files]
-            return reduce_epochs(node, pa.concat_tables(tables), running.TASKS)
+        files = self._segments(work, node)
+        if files is not None:
+            return reduce_epochs(node, _read(node, files), running.TASKS)
         return self._session.sql(self._lowered(work, node, is_small=True)).toArrow()
+
+    def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
+        """The segments of the log to read without Spark, None if it has to do the reading."""
+        (taken,) = work.inputs
+        is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_whole_segments(work)
+        if not (is_plain and taken.batches and is_reducible(node)):
+            return None
+        return self._inputs.paths(batch for _, batch in taken.batches)
 
     def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
         return running.lower(node, self._inputs.released(work, 0, is_small=is_small))
@@ -189,6 +201,11 @@ class _Task:
             pq.write_table(after, path, compression="none", use_dictionary=False)
         return _Written(count, after.num_rows)
 
+    def run_segments(self, part: int, files: Sequence[str]) -> _Written:
+        """Merge and fold a ``part`` of the groups in segments of the log."""
+        tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
+        return self.run(part, reduce_epochs(self.node, tuples, running.TASKS), part)
+
     def run_part(self, part: int, scratch: str) -> _Written:
         """Fold the rows that Spark left for a ``part`` of the groups."""
         install(self.user_files)
@@ -199,6 +216,13 @@ class _Task:
         return self.run(part, rows.append_column("kb", task), part)
 
 
-def _run_tasks(session: SparkSession, task: _Task, scratch: str) -> list[_Written]:
+def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
+    columns = needed_columns(node)
+    return pa.concat_tables(
+        [pq.read_table(file, columns=columns, use_threads=False) for file in files]
+    )
+
+
+def _run_tasks(session: SparkSession, work: Callable[[int], _Written]) -> list[_Written]:
     parts = session.sparkContext.parallelize(range(running.TASKS), running.TASKS)
-    return parts.map(lambda part: task.run_part(part, scratch)).collect()
+    return parts.map(work).collect()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gscope.engine.operators import running
-from gscope.engine.running.reduce import is_reducible, needed_columns, reduce_epochs
+from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 
@@ -79,6 +79,18 @@ def test_it_gives_what_spark_gives(text: str, tmp_path: Path, spark: SparkSessio
         f.name: f.type if not pa.types.is_list(f.type) else pa.list_(f.type.value_type)
         for f in theirs.schema
     }
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_parts_of_tasks_are_the_whole(text: str) -> None:
+    made = program(text)
+    node, tuples = node_of(made), partial_tuples(made, 300, 2)
+    whole = reduce_epochs(node, tuples, running.TASKS)
+    parts = [part_of(node, tuples, running.TASKS, part) for part in range(running.TASKS)]
+    reduced = [reduce_epochs(node, part, running.TASKS) for part in parts]
+    for number, part in enumerate(reduced):
+        assert set(part["kb"].to_pylist()) <= {number}
+    assert shown(pa.concat_tables(reduced)) == shown(whole)
 
 
 @pytest.mark.parametrize("text", QUERIES)
