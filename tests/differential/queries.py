@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tests.differential.calls import OF_PACKETS, PLAIN, RUNNING, calls
 from tests.differential.fields import PROTOCOLS
 from tests.differential.growth import Grower, in_units, temporal
+from tests.differential.pairing import random_join
 from tests.differential.syntax import (
     HIDDEN,
     Expression,
@@ -24,7 +26,7 @@ from tests.differential.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from random import Random
 
     from tests.differential.evaluate import Reference
@@ -43,56 +45,6 @@ INTERFACE_SETS = {"pair": ("alpha", "beta")}
 _KEY_TYPES = (Type.INT, Type.INT, Type.IP, Type.IP, Type.BOOL, Type.STRING, Type.MAC, Type.FLOAT)
 _COLUMN_TYPES = (*_KEY_TYPES, Type.FLOAT, Type.TIMESTAMP)
 _MERGED_TYPES = tuple(kind for kind in _COLUMN_TYPES if kind is not Type.MAC)
-_AGGREGATES: dict[Type, tuple[tuple[str, Type], ...]] = {
-    Type.INT: (
-        *(("count(*)", Type.INT),) * 3,
-        *((f"{name}({{0}})", Type.INT) for name in ("sum", "min", "max", "sum", "max")),
-        *((f"{name}({{0}})", Type.INT) for name in ("or_aggr", "and_aggr", "xor_aggr")),
-        ("sum(DISTINCT {0})", Type.INT),
-        *(
-            (f"{name}{{0}})", kind)
-            for name in ("count(", "count(DISTINCT ", "count_distinct(", "count_dups(")
-            for kind in (Type.INT, Type.IP, Type.STRING)
-        ),
-    ),
-    Type.BOOL: (("bool_or({0})", Type.BOOL), ("bool_and({0})", Type.BOOL)),
-    Type.FLOAT: (
-        *(("avg({0})", Type.INT),) * 2,
-        *((f"{name}", Type.INT) for name in ("median({0})", "quantile({0}, 0.25)")),
-        ("avg(DISTINCT {0})", Type.INT),
-        *((f"{name}({{0}})", Type.FLOAT) for name in ("sum", "avg", "min", "max")),
-    ),
-    Type.IP: (("min({0})", Type.IP), ("max({0})", Type.IP)),
-    Type.TIMESTAMP: (("min({0})", Type.TIMESTAMP), ("max({0})", Type.TIMESTAMP)),
-    Type.STRING: (
-        *(("min({0})", Type.STRING), ("max({0})", Type.STRING)),
-        ("approx_top_k({0}, 2)", Type.INT),
-    ),
-}
-"""For each type the aggregates that give it, with the type of their argument."""
-
-_OF_PACKETS: dict[Type, tuple[tuple[str, Type], ...]] = {
-    kind: (
-        *known,
-        *((f"{name}({{0}})", kind) for name in ("first", "last") if kind is not Type.FLOAT),
-        *((("count_diff({0})", Type.IP),) if kind is Type.INT else ()),
-    )
-    for kind, known in _AGGREGATES.items()
-}
-"""The same over packets, whose order is known."""
-
-_RUNNING: dict[Type, tuple[tuple[str, Type], ...]] = {
-    **_AGGREGATES,
-    Type.INT: (
-        *_AGGREGATES[Type.INT],
-        *(("running_count(*)", Type.INT), ("running_count({0})", Type.IP)),
-        *((f"{name}({{0}})", Type.INT) for name in ("running_sum", "running_sum", "sum_of_dups")),
-        *((f"moving_sum({{0}}, {length})", Type.INT) for length in (1, 2, 7)),
-        *(("sum_of_dups({0})", Type.INT), ("sum_of_dups({0})", Type.IP)),
-    ),
-    Type.FLOAT: (*_AGGREGATES[Type.FLOAT], ("moving_avg({0}, 3)", Type.INT)),
-}
-"""The same with CLOSING_WHEN."""
 
 
 @dataclass(slots=True)
@@ -181,6 +133,12 @@ class QueryMaker:
         is_ordered = join is not None and any(f.unit_ns for side in join.sides for f in side)
         return self._group_of(join) if join and is_ordered else self._join_select()
 
+    def _join(self) -> Join | None:
+        left, right = self._source(), self._source()
+        if self.random.random() < 0.2:
+            right = left
+        return random_join(self.random, left, right, (self._name("j"), self._name("j")))
+
     def _select_of(self, source: Source) -> Select:
         sides = _sides(source)
         grower = Grower.over(self.random, *sides)
@@ -257,10 +215,8 @@ class QueryMaker:
         if self.random.random() < 0.1:
             second, _ = self._temporal(source)
             keys.append(Named(self._name("k"), second))
-        known = _OF_PACKETS if isinstance(source, Scan) else _AGGREGATES
-        above = Grower(
-            self.random, [self._key(key) for key in keys], self._aggregates(grower, known)
-        )
+        known = OF_PACKETS if isinstance(source, Scan) else PLAIN
+        above = Grower(self.random, [self._key(key) for key in keys], calls(grower, known))
         above.small = [Expression("aggregate", Type.INT, text="count(*)")]
         columns: list[tuple[Expression, int]] = [
             (self._shown(key), unit if number == at else 0)
@@ -268,7 +224,7 @@ class QueryMaker:
             if self.random.random() < 0.9
         ]
         for _ in range(self.random.randrange(1, 4)):
-            kind = self.random.choice((*_AGGREGATES, Type.INT, Type.INT))
+            kind = self.random.choice((*PLAIN, Type.INT, Type.INT))
             called = above.aggregate(kind)
             if called is None or self.random.random() < 0.3:
                 called = self._column(above, self.random.choice(_KEY_TYPES))
@@ -296,7 +252,7 @@ class QueryMaker:
                 keys.append(Named(self._name("k"), made))
         self.random.shuffle(keys)
         at = next(i for i, key in enumerate(keys) if key.expression is epoch)
-        aggregates = self._aggregates(grower, _RUNNING)
+        aggregates = calls(grower, RUNNING)
         above = Grower(self.random, [self._key(key) for key in keys], aggregates)
         above.small = [Expression("aggregate", Type.INT, text="count(*)")]
         columns = [(self._key(key), length if n == at else 0) for n, key in enumerate(keys)]
@@ -324,29 +280,6 @@ class QueryMaker:
         """The same, now and then written out once more."""
         return replace(self._key(key), value=self.random.random() < 0.15 or None)
 
-    def _aggregates(
-        self, grower: Grower, known: Mapping[Type, Sequence[tuple[str, Type]]]
-    ) -> Callable[[Type], Expression | None]:
-        def make(wanted: Type) -> Expression | None:
-            if wanted not in known:
-                return None
-            text, of = self.random.choice(known[wanted])
-            if text.endswith("(*)"):
-                return Expression("aggregate", wanted, text=text)
-            argument: Expression | None = self._argument(grower, text, of)
-            return None if argument is None else Expression("aggregate", wanted, (argument,), text)
-
-        return make
-
-    def _argument(self, grower: Grower, text: str, of: Type) -> Expression | None:
-        """The argument of an aggregate; what adds up must not depend on the order of additions."""
-        if text.startswith(("sum", "avg")) and of is Type.FLOAT:
-            return grower.dyadic()
-        if text.startswith(("avg", "moving_avg", "median", "quantile")):
-            return self.random.choice(grower.small) if grower.small else None
-        made = grower.grow(of, self.random.choice((0, 0, 1, 2)))
-        return None if made.is_constant else made
-
     def _merge(self) -> Query:
         if self.random.random() < 0.3:
             return self._merge_of_packets()
@@ -372,94 +305,6 @@ class QueryMaker:
         slack = self.random.choice((0, 0, 0, 1, 3))
         aliases = tuple(self._name("m") for _ in inputs)
         return Merge(self._name("q"), fields, tuple(inputs), aliases, at, slack)
-
-    def _join(self) -> Join | None:
-        """Two inputs with an equality of their times; None if what was chosen has none in common."""
-        left, right = self._source(), self._source()
-        if self.random.random() < 0.2:
-            right = left
-        times = self._equal_times(left, right)
-        if times is None:
-            return None
-        kind = self.random.choice(("inner", "inner", "left", "right", "full", "full"))
-        equalities = [times]
-        for _ in range(self.random.choice((0, 1, 1, 2))):
-            pair = self._equal_columns(left, right, equalities)
-            if pair is not None:
-                equalities.append(pair)
-        grower = Grower.over(self.random, left.fields, right.fields)
-        conditions = [
-            made
-            for _ in range(self.random.choice((0, 0, 1, 2)))
-            if (made := grower.condition()).op in _RESIDUALS
-        ]
-        is_plain = all(side.op == "column" for side in times)
-        sides = tuple(
-            tuple(
-                replace(
-                    f,
-                    unit_ns=f.unit_ns if is_plain and column(f, number) == times[number] else 0,
-                    is_ordered=bool(f.unit_ns) or f.is_ordered,
-                )
-                for f in source.fields
-            )
-            for number, source in enumerate((left, right))
-        )
-        aliases = self._name("j"), self._name("j")
-        are_told_apart = not any(isinstance(s, Scan) for s in (left, right)) and left != right
-        if are_told_apart and self.random.random() < 0.3:
-            aliases = "", ""
-        style = self.random.randrange(4)
-        return Join(
-            *(kind, style, (left, right), aliases, tuple(equalities), tuple(conditions)),
-            (sides[0], sides[1]),
-        )
-
-    def _equal_times(self, left: Readable, right: Readable) -> tuple[Expression, Expression] | None:
-        pairs = [
-            (one, other)
-            for one in left.fields
-            for other in right.fields
-            if one.unit_ns and other.unit_ns and one.type is other.type
-        ]
-        alike = [(one, other) for one, other in pairs if one.unit_ns == other.unit_ns]
-        if not pairs:
-            return None
-        if alike and self.random.random() < 0.6:
-            one, other = self.random.choice(alike)
-            return column(one, 0), column(other, 1)
-        one, other = self.random.choice(pairs)
-        if one.type is not Type.INT:
-            return None
-        length = max(one.unit_ns, other.unit_ns) * self.random.choice((1, 1, 2, 5))
-        made = [
-            _in_units(self.random, f, side, max(1, length // f.unit_ns))
-            for side, f in enumerate((one, other))
-        ]
-        return made[0], made[1]
-
-    def _equal_columns(
-        self,
-        left: Readable,
-        right: Readable,
-        taken: Sequence[tuple[Expression, Expression]],
-    ) -> tuple[Expression, Expression] | None:
-        """Two columns that may be equal now and then, not among those of ``taken``."""
-        used = [part for pair in taken for side in pair for part in side.walk()]
-        pairs = [
-            (column(one, 0), column(other, 1))
-            for one in left.fields
-            for other in right.fields
-            if one.type is other.type and one.type in _JOINED_TYPES and not one.unit_ns
-        ]
-        pairs = [(a, b) for a, b in pairs if a not in used and b not in used]
-        named = [(a, b) for a, b in pairs if a.text == b.text or a.text[-4:] == b.text[-4:]]
-        if not pairs:
-            return None
-        one, other = self.random.choice(named if named and self.random.random() < 0.7 else pairs)
-        if one.type is Type.INT and self.random.random() < 0.2:
-            one = Expression("+", Type.INT, (one, literal("1", Type.INT, 1)))
-        return one, other
 
     def _like(self, types: Sequence[Type], at: int, as_timestamp: bool) -> Query:
         """A selection with columns of ``types`` and a temporal one before the one at ``at``."""
@@ -493,23 +338,8 @@ class QueryMaker:
         return Select(self._name("q"), fields, hidden, alias, self._where(grower), named)
 
 
-_JOINED_TYPES = (Type.INT, Type.IP, Type.STRING, Type.BOOL, Type.MAC)
-_RESIDUALS = ("<", "<=", ">", ">=", "<>", "or", "is null", "is not null", "not", "not in")
-"""Conditions that are neither equalities nor made of several: their meaning does not depend on their form."""
-
-
 def _either(one: Expression, other: Expression) -> Expression:
     return Expression("or", Type.BOOL, (one, other))
-
-
-def _in_units(random: Random, f: Field, side: int, count: int) -> Expression:
-    """A temporal column in steps of ``count`` of its own, now and then shifted."""
-    made = column(f, side)
-    if count > 1:
-        made = Expression("/", Type.INT, (made, literal(str(count), Type.INT, count)))
-    if random.random() < 0.3:
-        made = Expression(random.choice("+-"), Type.INT, (made, literal("1", Type.INT, 1)))
-    return made
 
 
 def _ordered(source: Source) -> list[Expression]:
