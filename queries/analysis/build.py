@@ -25,6 +25,8 @@ from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import (
     check_where,
     find_aggregates,
+    has_sampling,
+    has_windows,
     refuse_unsupported,
 )
 from gscope.queries.catalog.schema import Schema
@@ -49,9 +51,13 @@ def build_select(body: nodes.Select, sources: Sequence[Source], substitutes: Sub
     Raises:
         GsqlError: the query is wrong, or this version does not run it.
     """
-    refuse_unsupported(body)
     if len(sources) == 1:
-        return _Select(body, sources[0], substitutes).build()
+        select = _Select(body, sources[0], substitutes)
+        if has_sampling(body) or has_windows(body.inputs):
+            select.check()
+        refuse_unsupported(body)
+        return select.build()
+    refuse_unsupported(body)
     joined = join_inputs(body, sources, substitutes)
     return prune(_Select(replace(body, where=None), joined, substitutes).build())
 
@@ -71,15 +77,40 @@ class _Select:
     source: Source
     substitutes: Substitutes
 
+    def check(self) -> None:
+        """Type every clause, also of what is parsed but not run, so that its mistakes are told first."""
+        body = self.body
+        self._check_group_terms()
+        self._filtered()
+        if not self._is_grouped():
+            self._outputs(Typer(self.source.resolve, self.substitutes, _no_aggregate))
+            return
+        typer = Grouping.of(body, self.source, self.substitutes).typer()
+        self._outputs(typer)
+        for clause, where in (
+            (body.having, "in HAVING"),
+            (body.cleaning_when, "in CLEANING_WHEN"),
+            (body.cleaning_by, "in CLEANING_BY"),
+        ):
+            if clause is not None:
+                typer.condition(clause, where)
+        for term in body.supergroup:
+            typer.type(term.expression)
+
+    def _filtered(self) -> Node:
+        """The input behind WHERE."""
+        node: Node = self.source.node
+        if self.body.where is None:
+            return node
+        check_where(self.body.where)
+        typer = Typer(self._where_name, self.substitutes, _no_aggregate)
+        where = undeclared(typer.condition(self.body.where, "in WHERE"))
+        return Filter(node, where, node.schema)
+
     def build(self) -> Node:
         body = self.body
         self._check_group_terms()
-        node: Node = self.source.node
-        if body.where is not None:
-            check_where(body.where)
-            typer = Typer(self._where_name, self.substitutes, _no_aggregate)
-            where = undeclared(typer.condition(body.where, "in WHERE"))
-            node = Filter(node, where, node.schema)
+        node = self._filtered()
         if self._is_grouped():
             return self._grouped(node)
         if body.having is not None:

@@ -36,6 +36,17 @@ def refuse_unsupported(body: nodes.Select) -> None:
     refuse_windows(body.inputs)
 
 
+def has_sampling(body: nodes.Select) -> bool:
+    """Whether there is a clause of the sampling operator."""
+    clauses = (body.supergroup or None, body.cleaning_when, body.cleaning_by)
+    return any(clause is not None for clause in clauses)
+
+
+def has_windows(inputs: Sequence[nodes.Input]) -> bool:
+    """Whether an input has RANGE or SLICES."""
+    return any(one.window is not None for one in inputs)
+
+
 def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
     """Refuse RANGE and SLICES.
 
