@@ -8,6 +8,7 @@ from gscope.queries.analysis.calls import BUILDERS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.scalar.meanings import FAMILIES, MEANINGS
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
@@ -23,10 +24,13 @@ _RENAMED = {
 _BY_TYPE: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys(
         ("int", "uint", "ushort", "llong", "ullong"),
-        ("BOOL|FLOAT|INT|IP|STRING|TIMESTAMP", "INT", "low, high"),
+        ("BOOL|FLOAT|INT|IP|STRING|TIMESTAMP", "INT", "low (no STRING), high"),
     ),
     **dict.fromkeys(("timestamp", "timeval"), ("INT|TIMESTAMP", "TIMESTAMP", "low, high")),
     **dict.fromkeys(("abs", "floor", "ceil", "round"), ("FLOAT|INT", "as given", "low, high")),
+    # an order is kept where packets are read, and nowhere else
+    **dict.fromkeys(("increasing", "decreasing"), ("INT|TIMESTAMP", "as given", "low")),
+    "banded": ("INT|TIMESTAMP, n", "as given", "low"),
     "if_else": ("BOOL, any, any", "as given", "low, high"),
     "bool": ("BOOL|INT", "BOOL", "low, high"),
     "float": ("BOOL|FLOAT|INT", "FLOAT", "low, high"),
@@ -34,6 +38,7 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
 }
 """Functions that are another entry of the catalog for each type: what they take, give, and where they run."""
 
+_USERS = "user code"
 _ANY = frozenset(GsqlType) - {GsqlType.NULL}
 
 
@@ -42,14 +47,20 @@ def described_functions() -> dict[str, list[dict[str, Any]]]:
     return {
         "aggregates": [_aggregate(entry) for entry in AGGREGATES.values()],
         "running aggregates": [_running(entry) for entry in RUNNING.values()],
-        "functions": [_scalar(name) for name in sorted(BUILDERS)],
+        "functions": [
+            _scalar(name, family) for family, names in _families().items() for name in names
+        ],
     }
 
 
 def function_lines() -> Iterator[str]:
-    """The same as text."""
-    for number, (family, described) in enumerate(described_functions().items()):
-        yield f"{chr(10) if number else ''}{family}"
+    """The same as text, scalar functions by family."""
+    groups = described_functions()
+    scalars = groups.pop("functions")
+    for family in _families():
+        groups[f"functions: {family}"] = [one for one in scalars if one["family"] == family]
+    for number, (group, described) in enumerate(groups.items()):
+        yield f"{chr(10) if number else ''}{group}"
         heads = [f"{one['name']}({one['takes']})" for one in described]
         width = max(map(len, heads))
         levels = max(len(one["levels"]) for one in described)
@@ -79,7 +90,16 @@ def _running(entry: RunningEntry) -> dict[str, Any]:
     }
 
 
-def _scalar(name: str) -> dict[str, Any]:
+def _families() -> dict[str, list[str]]:
+    """The names of all functions by family, those of user code last."""
+    users = sorted(BUILDERS.keys() - MEANINGS.keys())
+    return {
+        **{family: list(names) for family, names in FAMILIES.items()},
+        **({_USERS: users} if users else {}),
+    }
+
+
+def _scalar(name: str, family: str) -> dict[str, Any]:
     if name in _BY_TYPE:
         takes, returns, levels = _BY_TYPE[name]
     else:
@@ -88,7 +108,14 @@ def _scalar(name: str) -> dict[str, Any]:
         takes += ", …" if entry.repeats else ""
         returns = _result(entry.result)
         levels = "low, high" if entry.is_lfta_safe else "high"
-    return {"name": name, "takes": takes, "returns": returns, "levels": levels, "is": ""}
+    return {
+        "name": name,
+        "family": family,
+        "takes": takes,
+        "returns": returns,
+        "levels": levels,
+        "is": MEANINGS.get(name, ""),
+    }
 
 
 def _parameters(entry: AggregateEntry | RunningEntry) -> str:

@@ -36,7 +36,7 @@ def schema(
     Without a name: the protocols.
     """
     if is_functions:
-        _list_functions(is_json=is_json)
+        _list_functions(config, is_json=is_json)
         return
     from gscope.queries.catalog.protocols import PROTOCOL_ALIASES, PROTOCOLS
 
@@ -74,8 +74,11 @@ def _list(protocols: dict[str, Protocol], *, is_json: bool) -> None:
     click.echo("\n`gscope schema TCP` shows the fields of one.")
 
 
-def _list_functions(*, is_json: bool) -> None:
+def _list_functions(config: Config, *, is_json: bool) -> None:
     from gscope.cli.function_list import described_functions, function_lines
+    from gscope.cli.query_texts import offer_user_code
+
+    offer_user_code(config)
 
     if is_json:
         click.echo(json.dumps(described_functions(), indent=2))

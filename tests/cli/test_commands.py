@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from gscope import __version__
 from gscope.cli.main import COMMANDS, cli, run
 from gscope.cli.settings import SETTINGS
+from gscope.queries.analysis.user_code import withdraw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,7 +245,19 @@ def test_schema_lists_functions_and_aggregates_with_their_facts(
     levels = {one["name"]: one["levels"] for one in described["aggregates"]}
     assert levels["count_diff"] == "high"
     assert levels["sum"] == "low (no FLOAT), high"
-    assert all(one["is"] for one in described["aggregates"] + described["running aggregates"])
+    assert all(one["is"] for family in described.values() for one in family)
+
+
+def test_schema_lists_functions_of_user_code(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code = "from gscope.queries.catalog.user import function\n@function('INT', returns='INT')\n"
+    (tmp_path / "own.py").write_text(f"{code}def twice(n):\n    return 2 * n\n")
+    try:
+        _, out, _ = _run(capsys, "schema", "--functions", "--udf", str(tmp_path / "own.py"))
+    finally:
+        withdraw()
+    assert "functions: user code\n  twice(INT)  INT        high" in out
 
 
 def test_config_says_where_values_come_from(
