@@ -299,9 +299,7 @@ class WatchlistJoinNode:
     schema: Schema
 
 
-HftaNode = (
-    SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode | WatchlistJoinNode
-)
+HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode | WatchlistJoinNode
 
 
 def node_inputs(node: HftaNode) -> tuple[Input, ...]:

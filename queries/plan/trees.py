@@ -111,9 +111,7 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
             inputs = tuple(map_nodes(each, change) for each in node.inputs)
             return change(replace(node, inputs=inputs))
         case Join(inputs=(left, right)):
-            return change(
-                replace(node, inputs=(map_nodes(left, change), map_nodes(right, change)))
-            )
+            return change(replace(node, inputs=(map_nodes(left, change), map_nodes(right, change))))
         case _:
             assert_never(node)
 
