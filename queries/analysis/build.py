@@ -163,7 +163,7 @@ class _Select:
         terms = terms_of(columns, ordering)
         keys = [column_schema(c, ordering) for c in terms.keys]
         expressions = [c.expression for c in terms.keys]
-        epoch = choose_epoch(keys, expressions, node.schema, self.body.position)
+        epoch = choose_epoch(keys, expressions, node.schema, self.body.position, is_distinct=True)
         group = GroupBy(
             node, terms.keys, epoch, (), group_schema(keys, kept_orders(terms.keys, epoch), ())
         )

@@ -83,6 +83,8 @@ def choose_epoch(
     expressions: Sequence[Expression],
     source: Schema,
     position: Position,
+    *,
+    is_distinct: bool = False,
 ) -> str:
     """The name of the key that closes groups: one temporal key is enough.
 
@@ -95,6 +97,7 @@ def choose_epoch(
         expressions: of the keys.
         source: the input, for the remedy.
         position: of the terms.
+        is_distinct: whether the keys are the columns of SELECT DISTINCT rather than group-by terms.
 
     Raises:
         TemporalError: no key is temporal.
@@ -106,9 +109,18 @@ def choose_epoch(
     ]
     if candidates:
         return min(candidates)[-1]
-    clause = "no group-by term is temporal" if keys else "there is no GROUP BY"
-    message = f"{clause}, so no group could ever be closed"
-    raise TemporalError(message, position=position, remedy=_epoch_remedy(source, bool(keys)))
+    if is_distinct:
+        message = (
+            "no column of SELECT DISTINCT is temporal, so every row would have to be remembered"
+        )
+        remedy = _epoch_remedy(source, "add {} to SELECT")
+    elif keys:
+        message = "no group-by term is temporal, so no group could ever be closed"
+        remedy = _epoch_remedy(source, "add {} to GROUP BY")
+    else:
+        message = "there is no GROUP BY, so no group could ever be closed"
+        remedy = _epoch_remedy(source, "add GROUP BY {}")
+    raise TemporalError(message, position=position, remedy=remedy)
 
 
 def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
@@ -132,12 +144,12 @@ def _clocks(expression: Expression) -> frozenset[Expression | str]:
     )
 
 
-def _epoch_remedy(source: Schema, has_terms: bool) -> str:
+def _epoch_remedy(source: Schema, add: str) -> str:
     names = [column.name for column in source.temporal]
     if not names:
         return "the input has no temporal column: let the query it comes from select one"
     term = "time/60 as tb" if "time" in names else names[0]
-    return f"add {term} to GROUP BY" if has_terms else f"add GROUP BY {term}"
+    return add.format(term)
 
 
 def _negative(expression: Expression) -> Expression:
