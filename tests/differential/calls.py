@@ -55,6 +55,7 @@ RUNNING: dict[Type, tuple[tuple[str, Type], ...]] = {
         *PLAIN[Type.INT],
         *(("running_count(*)", Type.INT), ("running_count({0})", Type.IP)),
         *((f"{name}({{0}})", Type.INT) for name in ("running_sum", "running_sum", "sum_of_dups")),
+        *((f"{name}({{0}})", Type.INT) for name in ("running_sum", "running_count")),
         *((f"moving_sum({{0}}, {length})", Type.INT) for length in (1, 2, 7)),
         *(("sum_of_dups({0})", Type.INT), ("sum_of_dups({0})", Type.IP)),
     ),

@@ -40,12 +40,12 @@ def value_of(
             assert of_group is not None
             return of_group(e)
     values = [value_of(argument, rows, of_group) for argument in e.arguments]
-    lazy = _LAZY.get(e.op)
+    lazy = LAZY.get(e.op)
     if lazy is not None:
         return lazy(e, values)
     if None in values:
         return None
-    return _STRICT[e.op](e, *values)
+    return STRICT[e.op](e, *values)
 
 
 def holds(condition: Expression, rows: Rows) -> bool:
@@ -335,7 +335,7 @@ def _find(e: Expression, text: bytes, needle: bytes) -> int | None:
     return text.index(needle) if needle in text else None
 
 
-_LAZY: dict[str, Callable[[Expression, list[Any]], Any]] = {
+LAZY: dict[str, Callable[[Expression, list[Any]], Any]] = {
     "and": _all_of,
     "or": _any_of,
     "in": _in,
@@ -353,7 +353,7 @@ _LAZY: dict[str, Callable[[Expression, list[Any]], Any]] = {
 }
 """Rules that see NULLs."""
 
-_STRICT: dict[str, Callable[..., Any]] = {
+STRICT: dict[str, Callable[..., Any]] = {
     "+": _add,
     "-": _subtract,
     "*": _arithmetic(lambda a, b: a * b, lambda a, b: a * b),

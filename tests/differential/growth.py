@@ -297,7 +297,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _with_small(_INT, ("<<", ">>"), _INT),
         _computed_constant,
         _two(_INT, ("div",), _FLOAT, _INT),
-        _one(_INT, ("negative", "invert", "abs"), _INT),
+        _one(_INT, ("negative", "invert", "abs", "non_temporal"), _INT),
         _one(_INT, ("INT",), _FLOAT),
         _one(_INT, ("INT",), _STRING),
         _one(_INT, ("INT", "ipv4"), _IP),

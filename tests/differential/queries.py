@@ -65,8 +65,9 @@ class QueryMaker:
     def make(self, count: int) -> list[Query]:
         """``count`` random queries and what they read."""
         kinds = (
-            *(self._select, self._group, self._group, self._merge),
-            *(self._join_select, self._join_group, self._running),
+            *(self._select, self._group, self._group, self._group, self._merge),
+            *(self._join_select, self._join_group, self._join_group),
+            *(self._running, self._running),
         )
         for _ in range(count):
             for _ in range(TRIES):
