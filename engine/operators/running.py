@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gscope.engine.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
 from gscope.engine.operators.base import Work, extents_of
 from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.ports import batch_span
 from gscope.engine.release import Side
 from gscope.engine.running.reduce import dealing_keys
 from gscope.engine.spark.aggregates import aggregate_sql
@@ -43,11 +44,20 @@ class RunningOperator(EpochOperator):
     def reach(self) -> Bound:
         """As far as the inputs allow, and no farther than a step should go while groups live."""
         bound = EpochOperator.reach(self)
-        if self.state is None or not math.isfinite(self.watermark):
+        epoch = self.sides[0].epoch
+        assert epoch is not None
+        spans = [batch_span(batch, epoch) for _, batch in self.sides[0].pending]
+        if self.state is None and not spans:
             return bound
-        epochs = min(MAX_STEP_EPOCHS, max(1, MAX_STEP_ANSWERS // self.state.rows))
-        nearer = self.watermark + epochs
-        is_last = bound == ENDED and self._last() < nearer
+        first = self.watermark
+        if self.state is None:
+            first = max(first, min((least for least, _ in spans), default=NOTHING))
+        if not math.isfinite(first):
+            return bound
+        rows = 1 if self.state is None else self.state.rows
+        nearer = first + min(MAX_STEP_EPOCHS, max(1, MAX_STEP_ANSWERS // rows))
+        last = max([self._last(), *(greatest for _, greatest in spans)])
+        is_last = bound == ENDED and last < nearer
         return bound if is_last else min(bound, nearer)
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:

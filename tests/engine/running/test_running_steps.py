@@ -224,3 +224,32 @@ def test_a_silent_link_gives_rows_for_groups_that_live() -> None:
     states = [operator.state for operator in steps.operators.values()]
     assert steps.carried() >= {state.path for state in states if state is not None}
     assert states[0] is not None
+
+
+def test_time_without_groups_is_one_step_and_time_with_them_is_cut() -> None:
+    far = 1 << 60
+    steps = Steps(program())
+    messages: list[Message] = [
+        _beat("hosts@a", 0, 3),
+        _beat("hosts@b", 0, far),
+        Batch("hosts@a", 1, "t", 1, 0, (Extent("tb", far, far),)),
+        _beat("hosts@a", 2, far),
+    ]
+    steps.on_messages(messages)
+    first = steps.next()
+    assert first is not None
+    assert first.works[0].high == far
+    plane = FoldPlane({"s": [{"tb": 5, "host": b"x"}]})
+    steps = Steps(program())
+    steps.on_messages(
+        [
+            Batch("hosts@a", 0, "s", 1, 0, (Extent("tb", 5, 5),)),
+            _beat("hosts@a", 1, far),
+            _beat("hosts@b", 0, far),
+        ]
+    )
+    for _ in range(2):
+        step = steps.next()
+        assert step is not None
+        plane.run(steps, step)
+    assert len(plane.answers["hosts"]) == 2 * running.MAX_STEP_EPOCHS
