@@ -30,7 +30,11 @@ PROGRAM = Program(("a",), (), (), (), ())
 SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
 SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
-ANSWERS = 'sys.stdin.readline()\ntell("commit", step=1, outputs=[])\ntell("finished", phases={})\n'
+ANSWERS = """
+sys.stdin.readline()
+tell("commit", step=1, outputs=[], late_tuples={"q": 2}, undecodable={"tls_sni": 3})
+tell("finished", phases={})
+"""
 HEAD = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -115,7 +119,9 @@ def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
     stage.run()
     assert stage.answers.has_begun
     assert stage.answers.steps == [1]
-    phases = stage.supervisor.outcome.phases
+    outcome = stage.supervisor.outcome
+    assert (outcome.late_tuples, outcome.undecodable) == ({"q": 2}, {"tls_sni": 3})
+    phases = outcome.phases
     assert list(phases.values()) == sorted(phases.values())
     assert {"capture listening", "capture finished", "answered"} <= set(phases)
 
