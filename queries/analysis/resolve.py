@@ -297,7 +297,7 @@ class QuerySet:
     def _interfaces(self, reference: nodes.StreamInput) -> tuple[str, ...]:
         if reference.host is not None:
             message = f"this version runs on one host and cannot read {reference.host}'s interfaces"
-            remedy = "leave the host away"
+            remedy = "leave the host out"
             raise UnsupportedError(message, position=reference.position, remedy=remedy)
         if reference.interface is not None:
             self._check_interface(reference.interface, reference.position)

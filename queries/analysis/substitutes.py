@@ -67,7 +67,7 @@ class Substitutes:
         if node.name not in self.values:
             message = f"the parameter {node.name} was given no value"
             raise ResolveError(
-                message, position=node.position, remedy=f"give it one: {node.name}=…"
+                message, position=node.position, remedy=f"give it one: --param {node.name}=…"
             )
         return _read(self.values[node.name], target, node)
 
