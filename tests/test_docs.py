@@ -18,7 +18,8 @@ from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("benchmarks/*.md")]
 _BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)#:]+)\)")
+_LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _PATH = re.compile(
     r"`((?:capture|cli|engine|queries|tests|benchmarks|docs)/[\w./-]*\w(?:/|\.\w+))`"
 )
@@ -74,10 +75,24 @@ def test_commands_are_found() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_and_files_that_a_page_names_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    missing = [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    missing = [link for link, _ in _LINK.findall(text) if not (page.parent / link).exists()]
     named = [path for path in _PATH.findall(text) if path not in _MADE]
     missing += [path for path in named if not (ROOT / path).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_headings_that_a_page_links_to_are_there(page: Path) -> None:
+    for link, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
+        if anchor:
+            target = page.parent / link if link else page
+            assert anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
+
+
+def anchors(text: str) -> set[str]:
+    """What links call the headings of a page: small letters, hyphens for spaces, no other signs."""
+    headings = _HEADING.findall(_BLOCK.sub("", text))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_readme_names_the_two_commands_of_a_newcomer() -> None:
