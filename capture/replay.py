@@ -5,20 +5,16 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from gscope.capture.engines import compiled_engines
+from gscope.capture.feed import attach
 from gscope.capture.inputs import Inputs
-from gscope.capture.lfta.cache import load_kernel
-from gscope.capture.lfta.runtime import LftaRuntime
-from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, StreamLog
-from gscope.capture.ring.block import PADDING_BYTES, Block
-from gscope.capture.summary import InterfaceSummary, Summary
+from gscope.capture.summary import Summary
 from gscope.capture.trace_clock import ClockSettings, TraceClock, TraceInterface
 from gscope.errors import UsageError
 
@@ -26,18 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gscope.capture.lfta.columns import ColumnBatch
-    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.engines import EngineMaker
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.capture.trace_clock import Progress
     from gscope.queries.plan.program import Program
-
-
-class EngineMaker(Protocol):
-    """Makes the LFTAs of an interface ready to run: compiled ones, or interpreted ones for comparison."""
-
-    def __call__(self, interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        """The LFTAs of ``interface``; they hand their output to ``emit``, which releases each batch."""
 
 
 class Stop:
@@ -148,39 +136,18 @@ def replay_capture(
         stop.watch(None)
     ended = time.perf_counter()
     return Summary(
-        tuple(_interface_summary(interface) for interface in interfaces),
-        {
-            stream: dict(interface.counters(lfta))
+        tuple(
+            interface.summary(
+                interface.source.stats, interface.unread_packets, tuple(interface.source.damage)
+            )
             for interface in interfaces
-            for lfta, stream in interface.streams.items()
-        },
+        ),
+        {k: v for interface in interfaces for k, v in interface.stream_counters().items()},
         dataclasses.asdict(log.stats),
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
         dict(inputs.refused),
     )
-
-
-def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker:
-    """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
-
-    Raises:
-        UnsupportedError: an LFTA asks for what kernels do not have.
-    """
-    defaults = LftaSettings()
-    sizes = LftaSettings(
-        table_slots=settings.table_slots or defaults.table_slots,
-        batch_rows=settings.output_rows or defaults.batch_rows,
-    )
-    kernel = load_kernel(program.lftas)
-
-    def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
-
-    make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
-        _no_packets(), 0
-    )
-    return make
 
 
 def _interface(
@@ -190,40 +157,5 @@ def _interface(
     log: StreamLog,
     engines: EngineMaker,
 ) -> TraceInterface:
-    streams = {
-        lfta.name: lfta.stream(settings.name)
-        for lfta in program.lftas
-        if settings.name in lfta.interfaces
-    }
-
-    def emit(lfta: str, batch: ColumnBatch) -> None:
-        try:
-            log.append(streams[lfta], batch.to_arrow(), batch.extents)
-        finally:
-            batch.release()
-
-    runtime = engines(settings.name, emit)
+    runtime, streams = attach(program, settings.name, log, engines)
     return TraceInterface(settings.name, inputs[settings.name], runtime, streams, settings.skew_ns)
-
-
-def _interface_summary(interface: TraceInterface) -> InterfaceSummary:
-    stats = interface.source.stats
-    counts = interface.runtime.interface_counters
-    return InterfaceSummary(
-        interface.name,
-        received=stats.received_packets,
-        dropped=stats.dropped_packets,
-        filtered=stats.filtered_packets,
-        shed=0,
-        late=interface.late_packets + counts.late_packets,
-        malformed={reason.name.lower(): count for reason, count in counts.odd_packets.items()},
-        accepted=counts.accepted_packets,
-        unread=interface.unread_packets,
-        damage=tuple(interface.source.damage),
-    )
-
-
-def _no_packets() -> Block:
-    numbers = np.zeros(1, np.int32)
-    times = np.zeros(1, np.int64)
-    return Block(np.zeros(PADDING_BYTES, np.uint8), times, numbers, numbers, times, numbers)

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.log.log import Beat
-from gscope.queries.streams.messages import Hop
+from gscope.capture.feed import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.log import Beat, StreamLog
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import PacketSource
 
@@ -63,7 +62,7 @@ class ClockSettings:
     speed: float | None = None
 
 
-class TraceInterface:
+class TraceInterface(Feed):
     """One interface of a replay: its source, its LFTAs and the place reached.
 
     Args:
@@ -87,14 +86,11 @@ class TraceInterface:
         streams: Mapping[str, str],
         skew_ns: int,
     ) -> None:
-        self.name = name
+        super().__init__(name, runtime, streams)
         self.source = source
-        self.runtime = runtime
-        self.streams = streams
         self.skew_ns = skew_ns
         self.head_ns = MIN_TIME_NS
         self.packets = 0
-        self.late_packets = 0
         self.input_bytes = 0
         self.is_ended = False
         self._block: Block | None = None
@@ -116,21 +112,6 @@ class TraceInterface:
     def reached_ns(self) -> int:
         """The latest time of the packets that were processed; before all times when there was none."""
         return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
-
-    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
-        """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
-        packets, tuples = self.runtime.interface_counters, self.runtime.lfta_counters(lfta)
-        return (
-            ("packets_total", packets.packets + self.late_packets),
-            ("late_packets_total", packets.late_packets + self.late_packets),
-            ("malformed_packets_total", sum(packets.odd_packets.values())),
-            ("tuples_in_total", tuples.matched_tuples),
-            ("tuples_out_total", tuples.out_tuples),
-            ("evicted_groups_total", tuples.evicted_groups),
-            ("live_groups", tuples.live_groups),
-            ("without_epoch_tuples_total", tuples.without_epoch_tuples),
-            ("out_of_order_tuples_total", tuples.out_of_order_tuples),
-        )
 
     def fetch(self) -> None:
         """Get the next block with a packet in it, or end."""
@@ -314,15 +295,7 @@ class TraceClock:
 
     def _beats(self, interface: TraceInterface, clock_ns: int, skew_ns: int) -> list[Beat]:
         """A heartbeat for each stream of ``interface``."""
-        arrived_ns, begin_s = self._wall_ns(), self._monotonic()
-        promises = interface.runtime.heartbeat(clock_ns, skew_ns)
-        worked_ns = int((self._monotonic() - begin_s) * 1e9)
-        beats = []
-        for lfta, punctuations in promises.items():
-            stream = interface.streams[lfta]
-            hop = Hop(stream, arrived_ns, 0, worked_ns, interface.counters(lfta))
-            beats.append(Beat(stream, punctuations, (hop,)))
-        return beats
+        return interface.beats(clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic)
 
     def _packets(self) -> int:
         return sum(interface.packets for interface in self._interfaces)

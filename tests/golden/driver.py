@@ -26,7 +26,7 @@ from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps import Steps
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.program import StreamInput
-from gscope.queries.streams.messages import Batch
+from gscope.queries.streams.messages import Batch, promised_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from gscope.capture.engines import EngineMaker
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.replay import EngineMaker
     from gscope.capture.summary import Summary
     from gscope.engine.steps import Step
     from gscope.queries.catalog.schema import Schema
@@ -226,7 +226,7 @@ class Job:
         for commit in commits.recover():
             for output in commit.outputs:
                 schema = self._program.schema(output.query)
-                order = [column.name for column in schema.temporal]
+                order = [promised_name(column) for column in schema.temporal]
                 for table in read_output(commits.outputs / output.path, order):
                     rows[output.query] += rows_of(table, schema)
         return rows
