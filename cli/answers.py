@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
+from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ class Answers:
         self._step = step
         for output in outputs:
             query, path = output["query"], self._outputs / output["path"]
-            order = [column.name for column in self._program.schema(query).temporal]
+            order = [promised_name(c) for c in self._program.schema(query).temporal]
             for table in read_output(path, order):
                 self.deliver(query, table)
             remove_output(path)

@@ -29,7 +29,8 @@ def read_output(
 
     Args:
         path: of the output.
-        order: columns to be in ascending order, NULL first; () for any order.
+        order: columns to be in ascending order, NULL first, ``-f`` for a column f in descending order; () for
+            any order.
         rows_at_once: see ``ROWS_AT_ONCE``.
     """
     if not path.is_dir():
@@ -42,10 +43,10 @@ def read_output(
         return
     if not order:
         yield from _row_groups(files)
-    elif len(order) == 1 and _is_in_order(files, order[0]):
+    elif len(order) == 1 and not order[0].startswith("-") and _is_in_order(files, order[0]):
         # each file holds one value, as the epochs of a merge do: sorting would only cost
         yield from _row_groups(files)
-    elif rows <= rows_at_once:
+    elif rows <= rows_at_once or order[0].startswith("-"):
         yield _sorted(pa.concat_tables(_row_groups(files)), order)
     else:
         for low, high in _ranges(files, order[0], rows_at_once):
@@ -84,7 +85,10 @@ def _is_in_order(files: Sequence[Path], column: str) -> bool:
 
 
 def _sorted(table: pa.Table, order: Sequence[str]) -> pa.Table:
-    keys = [(name, "ascending", "at_start") for name in order]
+    keys = [
+        (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending", "at_start")
+        for name in order
+    ]
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import functions
 
 from gscope.engine.bounds import ENDED
 from gscope.engine.commits import Output
 from gscope.engine.spark.expressions import quote
 from gscope.engine.spark.inputs import condition
 from gscope.engine.steps import Carry
+from gscope.queries.catalog.types import Direction
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from gscope.engine.commits import CommitLog
     from gscope.engine.operators.base import Work
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.catalog.schema import ColumnSchema, Schema
     from gscope.queries.plan.program import Program
 
 _PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
@@ -49,7 +51,7 @@ class Outputs:
 
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
         """Write the rows of a result; None if there are none."""
-        order = [quote(column.name) for column in self._program.schema(result).temporal]
+        order = [_order(column) for column in self._program.schema(result).temporal]
         path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
         if is_small:
             # A global sort behind an Arrow function would compute it twice, once to choose its ranges.
@@ -96,3 +98,9 @@ class Outputs:
                 extents.append(Extent(column, bounds["min"], bounds["max"]))
         size = sum(file.stat().st_size for file in files)
         return Batch(stream, step, name, rows, size, tuple(extents))
+
+
+def _order(column: ColumnSchema) -> Column:
+    """What rows are sorted by so that a temporal column moves its own way."""
+    of = functions.col(quote(column.name))
+    return of.desc() if column.ordering.direction is Direction.DECREASING else of.asc()

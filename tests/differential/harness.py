@@ -226,9 +226,9 @@ def _large_steps(rows: int | None) -> Iterator[None]:
 
 
 def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
-    """Whether the first temporal column, if it increases, never steps back by more than is known of it.
+    """Whether the first temporal column never steps back by more than is known of it.
 
-    Rows that leave together are in ascending order, also of a decreasing column. A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
+    A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
     """
     by_name = {node.query: node for node in program.nodes}
     source = dict(program.results)[name]
@@ -241,11 +241,10 @@ def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
     if not temporal or isinstance(source, StreamInput):
         return True
     first = temporal[0]
-    if first.ordering.direction is not Direction.INCREASING:
-        return True
+    sign = -1 if first.ordering.direction is Direction.DECREASING else 1
     highest = -math.inf
     for row in rows:
-        value = _clock(row[schema.names.index(first.name)])
+        value = sign * _clock(row[schema.names.index(first.name)])
         if value < highest - first.ordering.band:
             return False
         highest = max(highest, value)

@@ -41,6 +41,17 @@ def test_a_large_step_comes_in_order_and_whole(
     assert ranks == sorted(_rank(value) for part in parts for value in part)
 
 
+@given(st.lists(_values, min_size=1, max_size=4), st.integers(1, 20))
+def test_a_falling_column_falls(parts: list[list[int | None]], rows_at_once: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = _folder(Path(folder) / "out", parts)
+        tables = list(read_output(path, ["-tb"], rows_at_once))
+    values = [value for table in tables for value in table["tb"].to_pylist()]
+    present = [value for value in values if value is not None]
+    assert values == [None] * (len(values) - len(present)) + sorted(present, reverse=True)
+    assert len(values) == sum(map(len, parts))
+
+
 @given(st.lists(st.integers(0, 50), min_size=30, max_size=30, unique=True))
 def test_no_more_rows_are_sorted_at_once_than_told(values: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
