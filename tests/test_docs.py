@@ -95,6 +95,21 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_readme_lists_all_documents() -> None:
+    links = {link for link, _ in _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    assert [
+        page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in links
+    ] == []
+
+
+def test_gsql_lists_all_its_chapters() -> None:
+    text = (ROOT / "docs" / "gsql.md").read_text(encoding="utf-8")
+    links = {link for link, _ in _LINK.findall(text)}
+    assert [
+        p.name for p in (ROOT / "docs" / "gsql").glob("*.md") if f"gsql/{p.name}" not in links
+    ] == []
+
+
 def test_readme_names_the_two_commands_of_a_newcomer() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
