@@ -225,3 +225,19 @@ def _address_of(_context: Any, array: Any) -> Any:
 
 address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
 """Where an array's elements are."""
+
+
+def _load_acquire(builder: Any, address: Any) -> Any:
+    pointer = builder.inttoptr(address, _I32.as_pointer())
+    return builder.zext(builder.load_atomic(pointer, "acquire", 4), _I64)
+
+
+def _store_release(builder: Any, address: Any, value: Any) -> None:
+    pointer = builder.inttoptr(address, _I32.as_pointer())
+    builder.store_atomic(builder.trunc(value, _I32), pointer, "release", 4)
+
+
+ld32_acquire = cast("Unary", _function(_load_acquire, types.int64, types.int64))
+"""Load a word that another writer set last, after what it guards; the address must be aligned to 4."""
+st32_release = cast("Store", _function(_store_release, types.void, types.int64, types.int64))
+"""Store a word after all earlier loads and stores; the address must be aligned to 4."""

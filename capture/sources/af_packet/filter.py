@@ -1,0 +1,151 @@
+"""Filter expressions as tcpdump has them (pcap-filter(7)), compiled to classic BPF by libpcap or tcpdump."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.af_packet.kernel_api import FILTER_INSTRUCTION
+from gscope.capture.sources.af_packet.link_type import LINKTYPE_RAW, LinkType
+from gscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Instruction = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, operand."""
+
+MAX_INSTRUCTIONS = 4096
+"""The kernel's limit (BPF_MAXINSNS)."""
+
+_RETURN = 0x06
+_ERROR_BYTES = 256
+_NETMASK_UNKNOWN = 0xFFFFFFFF
+_TCPDUMP_SECONDS = 10
+
+
+def accept_all(snaplen: int) -> list[Instruction]:
+    """The program that accepts every packet and cuts it to ``snaplen`` bytes."""
+    return [(_RETURN, 0, 0, snaplen)]
+
+
+def compile_filter(
+    expression: str, *, device: str, link_type: LinkType, snaplen: int
+) -> list[Instruction]:
+    """The program for ``expression`` over packets of a device, which cuts what it accepts to ``snaplen`` bytes.
+
+    Compiled for the device itself and not only for its link type, so that ``vlan`` looks where the kernel puts
+    the tag of a live packet. A cooked socket shows a filter the packet from its network header on, so there
+    only what concerns that can be asked for.
+
+    Raises:
+        UsageError: the expression is wrong.
+        CaptureError: neither libpcap nor tcpdump is installed, or the filter is too long for the kernel.
+    """
+    if not expression.strip():
+        return accept_all(snaplen)
+    library = ctypes.util.find_library("pcap")
+    tcpdump = shutil.which("tcpdump")
+    if library is not None:
+        program = _by_libpcap(library, expression, device, link_type, snaplen)
+    elif tcpdump is not None:
+        program = _by_tcpdump(tcpdump, expression, device, link_type, snaplen)
+    else:
+        message = (
+            "a filter needs libpcap or tcpdump to compile it: install one of them "
+            "(such as `sudo apt-get install libpcap0.8`), or leave -f out and say it in WHERE"
+        )
+        raise CaptureError(message)
+    if len(program) > MAX_INSTRUCTIONS:
+        message = f"the filter is too long for the kernel: {len(program)} instructions, at most {MAX_INSTRUCTIONS}"
+        raise CaptureError(message)
+    return program
+
+
+class _Program(ctypes.Structure):
+    """``struct bpf_program`` of pcap/bpf.h."""
+
+    _fields_ = (("length", ctypes.c_uint), ("instructions", ctypes.c_void_p))
+
+
+def _by_libpcap(
+    name: str, expression: str, device: str, link_type: LinkType, snaplen: int
+) -> list[Instruction]:
+    pcap = ctypes.CDLL(name)
+    pcap.pcap_create.restype = pcap.pcap_open_dead.restype = ctypes.c_void_p
+    pcap.pcap_geterr.restype = ctypes.c_char_p
+    for function in (pcap.pcap_set_snaplen, pcap.pcap_activate, pcap.pcap_close, pcap.pcap_geterr):
+        function.argtypes = (ctypes.c_void_p, ctypes.c_int)[
+            : 1 + (function is pcap.pcap_set_snaplen)
+        ]
+    pcap.pcap_compile.argtypes = (
+        ctypes.c_void_p,
+        ctypes.POINTER(_Program),
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_uint32,
+    )
+    handle = None if link_type.is_cooked else _live_handle(pcap, device, snaplen)
+    if handle is None:
+        # Without privileges, or while the device is gone; only `vlan` is compiled differently.
+        linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
+        handle = pcap.pcap_open_dead(linktype, snaplen)
+    program = _Program()
+    try:
+        compiled = pcap.pcap_compile(
+            handle, ctypes.byref(program), expression.encode(), 1, _NETMASK_UNKNOWN
+        )
+        if compiled != 0:
+            raise UsageError(_wrong(expression, pcap.pcap_geterr(handle).decode(errors="replace")))
+        code = ctypes.string_at(program.instructions or 0, program.length * FILTER_INSTRUCTION.size)
+        pcap.pcap_freecode(ctypes.byref(program))
+    finally:
+        pcap.pcap_close(handle)
+    return list(FILTER_INSTRUCTION.iter_unpack(code))
+
+
+def _live_handle(pcap: ctypes.CDLL, device: str, snaplen: int) -> int | None:
+    error = ctypes.create_string_buffer(_ERROR_BYTES)
+    handle: int | None = pcap.pcap_create(device.encode(), error)
+    if handle is None:
+        return None
+    pcap.pcap_set_snaplen(handle, snaplen)
+    # Positive numbers are warnings.
+    if pcap.pcap_activate(handle) < 0:
+        pcap.pcap_close(handle)
+        return None
+    return handle
+
+
+def _by_tcpdump(
+    command: str, expression: str, device: str, link_type: LinkType, snaplen: int
+) -> list[Instruction]:
+    of = ["-y", "RAW"] if link_type.is_cooked else ["-i", device]
+    arguments = [command, "-ddd", "-p", "-s", str(snaplen), *of, "--", expression]
+    try:
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, timeout=_TCPDUMP_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        message = f"tcpdump cannot compile the filter: {error}"
+        raise CaptureError(message) from error
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise UsageError(_wrong(expression, last.removeprefix("tcpdump: ")))
+    return _decimal(done.stdout.splitlines())
+
+
+def _decimal(lines: Iterable[str]) -> list[Instruction]:
+    """The instructions that ``tcpdump -ddd`` prints: their number, then four decimal numbers a line."""
+    program: list[Instruction] = []
+    for line in list(lines)[1:]:
+        code, if_true, if_false, operand = map(int, line.split())
+        program.append((code, if_true, if_false, operand))
+    return program
+
+
+def _wrong(expression: str, reason: str) -> str:
+    return f"the filter {expression!r} is wrong: {reason}"

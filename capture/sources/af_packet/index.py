@@ -1,0 +1,197 @@
+"""Index arrays of a block of the kernel's ring, and its ownership: what has to be compiled of a live source.
+
+A block of the ring (``struct tpacket_block_desc`` of linux/if_packet.h) begins with a header of 32-bit words:
+version, private offset, status, packets, offset of the first packet. Each packet has a ``struct tpacket3_hdr``
+of 48 bytes, a ``struct sockaddr_ll`` of 20, some room, and its bytes; nothing of it is aligned to words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.intrinsics import (
+    address_of,
+    bswap16,
+    ld8,
+    ld16,
+    ld32,
+    ld32_acquire,
+    ld64,
+    prefetch,
+    st16,
+    st32,
+    st32_release,
+    st64,
+)
+from gscope.capture.jit import kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BLOCK_HEADER_BYTES = 48
+PACKET_HEADER_BYTES = 48
+ADDRESS_BYTES = 20
+
+HEADER_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES
+"""What stands before each packet at least: ``TPACKET3_HDRLEN``."""
+
+TAG_BYTES = 4
+COOKED_BYTES = 16
+"""A header of LINKTYPE_LINUX_SLL: packet type, hardware type, address length, address (8 bytes), protocol."""
+
+HEADROOM_BYTES = COOKED_BYTES + TAG_BYTES
+"""What a socket has to reserve (PACKET_RESERVE) before each packet for what is written there."""
+
+# Where the words of a block's header stand.
+_STATUS, _PACKETS, _FIRST = 8, 12, 16
+_USER = 1
+
+_VLAN_VALID, _TPID_VALID = 1 << 4, 1 << 6
+_TS_RAW_HARDWARE = 1 << 31
+_ETHERTYPE_VLAN = 0x8100
+_PACKET_OUTGOING = 4
+
+_ADDRESS_PAIR_BYTES = 12
+"""Where a tag stands in an Ethernet frame, and in a cooked header two bytes later: before the protocol."""
+
+_MAX_INT32 = 2**31 - 1
+
+PREFETCH_BYTES = 1024
+
+
+@kernel
+def is_ready(block: int) -> bool:
+    """Whether the kernel has handed over the block at an address."""
+    return ld32_acquire(block + _STATUS) & _USER != 0
+
+
+@kernel
+def is_untouched(block: int) -> bool:
+    """Whether the block at an address is the kernel's and has no packet yet."""
+    return ld32_acquire(block + _STATUS) & _USER == 0 and ld32_acquire(block + _PACKETS) == 0
+
+
+@kernel
+def give_back(block: int) -> None:
+    """Hand the block at an address back to the kernel; nobody may read it any more.
+
+    The count of packets is reset too: after a freeze the kernel opens the block only with the next packet, and
+    until then it would look as if packets were waiting in it.
+    """
+    st32(block + _PACKETS, 0)
+    st32_release(block + _STATUS, 0)
+
+
+@kernel
+def index_ring_block(
+    data: NDArray[np.uint8],
+    end: int,
+    snaplen: int,
+    link: int,
+    cooked: bool,
+    loopback: int,
+    offset: NDArray[np.int64],
+    caplen: NDArray[np.int32],
+    wirelen: NDArray[np.int32],
+    time_ns: NDArray[np.int64],
+    linktype: NDArray[np.int32],
+) -> tuple[int, int, int, int]:
+    """Index the packets of the block in ``data[:end]``, and put into the bytes what the kernel took out of them.
+
+    A VLAN tag that the kernel moved to the packet's metadata is put back where it was on the wire; the lengths grow
+    by it. A cooked packet begins with its network header and gets a header of LINKTYPE_LINUX_SLL before it.
+    Packets that leave by the loopback interface are left out, since they are seen a second time as they arrive.
+    Nothing outside ``data[:end]`` is read or written, whatever is in there: what does not fit ends the block.
+
+    Args:
+        data: the block.
+        end: its bytes.
+        snaplen: captured bytes of a packet at most.
+        link: link type of all packets.
+        cooked: packets are without link header.
+        loopback: number of the loopback interface, 0 for none.
+        offset: index array to fill, as the following ones; see ``Block``.
+        caplen: captured bytes.
+        wirelen: bytes on the wire.
+        time_ns: time.
+        linktype: link type.
+
+    Returns:
+        Packets indexed, packets left out, packets that are damaged or found no room, packets whose
+        time is the network card's.
+    """
+    base = address_of(data)
+    tag_at = _ADDRESS_PAIR_BYTES + 2 if cooked else _ADDRESS_PAIR_BYTES
+    count = 0
+    skipped = 0
+    hardware = 0
+    if end < BLOCK_HEADER_BYTES:
+        return 0, 0, 0, 0
+    packets = ld32(base + _PACKETS)
+    position = ld32(base + _FIRST)
+    for seen in range(packets):
+        if position < BLOCK_HEADER_BYTES or position + HEADER_BYTES > end or count == offset.size:
+            return count, skipped, packets - seen, hardware
+        header = base + position
+        prefetch(header + PREFETCH_BYTES)
+        following = ld32(header)
+        captured = ld32(header + 12)
+        status = ld32(header + 20)
+        start = ld16(header + 24)
+        if start < HEADER_BYTES + HEADROOM_BYTES or position + start + captured > end:
+            return count, skipped, packets - seen, hardware
+        if (
+            loopback
+            and ld8(header + PACKET_HEADER_BYTES + 10) == _PACKET_OUTGOING
+            and ld32(header + PACKET_HEADER_BYTES + 4) == loopback
+        ):
+            skipped += 1
+        else:
+            wire = ld32(header + 16)
+            packet = position + start
+            if cooked:
+                packet -= COOKED_BYTES
+                captured += COOKED_BYTES
+                wire += COOKED_BYTES
+                _write_cooked_header(base + packet, header + PACKET_HEADER_BYTES)
+            if status & _VLAN_VALID and captured >= tag_at:
+                packet -= TAG_BYTES
+                captured += TAG_BYTES
+                wire += TAG_BYTES
+                tpid = ld16(header + 36) if status & _TPID_VALID else _ETHERTYPE_VLAN
+                _insert_tag(base + packet, tag_at, tpid, ld32(header + 32))
+            hardware += int(status & _TS_RAW_HARDWARE != 0)
+            time_ns[count] = ld32(header + 4) * 1_000_000_000 + ld32(header + 8)
+            offset[count] = packet
+            caplen[count] = min(captured, snaplen)
+            wirelen[count] = min(wire, _MAX_INT32)
+            linktype[count] = link
+            count += 1
+        if following == 0:
+            return count, skipped, packets - seen - 1, hardware
+        position += following
+    return count, skipped, 0, hardware
+
+
+@kernel
+def _write_cooked_header(target: int, address: int) -> None:
+    """The header of LINKTYPE_LINUX_SLL of a packet whose ``struct sockaddr_ll`` is at ``address``."""
+    st16(target, bswap16(ld8(address + 10)))
+    st16(target + 2, bswap16(ld16(address + 8)))
+    st16(target + 4, bswap16(ld8(address + 11)))
+    st64(target + 6, ld64(address + 12))
+    # The protocol is in network order in both.
+    st16(target + 14, ld16(address + 2))
+
+
+@kernel
+def _insert_tag(target: int, tag_at: int, tpid: int, tci: int) -> None:
+    """Move the ``tag_at`` bytes behind the gap of a tag at ``target`` to it, and write the tag after them."""
+    # Forward by words that are read before the ones they overwrite: 12 bytes, or 14 of a cooked header.
+    for at in range(0, tag_at - 2, 4):
+        st32(target + at, ld32(target + TAG_BYTES + at))
+    if tag_at & 2:
+        st16(target + tag_at - 2, ld16(target + TAG_BYTES + tag_at - 2))
+    st16(target + tag_at, bswap16(tpid))
+    st16(target + tag_at + 2, bswap16(tci))

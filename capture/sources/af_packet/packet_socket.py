@@ -1,0 +1,154 @@
+"""The packet socket under a live source: opened with all its options, bound to a device last of all."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.af_packet.device import Device, request
+from gscope.capture.sources.af_packet.index import HEADROOM_BYTES
+from gscope.capture.sources.af_packet.kernel_api import (
+    ETH_P_ALL,
+    FILTER_INSTRUCTION,
+    FILTER_PROGRAM,
+    HARDWARE_TIME,
+    HWTSTAMP_FILTER_ALL,
+    MEMBERSHIP,
+    PACKET_ADD_MEMBERSHIP,
+    PACKET_FANOUT,
+    PACKET_IGNORE_OUTGOING,
+    PACKET_MR_PROMISC,
+    PACKET_RESERVE,
+    PACKET_STATISTICS,
+    PACKET_TIMESTAMP,
+    PACKET_VERSION,
+    SIOCSHWTSTAMP,
+    SO_ATTACH_FILTER,
+    SOF_TIMESTAMPING_RAW_HARDWARE,
+    SOF_TIMESTAMPING_SOFTWARE,
+    SOL_PACKET,
+    STATISTICS,
+    TPACKET_V3,
+)
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.capture.sources.af_packet.filter import Instruction
+
+FANOUT_HASH = 0
+_FANOUT_DEFRAGMENT = 0x8000
+
+
+@dataclass(frozen=True, slots=True)
+class Fanout:
+    """Several sockets of one device that share its packets, all packets of a flow to the same one.
+
+    Attributes:
+        group: number of the group, the same for all its sockets; 0 to 65535.
+        mode: how packets are dealt out.
+    """
+
+    group: int
+    mode: int = FANOUT_HASH | _FANOUT_DEFRAGMENT
+
+
+def open_packet_socket(*, is_cooked: bool) -> socket.socket:
+    """A packet socket without device: nothing arrives before it is bound.
+
+    Raises:
+        CaptureError: not allowed here; the sentence says what would allow it.
+    """
+    kind = socket.SOCK_DGRAM if is_cooked else socket.SOCK_RAW
+    try:
+        opened = socket.socket(socket.AF_PACKET, kind, 0)
+    except OSError as error:
+        raise CaptureError(refusal(error)) from error
+    opened.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
+    opened.setsockopt(SOL_PACKET, PACKET_RESERVE, HEADROOM_BYTES)
+    return opened
+
+
+def refusal(error: OSError) -> str:
+    """Why a packet socket could not be opened, and the command that grants it."""
+    if error.errno in (errno.EPERM, errno.EACCES):
+        python = Path(sys.executable).resolve()
+        return f"capturing needs a privilege: run as root, or once `sudo setcap cap_net_raw+ep {python}`"
+    return f"packet sockets cannot be had here: {os.strerror(error.errno or 0).lower()}"
+
+
+def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
+    """Let only those packets in that the classic BPF program accepts, cut to what it returns.
+
+    Raises:
+        CaptureError: the kernel refuses the program.
+    """
+    code = b"".join(FILTER_INSTRUCTION.pack(*instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    described = FILTER_PROGRAM.pack(len(program), ctypes.addressof(buffer))
+    try:
+        to.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, described)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        message = f"the kernel refuses the filter of {len(program)} instructions: {reason}"
+        raise CaptureError(message) from error
+
+
+def ask_for_hardware_time(of: socket.socket, name: str) -> bool:
+    """Have the network card stamp all packets it receives; False if it does not offer that."""
+    config = ctypes.create_string_buffer(HARDWARE_TIME.pack(0, 0, HWTSTAMP_FILTER_ALL))
+    asked = bytearray(request(name))
+    struct.pack_into("P", asked, 16, ctypes.addressof(config))
+    try:
+        fcntl.ioctl(of, SIOCSHWTSTAMP, bytes(asked))
+    except OSError:
+        return False
+    wanted = SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_SOFTWARE
+    of.setsockopt(SOL_PACKET, PACKET_TIMESTAMP, wanted)
+    return True
+
+
+def bind(
+    to_bind: socket.socket, name: str, device: Device, *, promiscuous: bool, fanout: Fanout | None
+) -> None:
+    """Let the packets of a device in, in both directions as tcpdump does; a bound socket is bound anew.
+
+    Needs no privilege.
+
+    Raises:
+        OSError: the device has just gone, or the kernel refuses.
+    """
+    if device.is_loopback:
+        # All that leaves comes in again. Kernels before 4.20 cannot; there the copies are left out later.
+        _set_if_known(to_bind, PACKET_IGNORE_OUTGOING, struct.pack("i", 1))
+    to_bind.bind(("" if device.index == 0 else name, ETH_P_ALL))
+    if promiscuous and device.index != 0:
+        membership = MEMBERSHIP.pack(device.index, PACKET_MR_PROMISC, 0, b"")
+        to_bind.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
+    if fanout is not None:
+        to_bind.setsockopt(SOL_PACKET, PACKET_FANOUT, fanout.group | fanout.mode << 16)
+
+
+def read_statistics(of: socket.socket) -> tuple[int, int, int]:
+    """Packets that passed the filter (dropped ones too), dropped ones and freezes since the last call."""
+    packets, dropped, freezes = STATISTICS.unpack(
+        of.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
+    )
+    return packets, dropped, freezes
+
+
+def _set_if_known(of: socket.socket, option: int, value: bytes) -> None:
+    try:
+        of.setsockopt(SOL_PACKET, option, value)
+    except OSError as error:
+        if error.errno != errno.ENOPROTOOPT:
+            raise

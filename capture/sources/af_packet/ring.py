@@ -1,0 +1,179 @@
+"""The kernel's ring, mapped into the process, and whose turn it is in it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.sources.af_packet.index import (
+    ADDRESS_BYTES,
+    BLOCK_HEADER_BYTES,
+    HEADROOM_BYTES,
+    PACKET_HEADER_BYTES,
+    give_back,
+    is_ready,
+    is_untouched,
+)
+from gscope.capture.sources.af_packet.kernel_api import (
+    PACKET_RX_RING,
+    RING_REQUEST,
+    SOL_PACKET,
+)
+from gscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    import socket
+
+    from numpy.typing import NDArray
+
+DEFAULT_RING_BYTES = 64 << 20
+"""Two thirds of a second at 500,000 packets/s of 96 captured bytes."""
+
+RETIRE_MS = 50
+"""A block that has a packet is handed over after that time at the latest, full or not. Shorter means that a stalled
+consumer of an almost silent interface has fewer seconds until all blocks are taken, longer that answers wait."""
+
+LEAST_BLOCK_BYTES = 256 << 10
+"""Has room for the largest packet that segmentation offload usually makes (64 KB)."""
+MOST_BLOCK_BYTES = 1 << 20
+LEAST_BLOCKS = 8
+
+_FRAME_BYTES = 2048
+"""Means nothing to this version of the ring, but must divide a block."""
+
+_MIN_PACKET_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES + HEADROOM_BYTES
+
+_MAP_FIXED = 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class RingShape:
+    """Size of a block in bytes, a power of two, and the number of blocks."""
+
+    block_bytes: int
+    blocks: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole ring."""
+        return self.block_bytes * self.blocks
+
+    @classmethod
+    def of(cls, ring_bytes: int) -> RingShape:
+        """The shape of a ring of at most ``ring_bytes`` bytes, of 32 blocks or more where it is large enough.
+
+        Raises:
+            UsageError: too small, or more than the kernel's limits.
+        """
+        least = LEAST_BLOCKS * LEAST_BLOCK_BYTES
+        if not least <= ring_bytes < 1 << 32:
+            message = f"a ring of {ring_bytes} bytes cannot be; it is {least} bytes to 4 GiB"
+            raise UsageError(message)
+        block_bytes = MOST_BLOCK_BYTES
+        while block_bytes > LEAST_BLOCK_BYTES and ring_bytes // block_bytes < 32:
+            block_bytes //= 2
+        return cls(block_bytes, ring_bytes // block_bytes)
+
+
+class MappedRing:
+    """The ring of one packet socket. Blocks are handed over by the kernel, and given back, in their order.
+
+    The mapping is followed by a readable page, so that kernels may load a word too far in the last block.
+
+    Args:
+        packet_socket: of TPACKET_V3, without a ring yet; closing it does not end the ring, ``close`` does.
+        shape: of the ring.
+
+    Raises:
+        CaptureError: the kernel refuses, mostly for want of memory.
+    """
+
+    def __init__(self, packet_socket: socket.socket, shape: RingShape) -> None:
+        self.shape = shape
+        frames = shape.size_bytes // _FRAME_BYTES
+        request = RING_REQUEST.pack(
+            shape.block_bytes, shape.blocks, _FRAME_BYTES, frames, RETIRE_MS, 0, 0
+        )
+        try:
+            packet_socket.setsockopt(SOL_PACKET, PACKET_RX_RING, request)
+            mapping = _map(packet_socket.fileno(), shape.size_bytes)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            message = f"the kernel refuses a ring of {shape.size_bytes} bytes ({reason}); ask for a smaller one"
+            raise CaptureError(message) from error
+        self._bytes: NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
+        self._begin = int(self._bytes.ctypes.data)
+        self._blocks = [self._block(number) for number in range(shape.blocks)]
+        self._cursor = 0
+
+    def take(self) -> Block | None:
+        """The block whose turn it is, not yet indexed, or None if the kernel has not handed it over.
+
+        It is the same one until ``give_back``.
+        """
+        return self._blocks[self._cursor] if is_ready(self._address) else None
+
+    def give_back(self) -> None:
+        """Let the kernel write again to the block that ``take`` gave."""
+        give_back(self._address)
+        self._cursor = (self._cursor + 1) % self.shape.blocks
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no packet is in the ring behind those that were given back."""
+        return is_untouched(self._address)
+
+    @property
+    def ready_blocks(self) -> int:
+        """Blocks handed over by the kernel and not given back."""
+        for ahead in range(self.shape.blocks):
+            number = (self._cursor + ahead) % self.shape.blocks
+            if not is_ready(self._begin + number * self.shape.block_bytes):
+                return ahead
+        return self.shape.blocks
+
+    def close(self) -> None:
+        """Let go of the mapping, which ends with the last block that somebody still has."""
+        self._blocks = []
+        self._bytes = np.empty(0, np.uint8)
+
+    @property
+    def _address(self) -> int:
+        return self._begin + self._cursor * self.shape.block_bytes
+
+    def _block(self, number: int) -> Block:
+        block_bytes = self.shape.block_bytes
+        packets = (block_bytes - BLOCK_HEADER_BYTES) // _MIN_PACKET_BYTES
+        begin = number * block_bytes
+        block = Block.allocate(0, packets)
+        block.data = self._bytes[begin : begin + block_bytes + PADDING_BYTES]
+        return block
+
+
+def _map(descriptor: int, size: int) -> mmap.mmap:
+    """The first ``size`` bytes are the socket's ring, a page of zeros comes after it.
+
+    Python's ``mmap`` cannot choose the address, but it unmaps the whole range whatever is mapped in it.
+    """
+    whole = mmap.mmap(-1, size + mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(whole))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        *(3 * (ctypes.c_int,)),
+        ctypes.c_long,
+    )
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    placed = libc.mmap(address, size, protection, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0)
+    if placed != address:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return whole

@@ -1,0 +1,353 @@
+"""Packets of a live interface."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.af_packet.device import (
+    DeviceState,
+    look_up,
+    unknown_device,
+)
+from gscope.capture.sources.af_packet.filter import accept_all, compile_filter
+from gscope.capture.sources.af_packet.index import index_ring_block
+from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
+from gscope.capture.sources.af_packet.packet_socket import (
+    Fanout,
+    ask_for_hardware_time,
+    attach_filter,
+    bind,
+    open_packet_socket,
+    read_statistics,
+)
+from gscope.capture.sources.af_packet.ring import DEFAULT_RING_BYTES, MappedRing, RingShape
+from gscope.capture.sources.base import SourceStats
+from gscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.af_packet.device import Device
+
+DEFAULT_SNAPLEN = 262144
+"""Whole packets, as tcpdump takes them."""
+
+LOOPBACK_NAME = "lo"
+
+
+@dataclass(slots=True)
+class LiveStats(SourceStats):
+    """Counters of a live source.
+
+    ``received_packets`` are those that passed the socket's filter; what the filter rejects the kernel does not count.
+    ``filtered_packets`` are the outgoing copies of loopback packets, ``dropped_packets`` found no room in
+    the ring, ``frozen_total`` is how often the ring became full.
+
+    Attributes:
+        kernel_packets: packets the kernel counted: those received and those that still wait in the ring.
+        hardware_time_packets: packets with a time of the network card.
+        interruptions_total: how often the interface went down or vanished.
+    """
+
+    kernel_packets: int = 0
+    hardware_time_packets: int = 0
+    interruptions_total: int = 0
+
+
+class AfPacketSource:
+    """Packets of an interface, from the kernel's ring and in place; see ``PacketSource``.
+
+    A block is valid until the following call of ``next_block``, ``release`` or ``close``: only then the kernel may
+    write to it again, so all LFTAs must be done with it. An interface that goes down or vanishes does not end the
+    source: ``state`` tells it, and the packets go on when an interface of that name is back. That needs no privilege,
+    so they can be dropped as soon as the source is open.
+
+    All but ``interrupt`` belong to one thread. Several threads share an interface by a source each, with the same
+    ``fanout``.
+
+    Args:
+        name: what the user calls the interface.
+        device: the kernel's name of it, ``any`` for all.
+        snaplen: captured bytes of a packet at most.
+        ring_bytes: memory for packets that wait; 2 MiB to 4 GiB.
+        promiscuous: whether to see packets for other hosts too.
+        filter: which packets to take (pcap-filter(7)); "" for all.
+        fanout: the group of sources that share the interface.
+        hardware_time: have the network card stamp the packets, where it can; its clock must be kept right.
+        clock: the time in nanoseconds since 1970, UTC.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        device: str,
+        *,
+        snaplen: int = DEFAULT_SNAPLEN,
+        ring_bytes: int = DEFAULT_RING_BYTES,
+        promiscuous: bool = True,
+        filter: str = "",  # noqa: A002  # what tcpdump and users call it
+        fanout: Fanout | None = None,
+        hardware_time: bool = False,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        if not 1 <= snaplen < 1 << 31:
+            message = f"{name}: a snap length of {snaplen} cannot be; it is 1 to 2147483647"
+            raise UsageError(message)
+        self.name = name
+        self.device = device
+        self.stats = LiveStats()
+        self.size_bytes: int | None = None
+        self.damage: list[str] = []
+        self.state = DeviceState.GONE
+        self.has_hardware_time = False
+        self._shape = RingShape.of(ring_bytes)
+        self._snaplen = snaplen
+        self._promiscuous = promiscuous
+        self._filter = filter
+        self._fanout = fanout
+        self._hardware_time = hardware_time
+        self._clock = clock
+        self._link = 0
+        self._is_cooked = False
+        self._index = 0
+        self._loopback = 0
+        self._block: Block | None = None
+        self._drained_ns = 0
+        self._socket: socket.socket | None = None
+        self._ring: MappedRing | None = None
+        self._changes: socket.socket | None = None
+        self._poll = select.poll()
+        self._interruption = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    @property
+    def linktype(self) -> int:
+        """Link type of the packets; known once open."""
+        return self._link
+
+    @property
+    def occupancy(self) -> float:
+        """Share of the ring that the kernel has filled and the consumer has not given back, 0 to 1."""
+        return self._open_ring().ready_blocks / self._shape.blocks
+
+    def open(self) -> None:
+        """Open the interface; from here on packets arrive.
+
+        Raises:
+            CaptureError: not allowed, or no such interface; one sentence with the remedy.
+            UsageError: the filter is wrong.
+        """
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def next_block(self, timeout_s: float | None = None) -> Block | None:
+        """The next block, with one packet at least; gives back the one before.
+
+        Args:
+            timeout_s: how long to wait at most, in seconds; None for as long as it takes.
+
+        Returns:
+            None when the time is over, or after ``interrupt``.
+        """
+        self.release(self._block)
+        ring = self._open_ring()
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            block = ring.take()
+            if block is not None:
+                self._block = block
+                self._fill_index(block)
+                if block.count:
+                    self._count_loss()
+                    return block
+                self.release(block)
+            elif not self._wait(deadline):
+                self._count_loss()
+                return None
+
+    def release(self, block: Block | None) -> None:
+        """Give the block back to the kernel ahead of the next call of ``next_block``; harmless when repeated."""
+        if block is not None and block is self._block:
+            self._block = None
+            self._open_ring().give_back()
+
+    def is_idle(self) -> bool:
+        """Whether no packet waits in the ring behind the block in hand."""
+        return self._block is None and self._open_ring().is_empty
+
+    def drained_until_ns(self) -> int:
+        """The time up to which every packet that the kernel had put into the ring was handed out and given back.
+
+        It is now whenever the ring is empty, and otherwise the last time that is known of; it never falls. A
+        packet stamped before may still be on its way through the kernel's queues to the ring: that is what the
+        skew of an interface is for. Does not block.
+        """
+        # In this order: a packet that comes between the two is later than the clock was.
+        now = self._clock()
+        if self.is_idle():
+            self._drained_ns = max(self._drained_ns, now)
+        return self._drained_ns
+
+    def interrupt(self) -> None:
+        """Make a ``next_block`` that waits, and all later ones that would, return None; from any thread."""
+        os.eventfd_write(self._interruption, 1)
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        if self._socket is not None:
+            # Nothing more comes in, even if somebody keeps a block and with it the mapping and the socket.
+            attach_filter(self._socket, accept_all(0))
+            self._count_loss()
+        self._block = None
+        if self._ring is not None:
+            self._ring.close()
+            self._ring = None
+        for each in (self._socket, self._changes):
+            if each is not None:
+                self._poll.unregister(each)
+                each.close()
+        self._socket = self._changes = None
+        if self._interruption >= 0:
+            os.close(self._interruption)
+            self._interruption = -1
+
+    def _open(self) -> None:
+        # Before the device is looked at, so that no change is missed.
+        self._changes = socket.socket(
+            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_ROUTE
+        )
+        self._changes.bind((0, RTMGRP_LINK))
+        device = look_up(self._changes, self.device)
+        if device is None:
+            raise CaptureError(unknown_device(self.device))
+        self._is_cooked = device.link_type.is_cooked
+        self._socket = open_packet_socket(is_cooked=self._is_cooked)
+        program = compile_filter(
+            self._filter, device=self.device, link_type=device.link_type, snaplen=self._snaplen
+        )
+        attach_filter(self._socket, program)
+        if self._hardware_time:
+            self.has_hardware_time = ask_for_hardware_time(self._socket, self.device)
+        self._ring = MappedRing(self._socket, self._shape)
+        loopback = look_up(self._socket, LOOPBACK_NAME)
+        self._loopback = loopback.index if loopback is not None else 0
+        for each in (self._socket, self._changes, self._interruption):
+            self._poll.register(each, select.POLLIN)
+        try:
+            self._attach(device)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            message = f"cannot capture on {self.device}: {reason}"
+            raise CaptureError(message) from error
+
+    def _attach(self, device: Device) -> None:
+        assert self._socket is not None
+        bind(
+            self._socket,
+            self.device,
+            device,
+            promiscuous=self._promiscuous,
+            fanout=self._fanout,
+        )
+        self._index = device.index
+        self._link = device.link_type.number
+        self.state = DeviceState.UP if device.is_up else DeviceState.DOWN
+
+    def _fill_index(self, block: Block) -> None:
+        block.count, skipped, lost, hardware = index_ring_block(
+            block.data,
+            self._shape.block_bytes,
+            self._snaplen,
+            self._link,
+            self._is_cooked,
+            self._loopback,
+            block.offset,
+            block.caplen,
+            block.wirelen,
+            block.time_ns,
+            block.linktype,
+        )
+        stats = self.stats
+        stats.received_packets += block.count + skipped + lost
+        stats.filtered_packets += skipped
+        stats.dropped_packets += lost
+        stats.hardware_time_packets += hardware
+        if block.count:
+            stats.received_bytes += block.wire_bytes
+            self._drained_ns = max(self._drained_ns, block.time_extent_ns[0])
+
+    def _count_loss(self) -> None:
+        if self._socket is None:
+            return
+        packets, dropped, freezes = read_statistics(self._socket)
+        self.stats.kernel_packets += packets
+        self.stats.received_packets += dropped
+        self.stats.dropped_packets += dropped
+        self.stats.frozen_total += freezes
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Wait for a block or a change of the device; False when the time is over or on an interruption."""
+        left_ms = None
+        if deadline is not None:
+            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+        ready = dict(self._poll.poll(left_ms))
+        if not ready or self._interruption in ready:
+            return False
+        assert self._socket is not None
+        assert self._changes is not None
+        if ready.get(self._socket.fileno(), 0) & select.POLLERR:
+            # Reading the error (ENETDOWN) clears it, or poll would return at once for ever.
+            self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            self._look_again()
+        if self._changes.fileno() in ready:
+            self._drop_messages()
+            self._look_again()
+        return True
+
+    def _drop_messages(self) -> None:
+        """Empty the socket of changes: that something changed is enough, also when messages were lost."""
+        assert self._changes is not None
+        while True:
+            try:
+                self._changes.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+
+    def _look_again(self) -> None:
+        """Take note of how the device is now; attach to one that is back."""
+        assert self._socket is not None
+        was = self.state
+        device = look_up(self._socket, self.device)
+        if device is None or device.link_type.is_cooked != self._is_cooked:
+            self.state = DeviceState.GONE
+        elif was is DeviceState.GONE or device.index != self._index:
+            try:
+                self._attach(device)
+            except OSError:
+                # Gone again already, or a group cannot be joined twice; the next change is another try.
+                self.state = DeviceState.GONE
+        else:
+            self.state = DeviceState.UP if device.is_up else DeviceState.DOWN
+        if was is DeviceState.UP and self.state is not DeviceState.UP:
+            self.stats.interruptions_total += 1
+
+    def _open_ring(self) -> MappedRing:
+        if self._ring is None:
+            message = f"{self.name} is not open"
+            raise CaptureError(message)
+        return self._ring
