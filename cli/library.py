@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
+from typing import TYPE_CHECKING
 
 import click
 
 from gscope.cli.library_files import leading_comment, library_files
 from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
+
+_END_OF_SENTENCE = re.compile(r"(?<=\.) ")
 
 
 @click.command(short_help="List or show the queries that ship with gscope.")
@@ -21,11 +29,10 @@ def library(names: tuple[str, ...]) -> None:
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     files = library_files()
     if not names:
-        listed = {name: file for name, file in files.items() if "/" not in name}
+        listed = _listed(files)
         width = max(map(len, listed))
         for name, file in listed.items():
-            first = leading_comment(file.read_text(encoding="utf-8")).partition("\n")[0]
-            click.echo(f"{name:<{width}}  {first}")
+            click.echo(f"{name:<{width}}  {_first_sentence(file)}")
         return
     for name in names:
         if name not in files:
@@ -34,3 +41,17 @@ def library(names: tuple[str, ...]) -> None:
             message = f"the library has no query {name!r}; {hint}"
             raise UsageError(message)
         click.echo(files[name].read_text(encoding="utf-8"), nl=False)
+
+
+def _listed(files: Mapping[str, Traversable]) -> dict[str, Traversable]:
+    """Each file once, by its bare name unless another has that."""
+    return {
+        name: file
+        for name, file in files.items()
+        if "/" not in name or files[name.rpartition("/")[2]] is not file
+    }
+
+
+def _first_sentence(file: Traversable) -> str:
+    comment = leading_comment(file.read_text(encoding="utf-8")).replace("\n", " ")
+    return _END_OF_SENTENCE.split(comment, maxsplit=1)[0]

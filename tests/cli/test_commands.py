@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gscope import __version__
+from gscope.cli.library_files import library_files
 from gscope.cli.main import COMMANDS, cli, run
 from gscope.cli.settings import SETTINGS
 from gscope.queries.analysis.user_code import withdraw
@@ -151,6 +152,16 @@ def test_the_library_is_right_and_commented(capsys: pytest.CaptureFixture[str]) 
         code, out, err = _run(capsys, "check", name)
         assert (code, err) == (0, "")
         assert out.startswith("ok  ")
+
+
+def test_the_library_lists_every_file_with_a_whole_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, listed, _ = _run(capsys, "library")
+    lines = listed.splitlines()
+    assert len(lines) == len({id(file) for file in library_files().values()})
+    assert any(line.startswith("published/flow ") for line in lines)
+    assert [line for line in lines if not line.endswith(".")] == []
 
 
 def test_the_library_prints_a_query_that_parses(capsys: pytest.CaptureFixture[str]) -> None:
