@@ -4,7 +4,8 @@
 event     fields
 ========= ============================================================================================
 listening ``socket``: its path; consumers may subscribe
-progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``; at most 10 a second
+progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``, ``dropped``; at most 10 a
+          second
 summary   the fields of ``Summary``: all input is in the log
 error     ``message``: one sentence, or one a line; the daemon ends with ``exit_code``
 ========= ============================================================================================
@@ -58,4 +59,5 @@ class Events:
                 input_bytes=progress.input_bytes,
                 size_bytes=progress.size_bytes,
                 clock_ns=progress.clock_ns,
+                dropped=progress.dropped,
             )

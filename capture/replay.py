@@ -11,7 +11,7 @@ from gscope.capture.engines import compiled_engines
 from gscope.capture.feed import attach
 from gscope.capture.inputs import Inputs
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.budget import WaitForRoom
+from gscope.capture.log.budget import ShedNewest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, StreamLog
 from gscope.capture.summary import Summary
@@ -52,7 +52,7 @@ class Stop:
 
 
 def open_log(folder: Path, program: Program, settings: CaptureSettings) -> StreamLog:
-    """The stream log of a replay of ``program`` in ``folder``.
+    """The stream log of a run of ``program`` in ``folder``; it waits for files and sheds of live interfaces.
 
     Raises:
         UsageError: an interface of the program has no input, so that its streams would never end.
@@ -73,7 +73,7 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
         limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
-        budget=WaitForRoom(settings.log_bytes),
+        budget=(ShedNewest if settings.is_live else WaitForRoom)(settings.log_bytes),
     )
 
 

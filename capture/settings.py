@@ -19,21 +19,50 @@ LOG_FOLDER = "log"
 
 SECOND_NS = 1_000_000_000
 
+MIN_LIVE_SKEW_NS = 50_000_000
+"""The kernel hands over a block that is not full after its retire time of 20 ms, or, when it was opened just
+after its timer went off, at the next time."""
+
+LIVE_SKEW_NS = 200_000_000
+"""Leaves a busy machine some time to hand packets over; answers are later by as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """A network interface of the machine, captured live.
+
+    Attributes:
+        device: what the system calls it.
+        snaplen: bytes captured of a packet at most.
+        ring_bytes: of the ring that the kernel fills.
+        is_promiscuous: whether packets for others are captured.
+        filter: classic BPF expression in tcpdump's language; "" for none.
+    """
+
+    device: str
+    snaplen: int = 262_144
+    ring_bytes: int = 64 << 20
+    is_promiscuous: bool = True
+    filter: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class InterfaceSettings:
-    """One interface of a replay.
+    """One interface: captures or a device.
 
     Attributes:
         name: as in the program.
-        files: captures, read one after the other; ``-`` is standard input.
-        skew_ns: by how much a packet may be behind the latest one before it and still count as in time.
-            Captures of several queues or machines step back by microseconds to seconds.
+        files: captures, read one after the other; ``-`` is standard input. () of a device.
+        skew_ns: of captures: by how much a packet may be behind the latest one before it and still count
+            as in time. Captures of several queues or machines step back by microseconds to seconds.
+            Of a device: how long after its stamp a packet may reach us and still count as in time.
+        device: None of captures.
     """
 
     name: str
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
     skew_ns: int = 10 * SECOND_NS
+    device: DeviceSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +85,7 @@ class CaptureSettings:
     Attributes:
         interfaces: those of the program, each with its input.
         consumers: the daemon serves until all have acknowledged everything; with none it ends with the input.
-        heartbeat_interval_ns: the trace clock ticks at its multiples.
+        heartbeat_interval_ns: the clock, of the trace or of live interfaces, ticks at its multiples.
         heartbeat_every_tick: beat at every tick, also where that is often (for tests).
         speed: replay at so many times the speed of the trace; None for as fast as possible.
         table_slots: slots of each LFTA's group table, a power of two; None for the default.
@@ -68,6 +97,8 @@ class CaptureSettings:
         open_bytes: bytes of all open batches together.
         log_bytes: disk budget of the log.
         is_strict: exit with code 3 when packets were lost or input was damaged.
+        packets: end live capture after so many packets of all interfaces; None for no limit.
+        duration_ns: end live capture after so long; None for no limit.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -84,6 +115,13 @@ class CaptureSettings:
     open_bytes: int = 128 << 20
     log_bytes: int = 8 << 30
     is_strict: bool = False
+    packets: int | None = None
+    duration_ns: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the interfaces are devices."""
+        return any(interface.device is not None for interface in self.interfaces)
 
     def __post_init__(self) -> None:
         for name in (
@@ -104,8 +142,19 @@ class CaptureSettings:
             message = f"interfaces must be given and have different names, not {names}"
             raise UsageError(message)
         for interface in self.interfaces:
-            if not interface.files:
-                message = f"the interface {interface.name!r} has no file"
+            if bool(interface.files) == (interface.device is not None):
+                which = "both files and a device" if interface.files else "no file and no device"
+                message = f"the interface {interface.name!r} has {which}"
+                raise UsageError(message)
+            if self.is_live and interface.device is None:
+                message = f"the interface {interface.name!r} has files, but others are live"
+                raise UsageError(message)
+            if interface.device is not None and interface.skew_ns < MIN_LIVE_SKEW_NS:
+                message = (
+                    f"the skew of the live interface {interface.name!r} is {interface.skew_ns} ns; it"
+                    f" must be at least {MIN_LIVE_SKEW_NS} ns, the time that the kernel may hold a"
+                    " block back"
+                )
                 raise UsageError(message)
 
     def to_json(self) -> str:

@@ -39,12 +39,16 @@ BEAT_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a replay is: packets done, their bytes of input, all bytes of input (None: unknown), the clock."""
+    """How far a capture is: packets done, their bytes of input, all bytes of input (None: unknown), the clock.
+
+    ``dropped`` are packets that the kernel lost on live interfaces.
+    """
 
     packets: int
     input_bytes: int
     size_bytes: int | None
     clock_ns: int
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

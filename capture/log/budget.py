@@ -68,3 +68,18 @@ class WaitForRoom:
                 )
                 raise StreamError(problem)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class ShedNewest:
+    """For input that cannot wait: what finds no room is shed, with a count.
+
+    Attributes:
+        limit_bytes: of all segments together.
+    """
+
+    limit_bytes: int
+
+    def admit(self, size_bytes: int, usage: Usage) -> bool:
+        """Whether there is room now."""
+        return usage.used_bytes + size_bytes <= self.limit_bytes

@@ -51,7 +51,7 @@ def test_what_is_missing_has_its_default() -> None:
         ("[]", "expected CaptureSettings"),
         ("{}", "lacks interfaces"),
         ('{"interfaces": []}', "must be given"),
-        ('{"interfaces": [{"name": "a"}]}', r"interfaces\[0\] lacks files"),
+        ('{"interfaces": [{"name": "a"}]}', "'a' has no file and no device"),
         ('{"interfaces": [{"name": "a", "files": []}]}', "'a' has no file"),
         ('{"interfaces": [{"name": "a", "files": ["f"]}], "sped": 2}', "did you mean 'speed'"),
         (

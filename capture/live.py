@@ -1,0 +1,342 @@
+"""Live capture: packets of interfaces as they come, until told to stop; no process, no server.
+
+Each interface has a thread. It hands blocks to the interface's LFTAs, and at every multiple of the heartbeat interval
+sends heartbeats. What these promise follows the clock::
+
+    reached = now                          if the ring is empty, which is a fact and no timeout
+              min(latest packet, now)      otherwise
+    bound   = max(bound, reached - skew)
+
+The skew covers what a packet takes from its stamp to us, at most the time after which the kernel hands over a block
+that is not full, and steps back between queues. Packets below the bound are late: discarded, and counted. So silence
+closes windows as packets do, and what an answer holds does not depend on when heartbeats were sent unless packets
+break the skew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from gscope.capture.engines import compiled_engines
+from gscope.capture.feed import Feed, attach
+from gscope.capture.live_clock import LiveClock
+from gscope.capture.live_stop import Limit, LiveStop
+from gscope.capture.summary import Summary
+from gscope.capture.trace_clock import MAX_TIME_NS, MIN_TIME_NS, Progress
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.capture.engines import EngineMaker
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.ring.block import Block
+    from gscope.capture.settings import CaptureSettings
+    from gscope.capture.sources.live import LiveSource
+    from gscope.capture.summary import InterfaceSummary
+    from gscope.queries.plan.program import Program
+
+WAIT_S = 0.1
+"""How long a thread waits for packets at most before it looks whether it is to stop."""
+
+OVERDUE_INTERVALS = 1.5
+"""A heartbeat that packets keep from its multiple (a backlog) is sent after so many intervals with what it has."""
+
+DRAIN_S = 10.0
+"""How long what came before the stop may take to be processed; the rest is told as unread."""
+
+
+class LiveInterface(Feed):
+    """One live interface: its source, its LFTAs and how far it got.
+
+    Args:
+        name: of the interface.
+        source: open; closed by its owner.
+        runtime: the LFTAs.
+        streams: the stream that each LFTA (by name) writes.
+        skew_ns: see the module.
+        limit: of packets.
+
+    Attributes:
+        packets: processed so far.
+        latest_ns: the latest time of a packet, before all times when there was none.
+        clock_ns: of the last heartbeat.
+        dropped_packets: by the kernel, when last looked at.
+        is_drained: whether all that came before the stop was processed.
+        damage: sentences on what went wrong.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: LiveSource,
+        runtime: LftaEngine,
+        streams: Mapping[str, str],
+        skew_ns: int,
+        limit: Limit,
+    ) -> None:
+        super().__init__(name, runtime, streams)
+        self.source = source
+        self.skew_ns = skew_ns
+        self.packets = 0
+        self.latest_ns = MIN_TIME_NS
+        self.clock_ns = MIN_TIME_NS
+        self.dropped_packets = 0
+        self.is_drained = False
+        self.damage: list[str] = []
+        self._limit = limit
+
+    def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> Block | None:
+        """Process the next block, as far as its packets are before ``until_ns``.
+
+        Returns:
+            The block, released already; None if there was none in time.
+        """
+        block = self.source.next_block(timeout_s)
+        if block is None:
+            return None
+        try:
+            block.count = self._limit.admit(block.count)
+            if block.count:
+                self.latest_ns = max(self.latest_ns, block.time_extent_ns[1])
+                self.packets += self.runtime.process(block, 0, until_ns)
+        finally:
+            self.source.release(block)
+        return block
+
+    def reached_ns(self, now_ns: int) -> int:
+        """The moment whose packets are all processed, but for the skew; ``now_ns`` was read just before."""
+        return now_ns if self.source.is_idle() else min(self.latest_ns, now_ns)
+
+    def look_at_drops(self) -> None:
+        """Update ``dropped_packets``."""
+        self.dropped_packets = self.source.stats.dropped_packets
+
+
+class LiveLoop:
+    """What the thread of an interface does.
+
+    Args:
+        interface: its own.
+        capture: what all interfaces share.
+        clock: its own.
+    """
+
+    def __init__(self, interface: LiveInterface, capture: LiveCapture, clock: LiveClock) -> None:
+        self.interface = interface
+        self._capture = capture
+        self._clock = clock
+        self._began_ns = clock.monotonic_ns()
+        self._beat_ns = self._began_ns
+        self._tick: int | None = None
+
+    def run(self) -> None:
+        """Capture until the stop, then close all windows and end the streams.
+
+        An interface that is gone ends alone; the others go on.
+
+        Raises:
+            StreamError: the log cannot be written.
+        """
+        stop = self._capture.stop
+        try:
+            while not stop.event.is_set():
+                self.turn()
+            self.drain(stop.moment_ns(self._clock.now_ns()))
+        except CaptureError as error:
+            self.interface.damage.append(str(error))
+        self.end()
+
+    def turn(self) -> None:
+        """Take the packets of a block, or wait for some, and send heartbeats when they are due."""
+        interface, clock = self.interface, self._clock
+        limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._began_ns)
+        wait_ns = min(limit_ns, self._until_tick_ns(clock.now_ns()))
+        interface.take(min(wait_ns / 1e9, WAIT_S))
+        now_ns = clock.now_ns()
+        reached_ns = interface.reached_ns(now_ns)
+        if self._is_due(reached_ns):
+            self._beat_ns = clock.monotonic_ns()
+            interface.look_at_drops()
+            self._capture.beat(interface, reached_ns)
+
+    def drain(self, stop_ns: int) -> None:
+        """Process what was stamped before ``stop_ns``: the kernel hands it over within the skew."""
+        interface, clock = self.interface, self._clock
+        stopped_ns = clock.monotonic_ns()
+        while (waited_ns := clock.monotonic_ns() - stopped_ns) < int(DRAIN_S * 1e9):
+            left_ns = max(0, interface.skew_ns - waited_ns)
+            if interface.take(min(left_ns / 1e9, WAIT_S), stop_ns) is None:
+                interface.is_drained = interface.source.is_idle() or not left_ns
+            else:
+                is_past = interface.latest_ns >= stop_ns
+                interface.is_drained = is_past or self._capture.limit.is_spent
+            if interface.is_drained:
+                return
+
+    def end(self) -> None:
+        """Close all windows, and end the streams with a last heartbeat of the time of the last packet."""
+        self.interface.look_at_drops()
+        self._capture.end(self.interface, self._clock.now_ns())
+
+    def _is_due(self, reached_ns: int) -> bool:
+        """Whether a multiple of the interval was passed since the last heartbeat."""
+        if reached_ns == MIN_TIME_NS:
+            return False
+        interval_ns = self._capture.interval_ns
+        tick = (reached_ns - self.interface.skew_ns) // interval_ns
+        overdue_ns = self._clock.monotonic_ns() - self._beat_ns - OVERDUE_INTERVALS * interval_ns
+        if tick == self._tick and overdue_ns < 0:
+            return False
+        self._tick = tick
+        return True
+
+    def _until_tick_ns(self, now_ns: int) -> int:
+        interval_ns = self._capture.interval_ns
+        return interval_ns - (now_ns - self.interface.skew_ns) % interval_ns
+
+
+class LiveCapture:
+    """What the interfaces of a live capture share: the log, the stop, the numbers of heartbeats.
+
+    Args:
+        log: where heartbeats and ends go; tuples reach it through the runtimes.
+        interval_ns: between heartbeats.
+        stop: ends all.
+        limit: requests the stop.
+        writing: held while the log is written.
+        on_progress: told at every heartbeat.
+    """
+
+    def __init__(
+        self,
+        log: StreamLog,
+        interval_ns: int,
+        stop: LiveStop,
+        limit: Limit,
+        writing: threading.Lock,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.interval_ns = interval_ns
+        self.stop = stop
+        self.limit = limit
+        self.interfaces: list[LiveInterface] = []
+        self._log = log
+        self._writing = writing
+        self._on_progress = on_progress
+        self._identities = itertools.count(1)
+
+    def run(self, loops: Sequence[LiveLoop]) -> None:
+        """Run every interface in a thread until all have ended.
+
+        Raises:
+            StreamError: the log cannot be written; then all have stopped.
+        """
+        failures: list[BaseException] = []
+
+        def follow(loop: LiveLoop) -> None:
+            try:
+                loop.run()
+            except BaseException as error:
+                failures.append(error)
+                self.stop.request()
+
+        threads = [
+            threading.Thread(target=follow, args=(loop,), name=f"capture {loop.interface.name}")
+            for loop in loops
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def beat(self, interface: LiveInterface, reached_ns: int) -> None:
+        """Send a heartbeat on each stream of ``interface``."""
+        interface.clock_ns = reached_ns
+        beats = interface.beats(reached_ns, interface.skew_ns)
+        with self._writing:
+            self._log.beat(next(self._identities), reached_ns, beats)
+        self._tell_progress(reached_ns)
+
+    def end(self, interface: LiveInterface, now_ns: int) -> None:
+        """End the streams of ``interface``; readers learn from it which epoch was open at the end."""
+        interface.runtime.finish()
+        last_ns = max(interface.latest_ns, interface.runtime.bound_ns)
+        beats = interface.beats(now_ns if last_ns == MIN_TIME_NS else last_ns, 0)
+        clock_ns = max(interface.clock_ns, last_ns)
+        with self._writing:
+            self._log.end(interface.streams.values(), next(self._identities), clock_ns, beats)
+        self._tell_progress(clock_ns)
+
+    def _tell_progress(self, clock_ns: int) -> None:
+        if self._on_progress is not None:
+            packets = sum(interface.packets for interface in self.interfaces)
+            dropped = sum(interface.dropped_packets for interface in self.interfaces)
+            self._on_progress(Progress(packets, 0, None, clock_ns, dropped))
+
+
+def capture_live(
+    program: Program,
+    settings: CaptureSettings,
+    log: StreamLog,
+    sources: Mapping[str, LiveSource],
+    *,
+    engines: EngineMaker | None = None,
+    stop: LiveStop | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    make_clock: Callable[[], LiveClock] = LiveClock,
+) -> Summary:
+    """Run the program's LFTAs over live interfaces into ``log`` until stopped, and end all its streams.
+
+    Args:
+        program: the compiled query set.
+        settings: what to capture and how.
+        log: of ``open_log``, empty; stays open.
+        sources: open, by interface; still to be closed by the caller.
+        engines: makes the LFTAs of an interface; by default ``compiled_engines``.
+        stop: to end it; without one only the settings' limits do.
+        on_progress: told at every heartbeat.
+        make_clock: a clock for each interface.
+
+    Raises:
+        StreamError: the log cannot be written.
+    """
+    stop = stop or LiveStop()
+    began = time.perf_counter()
+    engines = engines or compiled_engines(program, settings)
+    limit = Limit(stop, settings.packets, settings.duration_ns)
+    writing = threading.Lock()
+    capture = LiveCapture(log, settings.heartbeat_interval_ns, stop, limit, writing, on_progress)
+    for each in settings.interfaces:
+        runtime, streams = attach(program, each.name, log, engines, writing)
+        capture.interfaces.append(
+            LiveInterface(each.name, sources[each.name], runtime, streams, each.skew_ns, limit)
+        )
+    ready = time.perf_counter()
+    capture.run([LiveLoop(interface, capture, make_clock()) for interface in capture.interfaces])
+    ended = time.perf_counter()
+    return Summary(
+        tuple(_summary(interface) for interface in capture.interfaces),
+        {k: v for interface in capture.interfaces for k, v in interface.stream_counters().items()},
+        dataclasses.asdict(log.stats),
+        {"kernels_s": ready - began, "capture_s": ended - ready},
+        stop.event.is_set(),
+    )
+
+
+def _summary(interface: LiveInterface) -> InterfaceSummary:
+    """What came after the stop was not received: nobody asked for it."""
+    stats = dataclasses.replace(interface.source.stats)
+    left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
+    left -= interface.packets
+    if interface.is_drained:
+        stats.received_packets -= left
+        left = 0
+    return interface.summary(stats, left, tuple(interface.damage))

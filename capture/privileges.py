@@ -1,0 +1,82 @@
+"""Giving privileges up: what opens raw sockets needs a capability, what reads packets should have none.
+
+Capabilities belong to threads. A thread inherits those of the one that starts it, so whoever is single-threaded when
+it calls ``drop_privileges`` is rid of them for good; threads that exist by then must call it themselves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from gscope.errors import CaptureError
+
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_LAST_CAPABILITY = Path("/proc/sys/kernel/cap_last_cap")
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = [
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    ]
+
+
+def drop_privileges() -> None:
+    """Give up all capabilities of this thread for ever, and those that an executed file could bring.
+
+    See prctl(2) and capset(2).
+
+    Raises:
+        CaptureError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Only a holder of CAP_SETPCAP may, and without no_new_privs only it needs to.
+    for number in range(_last_capability() + 1):
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    # Kernels before 4.3 have no ambient set.
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise _refused()
+    header = _Header(_CAPABILITY_VERSION_3, 0)
+    nothing = (_Sets * 2)()
+    if libc.capset(ctypes.byref(header), nothing) != 0:
+        raise _refused()
+
+
+def capabilities(pid: int | None = None) -> dict[int, int]:
+    """The effective and permitted capabilities of each thread of a process, as one bit set.
+
+    Args:
+        pid: of the process; by default this one.
+    """
+    tasks = Path(f"/proc/{pid or os.getpid()}/task")
+    return {int(task.name): _of_thread(task) for task in tasks.iterdir()}
+
+
+def _of_thread(task: Path) -> int:
+    lines = (task / "status").read_text().splitlines()
+    fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return int(fields["CapEff"], 16) | int(fields["CapPrm"], 16)
+
+
+def _last_capability() -> int:
+    try:
+        return int(_LAST_CAPABILITY.read_text())
+    except (OSError, ValueError):
+        return 63
+
+
+def _refused() -> CaptureError:
+    message = f"cannot give up privileges: {os.strerror(ctypes.get_errno()).lower()}"
+    return CaptureError(message)

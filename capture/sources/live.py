@@ -1,0 +1,44 @@
+"""What every live packet source promises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.base import SourceStats
+
+
+class LiveSource(Protocol):
+    """Packets of an interface as they come; for one thread, but for ``close``.
+
+    Attributes:
+        name: of the interface.
+    """
+
+    name: str
+
+    def next_block(self, timeout_s: float) -> Block | None:
+        """The next block; None if there was none for ``timeout_s`` seconds.
+
+        A block is valid until it is released, in the order they came.
+
+        Raises:
+            CaptureError: the interface is gone for good.
+        """
+
+    def release(self, block: Block) -> None:
+        """Give the memory of ``block`` back."""
+
+    @property
+    def stats(self) -> SourceStats:
+        """What the source and the kernel below it have counted by now."""
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing to hand out: a fact, looked up now, not a timeout.
+
+        What arrived longer ago than the source may keep it to itself (its block retire time) was handed out.
+        """
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""

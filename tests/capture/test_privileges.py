@@ -1,0 +1,48 @@
+"""Privileges are given up for good, by the thread that asks and by all that it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gscope.capture.privileges import capabilities
+
+SCRIPT = """
+import json, socket, threading
+from pathlib import Path
+from gscope.capture.privileges import capabilities, drop_privileges
+drop_privileges()
+thread = threading.Thread(target=lambda: sets.update(capabilities()))
+sets = {}
+thread.start()
+thread.join()
+lines = dict(line.split(":\\t") for line in Path("/proc/self/status").read_text().splitlines()
+             if ":\\t" in line)
+try:
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    opens = True
+except PermissionError:
+    opens = False
+print(json.dumps([list(sets.values()), lines["NoNewPrivs"], lines["CapBnd"], opens]))
+"""
+
+
+def test_nothing_is_left_and_no_raw_socket_opens() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, check=True, text=True, timeout=60
+    )
+    sets, no_new, bounding, opens = json.loads(done.stdout)
+    assert sets == [0, 0]
+    assert no_new == "1"
+    assert not opens
+    if os.geteuid() == 0:
+        assert int(bounding, 16) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities by default")
+def test_capabilities_are_those_of_the_process() -> None:
+    assert capabilities()[os.getpid()] != 0
