@@ -48,6 +48,12 @@ def test_what_is_not_there_is_not_found(query: str, tmp_path: Path, spark: Spark
     assert rows(query, THINGS[query].absent, tmp_path, spark, INTERPRETED) == []
 
 
+def test_all_can_be_asked_at_once() -> None:
+    texts = [QueryText((LIBRARY / f"{q}.gsql").read_text(), f"{q}.gsql") for q in sorted(THINGS)]
+    program = compile_queries(texts, Surroundings(("trace",))).program
+    assert [query for query, _ in program.results] == sorted(THINGS)
+
+
 @pytest.mark.parametrize("query", sorted(THINGS))
 def test_a_comment_says_what_the_answer_shows(query: str) -> None:
     first = (LIBRARY / f"{query}.gsql").read_text().splitlines()[0]
