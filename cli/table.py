@@ -1,6 +1,6 @@
 """Answers as a table on a terminal.
 
-Columns are as wide as the first rows need; later rows follow at once in the same widths.
+Columns are as wide as the rows so far need; rows that need more repeat the heading in new widths.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class TableSink:
         self._rows[query] += table.num_rows
         for batch in table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE):
             columns = [pc.fill_null(as_text(column), _NULL) for column in batch.columns]
-            layout = self._layouts.get(query)
-            if layout is None:
-                layout = self._layouts[query] = _layout(batch.schema, columns, self._width)
-            self._head(query, layout)
+            before = self._layouts.get(query)
+            layout = self._layouts[query] = _layout(batch.schema, columns, self._width, before)
+            is_changed = before is None or layout.widths != before.widths
+            self._head(query, layout, is_changed=is_changed)
             self._file.write(layout.lines(columns))
         self._file.flush()
 
@@ -76,7 +76,7 @@ class TableSink:
         for query, schema in self._schemas.items():
             if query not in self._layouts and not self._has_titles:
                 empty = [pa.array([], pa.string()) for _ in schema]
-                self._head(query, _layout(schema, empty, self._width))
+                self._head(query, _layout(schema, empty, self._width, None), is_changed=True)
         counts = [
             f"{query}: {_count(rows)}" if self._has_titles else _count(rows)
             for query, rows in self._rows.items()
@@ -84,11 +84,11 @@ class TableSink:
         self._file.write(f"({', '.join(counts)})\n")
         self._file.flush()
 
-    def _head(self, query: str, layout: _Layout) -> None:
-        """The title and the heading, when another result was shown before."""
-        if self._current == query:
+    def _head(self, query: str, layout: _Layout, *, is_changed: bool) -> None:
+        """The title, when another result was shown before, and the heading, also in new widths."""
+        if self._current == query and not is_changed:
             return
-        if self._has_titles:
+        if self._has_titles and self._current != query:
             self._file.write(("\n" if self._current is not None else "") + f"{query}\n")
         self._current = query
         heading = layout.heading()
@@ -97,9 +97,10 @@ class TableSink:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Names, widths and alignment of the columns; the last column of text is not padded."""
+    """Names, widths and alignment of the columns; ``needed`` is what no column would be cut at."""
 
     names: tuple[str, ...]
+    needed: tuple[int, ...]
     widths: tuple[int, ...]
     is_number: tuple[bool, ...]
 
@@ -119,15 +120,22 @@ class _Layout:
         return "\n".join(lines.to_pylist()) + "\n"
 
 
-def _layout(schema: pa.Schema, columns: Sequence[pa.Array], limit: int | None) -> _Layout:
+def _layout(
+    schema: pa.Schema, columns: Sequence[pa.Array], limit: int | None, before: _Layout | None
+) -> _Layout:
+    """A layout for these rows and those before."""
+    least = before.needed if before is not None else map(_cells, schema.names)
+    needed = tuple(
+        max(width, _widest(column.slice(0, _SIZED_BY_ROWS)))
+        for width, column in zip(least, columns, strict=True)
+    )
+    if before is not None and needed == before.needed:
+        return before
     numbers = tuple(_is_number(field.type) for field in schema)
-    widths = [
-        max(_cells(name), _widest(column.slice(0, _SIZED_BY_ROWS)))
-        for name, column in zip(schema.names, columns, strict=True)
-    ]
+    widths = list(needed)
     if limit is not None:
         _narrow(widths, [i for i, is_number in enumerate(numbers) if not is_number], limit)
-    return _Layout(tuple(schema.names), tuple(widths), numbers)
+    return _Layout(tuple(schema.names), needed, tuple(widths), numbers)
 
 
 def _narrow(widths: list[int], texts: list[int], limit: int) -> None:

@@ -36,6 +36,26 @@ def test_later_rows_keep_the_widths_of_the_first() -> None:
     assert _shown(("q", first), ("q", later)).splitlines()[1:3] == ["abcdef  1", "xy      2"]
 
 
+def test_later_rows_that_need_more_room_get_it_below_a_new_heading() -> None:
+    first, later = (
+        pa.table({"a": ["10.0.0.1"], "n": [1]}),
+        pa.table({"a": ["100.64.0.100"], "n": [2]}),
+    )
+    assert _shown(("q", first), ("q", later), ("q", first)).splitlines()[2:5] == [
+        "a             n",
+        "100.64.0.100  2",
+        "10.0.0.1      1",
+    ]
+
+
+def test_rows_that_cannot_get_more_room_repeat_no_heading() -> None:
+    tables = [pa.table({"a": ["x" * length]}) for length in (40, 50)]
+    assert (
+        _shown(*(("q", table) for table in tables), width=20).splitlines()[1:3]
+        == ["x" * 19 + "…"] * 2
+    )
+
+
 def test_each_of_several_results_has_a_title() -> None:
     a, b = pa.table({"n": [1]}), pa.table({"m": [2]})
     assert _shown(("a", a), ("b", b), ("a", a)) == (
