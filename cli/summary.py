@@ -38,17 +38,23 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield "  malformed: " + ", ".join(
             f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
         )
+    if totals["late"]:
+        yield "  late packets step back in time by more than the skew; allow for more with --skew"
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces)
     yield from _left_out(capture)
     for query, count in outcome.late_tuples.items():
-        yield f"  {count:,} rows came too late for {query} and are in no answer"
+        came = (
+            "row came too late for {} and is" if count == 1 else "rows came too late for {} and are"
+        )
+        yield f"  {count:,} {came.format(query)} in no answer"
     for function, count in outcome.undecodable.items():
-        yield f"  {count:,} payloads not decodable by {function}"
+        yield f"  {_counted(count, 'payload')} not decodable by {function}"
     if lost := _lost_tuples(capture):
-        yield f"  the stream log was full and shed {lost:,} partial tuples; give it more with --log"
+        yield f"  the stream log was full and shed {_counted(lost, 'partial tuple')}; give it more with --log"
     if outcome.restarts:
-        yield f"  the HFTA job was started again {outcome.restarts} times; no answer was lost"
+        times = _counted(outcome.restarts, "time")
+        yield f"  the HFTA job was started again {times}; no answer was lost"
 
 
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
@@ -68,13 +74,17 @@ def _equation(terms: Mapping[str, int], malformed: int) -> str:
     if malformed:
         parts.append(f"{malformed:,} malformed")
     parts += [f"{terms[name]:,} {name}" for name in TERMS if terms[name]]
-    return f"{terms['received']:,} packets received = {' + '.join(parts)}"
+    return f"{_counted(terms['received'], 'packet')} received = {' + '.join(parts)}"
 
 
 def _rows(rows: Mapping[str, int]) -> str:
     if len(rows) == 1:
-        return f"{sum(rows.values()):,} rows"
-    return ", ".join(f"{query} {count:,} rows" for query, count in rows.items())
+        return _counted(sum(rows.values()), "row")
+    return ", ".join(f"{query} {_counted(count, 'row')}" for query, count in rows.items())
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def test_payloads_that_a_function_could_not_read_are_counted() -> None:
     outcome.undecodable = {"dns_qname": 1203, "tls_sni": 1}
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
         "  1,203 payloads not decodable by dns_qname",
-        "  1 payloads not decodable by tls_sni",
+        "  1 payload not decodable by tls_sni",
     ]
     assert is_whole(outcome.capture)
 
@@ -49,9 +49,19 @@ def test_every_term_that_is_not_0_is_shown() -> None:
     odd = _interface(
         accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}
     )
-    first, reasons = summary_lines(_outcome(odd), {"q": 1, "p": 2})
-    assert "= 900 accepted + 30 malformed + 40 late + 30 unread; q 1 rows, p 2 rows" in first
+    first, reasons, remedy = summary_lines(_outcome(odd), {"q": 1, "p": 2})
+    assert "= 900 accepted + 30 malformed + 40 late + 30 unread; q 1 row, p 2 rows" in first
     assert reasons == "  malformed: link truncated 20, ip truncated 10"
+    assert "--skew" in remedy
+
+
+def test_one_of_a_kind_is_not_in_the_plural() -> None:
+    outcome = _outcome(_interface(received=1, accepted=1))
+    outcome.late_tuples = {"q": 1}
+    assert list(summary_lines(outcome, {"q": 1})) == [
+        "gscope: 1 packet received = 1 accepted; 1 row in 1.2 s",
+        "  1 row came too late for q and is in no answer",
+    ]
 
 
 def test_malformed_packets_alone_are_no_loss() -> None:
@@ -77,8 +87,8 @@ def test_damage_names_the_interface_where_there_are_several() -> None:
 def test_of_many_interfaces_only_those_that_lost_are_shown() -> None:
     many = [_interface(f"i{n}", late=int(n > 90), accepted=1000 - (n > 90)) for n in range(100)]
     lines = list(summary_lines(_outcome(*many), {"q": 0}))
-    assert len(lines) == 10
-    assert "i91" in lines[1]
+    assert len(lines) == 11
+    assert "i91" in lines[2]
     assert "1 more" in lines[-1]
 
 
