@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
-from pathlib import PurePath
+import stat
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from gscope.capture.settings import InterfaceSettings
 from gscope.cli.quantities import parse_duration
 from gscope.cli.settings import DEFAULT_SKEW_NS
-from gscope.errors import UsageError
+from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,6 +92,27 @@ def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
             unique, file = next(names)
             result[unique] = (file,)
     return result
+
+
+def ensure_there(interfaces: Sequence[InterfaceSettings]) -> None:
+    """Refuse files that are not there before any process is started for them.
+
+    Raises:
+        CaptureError: there is no such file, it is a folder, or it cannot be looked at.
+    """
+    for file in dict.fromkeys(file for interface in interfaces for file in interface.files):
+        if file == STDIN:
+            continue
+        try:
+            mode = Path(file).stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+        else:
+            if not stat.S_ISDIR(mode):
+                continue
+            reason = os.strerror(errno.EISDIR)
+        message = f"cannot open {file}: {reason}"
+        raise CaptureError(message)
 
 
 def _base_name(file: str) -> str:

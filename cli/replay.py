@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.interfaces import STDIN, chosen_interfaces
+from gscope.cli.interfaces import STDIN, chosen_interfaces, ensure_there
 from gscope.cli.options import (
     Lines,
     option,
@@ -121,6 +121,7 @@ def replay(
     asked.ensure_some()
     chosen = chosen_interfaces(captures, interfaces, skews, config.interfaces)
     _ensure_piped(chosen)
+    ensure_there(chosen)
     report = Report(quiet, timings)
     with RunDir(config.work_dir) as run_dir:
         supervisor = Supervisor(run_dir.path, watcher(is_quiet=quiet), began)

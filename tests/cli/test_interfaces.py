@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from gscope.capture.settings import InterfaceSettings
 from gscope.cli.config_file import ConfiguredInterface
-from gscope.cli.interfaces import chosen_interfaces, interfaces_of
-from gscope.errors import UsageError
+from gscope.cli.interfaces import chosen_interfaces, ensure_there, interfaces_of
+from gscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_capture_is_called_by_its_base_name() -> None:
@@ -61,3 +67,20 @@ def test_what_cannot_be_chosen_is_a_sentence(
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
         chosen_interfaces(captures, names, skews, {})
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"), [("none.pcap", "No such file"), (".", "Is a directory")]
+)
+def test_files_that_are_not_there_are_told_at_once(file: str, reason: str, tmp_path: Path) -> None:
+    interfaces = [
+        InterfaceSettings("a", ("-",), 0),
+        InterfaceSettings("b", (str(tmp_path / file),), 0),
+    ]
+    with pytest.raises(CaptureError, match=f"cannot open .*: {reason}"):
+        ensure_there(interfaces)
+
+
+def test_files_that_are_there_and_standard_input_are_fine(tmp_path: Path) -> None:
+    (tmp_path / "a.pcap").touch()
+    ensure_there([InterfaceSettings("a", ("-", str(tmp_path / "a.pcap")), 0)])
