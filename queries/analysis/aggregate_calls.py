@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.errors import TypeMismatchError, UnsupportedError
+from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.conversions import convert, predicate
 from gscope.queries.catalog.aggregates import AGGREGATES, DISTINCT_FORMS
@@ -15,6 +15,7 @@ from gscope.queries.plan.logical import Scan
 if TYPE_CHECKING:
     from gscope.queries.analysis.types import Typer
     from gscope.queries.catalog.aggregates import AggregateEntry
+    from gscope.queries.catalog.running import RunningEntry
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.logical import Node
 
@@ -38,26 +39,33 @@ def type_aggregate_call(
         source: what is aggregated.
 
     Raises:
-        UnsupportedError: this version has no such aggregate.
         TypeMismatchError: the arguments do not fit.
     """
     function = node.name.lower()
     if node.distinct:
         function = _distinct_form(node, function)
-    entry = AGGREGATES.get(function)
-    if entry is None:
-        message = f"this version has no aggregate {node.name} yet"
-        raise UnsupportedError(message, position=node.position)
+    entry = AGGREGATES[function]
     if not node.args and entry.takes_star:
         return function, ()
-    _check_count(node, entry)
-    value = _value(node, entry, typer)
-    arguments = (value, *_constants(node, entry, typer))
+    value, constants = type_arguments(node, entry, typer)
+    arguments = (value, *constants)
     if entry.is_ordered:
         arguments += order_of(source)
     if entry.knows_type:
         arguments += (Literal(value.type.value.encode(), GsqlType.STRING),)
     return function, arguments
+
+
+def type_arguments(
+    node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry, typer: Typer
+) -> tuple[Expression, tuple[Literal, ...]]:
+    """The value that a call aggregates, and its constants behind.
+
+    Raises:
+        TypeMismatchError: they are too few or too many, or do not fit.
+    """
+    _check_count(node, entry)
+    return _value(node, entry, typer), _constants(node, entry, typer)
 
 
 def order_of(source: Node) -> tuple[Expression, ...]:
@@ -89,17 +97,19 @@ def _distinct_form(node: nodes.FunctionCall, function: str) -> str:
     return form
 
 
-def _check_count(node: nodes.FunctionCall, entry: AggregateEntry) -> None:
+def _check_count(node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry) -> None:
     names = ("x", *(constant.name for constant in entry.constants))
     if len(node.args) == len(names) and not node.star:
         return
-    given = "*" if node.star else f"{len(node.args)} arguments" if node.args else "no argument"
+    given = "*" if node.star else str(len(node.args) or "none")
     wanted = "one argument" if len(names) == 1 else f"{len(names)} arguments ({', '.join(names)})"
     message = f"{node.name} takes {wanted}, not {given}"
     raise TypeMismatchError(message, position=node.position)
 
 
-def _value(node: nodes.FunctionCall, entry: AggregateEntry, typer: Typer) -> Expression:
+def _value(
+    node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry, typer: Typer
+) -> Expression:
     written = node.args[0]
     value = typer.type(written)
     types = entry.argument_types
@@ -117,9 +127,9 @@ def _value(node: nodes.FunctionCall, entry: AggregateEntry, typer: Typer) -> Exp
 
 
 def _constants(
-    node: nodes.FunctionCall, entry: AggregateEntry, typer: Typer
-) -> tuple[Expression, ...]:
-    made: list[Expression] = []
+    node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry, typer: Typer
+) -> tuple[Literal, ...]:
+    made: list[Literal] = []
     for constant, written in zip(entry.constants, node.args[1:], strict=True):
         where = f"as {constant.name} of {node.name}"
         value = convert(typer.type(written), constant.type, written.position, where)

@@ -27,6 +27,7 @@ from gscope.queries.analysis.validate import (
     find_aggregates,
     has_sampling,
     has_windows,
+    refuse_aggregate,
     refuse_unsupported,
 )
 from gscope.queries.catalog.schema import Schema
@@ -83,7 +84,7 @@ class _Select:
         self._check_group_terms()
         self._filtered()
         if not self._is_grouped():
-            self._outputs(Typer(self.source.resolve, self.substitutes, _no_aggregate))
+            self._outputs(Typer(self.source.resolve, self.substitutes, refuse_aggregate))
             return
         typer = Grouping.of(body, self.source, self.substitutes).typer()
         self._outputs(typer)
@@ -103,7 +104,7 @@ class _Select:
         if self.body.where is None:
             return node
         check_where(self.body.where)
-        typer = Typer(self._where_name, self.substitutes, _no_aggregate)
+        typer = Typer(self._where_name, self.substitutes, refuse_aggregate)
         where = undeclared(typer.condition(self.body.where, "in WHERE"))
         return Filter(node, where, node.schema)
 
@@ -117,7 +118,7 @@ class _Select:
             message = "HAVING chooses groups, but the query makes none"
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
-        columns = self._outputs(Typer(self.source.resolve, self.substitutes, _no_aggregate))
+        columns = self._outputs(Typer(self.source.resolve, self.substitutes, refuse_aggregate))
         if body.distinct:
             return self._distinct(node, columns, self.source.ordering)
         return project(node, columns, self.source.ordering)
@@ -216,8 +217,3 @@ def _shows_keys(group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpressi
     """Whether rows are distinct already, because they show all keys."""
     shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
     return {key.name for key in group.keys} <= shown
-
-
-def _no_aggregate(node: nodes.FunctionCall) -> Expression:
-    message = f"the aggregate {node.name} cannot stand here"
-    raise TypeMismatchError(message, position=node.position)

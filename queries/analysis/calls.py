@@ -9,7 +9,7 @@ from gscope.queries.analysis.constants import apply, parse_network, text_of
 from gscope.queries.analysis.conversions import convert, predicate, unify
 from gscope.queries.analysis.declarations import check_declaration
 from gscope.queries.analysis.suggest import did_you_mean
-from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
+from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.addresses import is_ipv4
@@ -42,7 +42,7 @@ def scalar_call(node: nodes.FunctionCall, arguments: tuple[Expression, ...]) -> 
         message = f"{node.name} is no aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
     message = f"there is no function {node.name}"
-    known = (*BUILDERS, *AGGREGATES, *RUNNING, *AGGREGATES_TO_COME)
+    known = (*BUILDERS, *AGGREGATES, *RUNNING)
     raise ResolveError(message, position=node.position, remedy=did_you_mean(node.name, known))
 
 

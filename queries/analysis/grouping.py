@@ -16,6 +16,7 @@ from gscope.queries.analysis.running import (
     type_running_call,
 )
 from gscope.queries.analysis.schemas import column_schema, group_schema
+from gscope.queries.analysis.suggest import other_case
 from gscope.queries.analysis.types import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.schema import ColumnSchema
@@ -24,6 +25,8 @@ from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gscope.queries.analysis.scope import Source
     from gscope.queries.analysis.substitutes import Substitutes
 
@@ -105,24 +108,29 @@ class Grouping:
         try:
             return self.source.resolve(name)
         except ResolveError:
-            for output in self.body.outputs:
-                if isinstance(output, nodes.OutputItem) and (output.name,) == name.parts:
-                    typer = Typer(self.source.resolve, self.substitutes, _not_in_term)
-                    return typer.type(output.expression)
-            raise
+            named = {
+                output.name: output.expression
+                for output in self.body.outputs
+                if isinstance(output, nodes.OutputItem) and output.name is not None
+            }
+            meant = _meant(name, named)
+            if meant is None:
+                raise
+            typer = Typer(self.source.resolve, self.substitutes, _not_in_term)
+            return typer.type(named[meant])
 
     def _known(self, node: nodes.Expression) -> Expression | None:
         """The key that a piece of syntax is: by its name, or because it says the same."""
-        if isinstance(node, nodes.Name) and len(node.parts) == 1:
-            for key in self.keys:
-                if key.name == node.parts[0]:
-                    return self.terms.column(key.name)
+        names = [key.name for key in self.keys]
+        if isinstance(node, nodes.Name) and node.parts[0] in names and len(node.parts) == 1:
+            return self.terms.column(node.parts[0])
         if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
             return None
         try:
             meaning = Typer(self.source.resolve, self.substitutes, _not_in_term).type(node)
         except GsqlError:
-            return None
+            meant = _meant(node, names) if isinstance(node, nodes.Name) else None
+            return None if meant is None else self.terms.column(meant)
         same = (t.name for t in self.terms.written if t.expression == meaning)
         return next((self.terms.column(name) for name in same), None)
 
@@ -138,10 +146,11 @@ class Grouping:
         try:
             return self.source.resolve(name)
         except ResolveError:
-            for key in self.keys:
-                if (key.name,) == name.parts:
-                    return key.expression
-            raise
+            keys = {key.name: key.expression for key in self.keys}
+            meant = _meant(name, keys)
+            if meant is None:
+                raise
+            return keys[meant]
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
         typer = Typer(self._argument_name, self.substitutes, _not_nested)
@@ -167,6 +176,14 @@ class Grouping:
                 known = AggregateCall(name, function, arguments, type_, is_nullable)
             self.aggregates[function, arguments] = known
         return Column(known.name, known.type, known.is_nullable)
+
+
+def _meant(name: nodes.Name, known: Collection[str]) -> str | None:
+    """The one of ``known`` that a name stands for that is no column: as written, else in another case."""
+    if len(name.parts) > 1:
+        return None
+    (text,) = name.parts
+    return text if text in known else other_case(text, known)
 
 
 def _not_in_term(node: nodes.FunctionCall) -> Expression:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.temporal import column_ordering
 from gscope.queries.analysis.types import Typer
-from gscope.queries.analysis.validate import check_where
+from gscope.queries.analysis.validate import check_where, refuse_aggregate
 from gscope.queries.catalog.types import Direction, GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
@@ -119,7 +118,7 @@ class _Reader:
     def conjuncts(self, part: nodes.Expression, where: str, prefer: int | None) -> list[Expression]:
         check_where(part)
         typer = Typer(
-            lambda name: self.names.resolve(name, prefer), self.substitutes, _no_aggregate
+            lambda name: self.names.resolve(name, prefer), self.substitutes, refuse_aggregate
         )
         typed = conjuncts(typer.condition(part, where))
         return [e for e in typed if not (isinstance(e, Literal) and e.value is True)]
@@ -182,8 +181,3 @@ def _as_increasing(equality: Equality, ordering: Callable[[Leaf], Ordering]) -> 
     if directions == {Direction.DECREASING} and equality[0].type is GsqlType.INT:
         return apply("neg_int", equality[0]), apply("neg_int", equality[1])
     return None
-
-
-def _no_aggregate(node: nodes.FunctionCall) -> Expression:
-    message = f"the aggregate {node.name} cannot stand here"
-    raise TypeMismatchError(message, position=node.position)

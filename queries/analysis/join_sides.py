@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
@@ -11,6 +11,7 @@ from gscope.queries.analysis.schemas import column_schema
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.catalog.schema import Schema
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.walk import walk
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import Node, Project, QueryScan
 
@@ -106,7 +107,9 @@ class Names:
 
     def is_ambiguous(self, node: nodes.Node) -> bool:
         """Whether a name in a piece of syntax stands for columns of several inputs."""
-        return any(len(self.candidates(name)) > 1 for name in _names_in(node))
+        return any(
+            len(self.candidates(part)) > 1 for part in walk(node) if isinstance(part, nodes.Name)
+        )
 
     def candidates(self, name: nodes.Name) -> list[Column]:
         """All columns that ``name`` may stand for, in the order of the inputs; at least one.
@@ -168,15 +171,3 @@ class Names:
 
 def _columns(source: Source) -> Iterator[Column]:
     return (e for e in source.fields.values() if isinstance(e, Column))
-
-
-def _names_in(node: nodes.Node) -> Iterator[nodes.Name]:
-    waiting: list[object] = [node]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting.extend(reversed(part))
-        elif isinstance(part, nodes.Name):
-            yield part
-        elif is_dataclass(part) and isinstance(part, nodes.Node):
-            waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))

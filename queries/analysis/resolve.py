@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
 from gscope.queries.analysis.libraries import load_library_file
+from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.suggest import did_you_mean, other_case
 from gscope.queries.analysis.user_protocols import known_protocols
 from gscope.queries.analysis.watchlists import define_watchlist
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body, print_query
+from gscope.queries.plan import part_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +119,7 @@ class QuerySet:
         default_factory=dict
     )
     _waiting: list[QueryEntry] = field(default_factory=list)
+    _parts: set[str] = field(default_factory=set)
 
     def add_files(self, files: Sequence[nodes.File]) -> None:
         """Take in all queries of ``files`` and resolve their inputs.
@@ -205,7 +208,7 @@ class QuerySet:
         while isinstance(body, nodes.With):
             for bound in body.bindings:
                 _check_binding(bound, surroundings.protocols, bindings)
-                own = Binding(f"{name}.{bound.name}", bound.body, bindings)
+                own = Binding(self._own_name(name, bound.name), bound.body, bindings)
                 bindings = {**bindings, bound.name: own}
             body = body.body
         if isinstance(body, nodes.Watchlist):
@@ -217,7 +220,7 @@ class QuerySet:
 
     def _resolve(self, entry: QueryEntry, one: nodes.Input) -> ResolvedInput:
         if isinstance(one, nodes.SubqueryInput):
-            name = self._free_name(f"{entry.name}.{one.alias or 'sub'}")
+            name = self._own_name(entry.name, one.alias or "sub")
             self._add_body(
                 name, entry.file, entry.owner, one.body, entry.surroundings, entry.bindings, False
             )
@@ -245,11 +248,11 @@ class QuerySet:
             return WatchlistInput(self.watchlists[name], qualifiers)
         return QueryInput(name, qualifiers)
 
-    def _free_name(self, wanted: str) -> str:
-        number, name = 1, wanted
-        while name in self.entries:
-            number += 1
-            name = f"{wanted}_{number}"
+    def _own_name(self, query: str, part: str) -> str:
+        """The name of a subquery in the query set: that of no other, whether it is read yet or not."""
+        taken = self._parts | {f"{query}.{word}" for word in part_names.RESERVED}
+        name = free_name(f"{query}.{part}", taken)
+        self._parts.add(name)
         return name
 
     def _bound(self, entry: QueryEntry, binding: Binding) -> str:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError, TypeMismatchError
-from gscope.queries.analysis.aggregate_calls import order_of
-from gscope.queries.analysis.conversions import convert
+from gscope.queries.analysis.aggregate_calls import order_of, type_arguments
 from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.logical import AggregateCall, GroupBy, RunningGroupBy
 
 if TYPE_CHECKING:
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 
     from gscope.errors import Position
     from gscope.queries.analysis.types import Typer
-    from gscope.queries.catalog.running import RunningEntry
     from gscope.queries.catalog.schema import ColumnSchema
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.expressions import Expression
@@ -64,18 +60,9 @@ def type_running_call(
         raise TypeMismatchError(message, position=node.position)
     if not node.args and entry.takes_star:
         return ()
-    _check_count(node, entry)
-    argument = typer.type(node.args[0])
-    if argument.type is GsqlType.NULL:
-        argument = Literal(None, GsqlType.INT)
-    if argument.type not in entry.argument_types and argument.type is GsqlType.BOOL:
-        argument = convert(argument, GsqlType.INT, node.args[0].position)
-    if argument.type not in entry.argument_types:
-        wanted = " or ".join(sorted(t.value for t in entry.argument_types))
-        message = f"{node.name} takes {wanted}, not {argument.type.value}"
-        raise TypeMismatchError(message, position=node.args[0].position)
+    value, constants = type_arguments(node, entry, typer)
     order = order_of(source) if entry.is_ordered else ()
-    return (argument, *order, *_constants(node, entry, typer))
+    return (value, *order, *constants)
 
 
 def running_call(name: str, function: str, arguments: tuple[Expression, ...]) -> AggregateCall:
@@ -107,29 +94,3 @@ def running_group(
     return RunningGroupBy(
         group.input, group.keys, group.epoch, group.aggregates, closing, group.schema
     )
-
-
-def _check_count(node: nodes.FunctionCall, entry: RunningEntry) -> None:
-    names = ("x", *(constant.name for constant in entry.constants))
-    if len(node.args) == len(names) and not node.star:
-        return
-    count = "*" if node.star else f"{len(node.args)} arguments" if node.args else "no argument"
-    message = f"{node.name} takes {len(names)} of them ({', '.join(names)}), not {count}"
-    if len(names) == 1:
-        message = f"{node.name} takes one argument, not {count}"
-    raise TypeMismatchError(message, position=node.position)
-
-
-def _constants(node: nodes.FunctionCall, entry: RunningEntry, typer: Typer) -> list[Literal]:
-    made = []
-    for constant, written in zip(entry.constants, node.args[1:], strict=True):
-        where = f"as {constant.name} of {node.name}"
-        value = convert(typer.type(written), constant.type, written.position, where)
-        if not isinstance(value, Literal) or value.value is None:
-            message = f"a constant is needed {where}"
-            raise TypeMismatchError(message, position=written.position)
-        complaint = constant.objection(value.value)
-        if complaint:
-            raise TypeMismatchError(complaint, position=written.position)
-        made.append(value)
-    return made

@@ -5,7 +5,7 @@ g_i that the catalog states for argument i:
 
     direction = the one direction of all sign(g_i) · direction_i;   band = Σ ⌈|g_i| · band_i⌉
 
-Arguments that are constant, or that have a gain of 0, have no say. Wrap-around of 64-bit integers is
+Arguments that are constant, or that have a gain of 0, have no say (but 0.0 times a FLOAT can be 0.0, -0.0 or NaN). Wrap-around of 64-bit integers is
 left out of account (see ``scalar/integers.py``).
 """
 
@@ -73,10 +73,10 @@ def infer(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
             continue
         # The last gain holds for all further arguments of a variadic function.
         gain = entry.gains[min(position, len(entry.gains) - 1)](expression.arguments)
-        if gain == 0:
+        if gain == 0 and expression.type is not GsqlType.FLOAT:
             continue
         step = _direction(ordering, gain)
-        if gain is None or step is None or direction not in (None, step):
+        if not gain or step is None or direction not in (None, step):
             return VARYING
         direction = step
         band += math.ceil(abs(gain) * ordering.band)

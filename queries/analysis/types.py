@@ -10,7 +10,7 @@ from gscope.queries.analysis import operators
 from gscope.queries.analysis.calls import scalar_call
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
-from gscope.queries.catalog.aggregates import AGGREGATES, AGGREGATES_TO_COME
+from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def is_aggregate(node: nodes.FunctionCall) -> bool:
     """Whether a call is one of an aggregate."""
     name = node.name.lower()
-    return name in AGGREGATES or name in RUNNING or name in AGGREGATES_TO_COME
+    return name in AGGREGATES or name in RUNNING
 
 
 @dataclass(frozen=True, slots=True)

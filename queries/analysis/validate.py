@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.types import is_aggregate
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from gscope.queries.plan.expressions import Expression
 
 
 def refuse_unsupported(body: nodes.Select) -> None:
@@ -77,12 +79,16 @@ def check_where(node: nodes.Expression) -> None:
 
 def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
     """The calls of aggregates in a piece of syntax, outermost first."""
-    waiting: list[object] = [node]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting.extend(reversed(part))
-        elif is_dataclass(part) and isinstance(part, nodes.Node):
-            if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
-                yield part
-            waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))
+    for part in walk(node):
+        if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
+            yield part
+
+
+def refuse_aggregate(node: nodes.FunctionCall) -> Expression:
+    """For the ``Typer`` of a place where tuples are looked at one by one.
+
+    Raises:
+        TypeMismatchError: always.
+    """
+    message = f"the aggregate {node.name} cannot stand here"
+    raise TypeMismatchError(message, position=node.position)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGGREGATES",
-    "AGGREGATES_TO_COME",
     "DISTINCT_FORMS",
     "AggregateEntry",
     "PartialRule",
@@ -31,9 +30,6 @@ __all__ = [
 AGGREGATES: dict[str, AggregateEntry] = {
     entry.name: entry for entry in (*PLAIN, *MOMENTS, *ORDERED_ENTRIES, *VALUES, *ESTIMATES)
 }
-
-AGGREGATES_TO_COME: frozenset[str] = frozenset()
-"""Aggregates of GSQL that this version refuses by name."""
 
 DISTINCT_FORMS: dict[str, str] = {
     "count": "count_distinct",

@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
 def warning(program: Program, node: HftaNode) -> str:
     """What may keep a node's epochs open for ever; "" if nothing does."""
-    declared = [
-        declaration
-        for number, epoch in enumerate(_epochs(node))
-        for declaration in _declared(program, node, epoch, number)
-    ]
-    if not declared:
+    epochs = [(node, epoch, side) for side, epoch in enumerate(_epochs(node))]
+    if not _rest_on_declaration(program, epochs):
         return ""
     return (
         "nothing closes an epoch while no tuple comes: the order of its term is declared, so heartbeats do "
@@ -50,31 +46,27 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
             return ()
 
 
-def _declared(program: Program, node: HftaNode, epoch: Expression, side: int) -> list[Expression]:
-    """The declarations of order that ``epoch`` rests on."""
-    columns = {part.name for part in walk(epoch) if isinstance(part, Column)}
-    found: list[Expression] = []
-    for source in _inputs(node, side):
-        for named in _columns(program, source):
-            if named.name not in columns:
-                continue
-            if isinstance(source, StreamInput):
-                parts = walk(named.expression)
-                found += [part for part in parts if declared_ordering(part) is not None]
-            else:
-                found += _through(program, source.query, named)
-    return found
-
-
-def _through(program: Program, query: str, named: NamedExpression) -> list[Expression]:
-    """The declarations that a column of another node's output rests on."""
-    below = next(node for node in program.nodes if node.query == query)
-    sides = {part.input for part in walk(named.expression) if isinstance(part, Column)}
-    found: list[Expression] = []
-    for side in sorted(sides):
-        expression = _below_keys(below, named.expression)
-        found += _declared(program, below, expression, side)
-    return found
+def _rest_on_declaration(program: Program, epochs: list[tuple[HftaNode, Expression, int]]) -> bool:
+    """Whether any of ``epochs``, each over the columns of one side of a node, rests on a declared order."""
+    waiting = list(epochs)
+    met: set[tuple[Input, str]] = set()
+    while waiting:
+        node, epoch, side = waiting.pop()
+        columns = {part.name for part in walk(epoch) if isinstance(part, Column)}
+        for source in _inputs(node, side):
+            for named in _columns(program, source):
+                if named.name not in columns or (source, named.name) in met:
+                    continue
+                met.add((source, named.name))
+                if isinstance(source, StreamInput):
+                    if any(declared_ordering(part) is not None for part in walk(named.expression)):
+                        return True
+                    continue
+                below = _node(program, source.query)
+                sides = {part.input for part in walk(named.expression) if isinstance(part, Column)}
+                expression = _below_keys(below, named.expression)
+                waiting += [(below, expression, number) for number in sides]
+    return False
 
 
 def _below_keys(node: HftaNode, expression: Expression) -> Expression:
@@ -83,6 +75,10 @@ def _below_keys(node: HftaNode, expression: Expression) -> Expression:
         names = {part.name for part in walk(expression) if isinstance(part, Column)}
         return next((k.expression for k in node.keys if k.name in names), expression)
     return expression
+
+
+def _node(program: Program, query: str) -> HftaNode:
+    return next(node for node in program.nodes if node.query == query)
 
 
 def _inputs(node: HftaNode, side: int) -> tuple[Input, ...]:
@@ -99,7 +95,7 @@ def _columns(program: Program, source: Input) -> tuple[NamedExpression, ...]:
     if isinstance(source, StreamInput):
         lfta = program.lfta(source.lfta)
         return (*lfta.keys, *lfta.columns)
-    node = next(node for node in program.nodes if node.query == source.query)
+    node = _node(program, source.query)
     if isinstance(node, MergeNode):
         return tuple(
             NamedExpression(c.name, Column(c.name, c.type, c.is_nullable))

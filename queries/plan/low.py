@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.temporal import ordering_of
 from gscope.queries.catalog.evaluate import call as plain_call
 from gscope.queries.catalog.evaluate import evaluate
@@ -100,15 +101,11 @@ class Border:
     def ship(self, expression: Expression, name: str = "") -> Column:
         """Compute ``expression`` low, once, and give the column that holds it."""
         if expression not in self.shipped:
-            taken = {*self.shipped.values(), INTERFACE}
-            if not name or name in taken:
-                stem = name or (
-                    expression.name.replace(".", "_")
-                    if isinstance(expression, PacketField)
-                    else "c"
-                )
-                name = stem if stem not in taken else f"{stem}_{len(self.shipped)}"
-            self.shipped[expression] = name
+            if not name:
+                name = "c"
+                if isinstance(expression, PacketField):
+                    name = expression.name.replace(".", "_")
+            self.shipped[expression] = free_name(name, {*self.shipped.values(), INTERFACE})
         return Column(self.shipped[expression], expression.type, expression.is_nullable)
 
     @property

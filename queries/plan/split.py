@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.plan import part_names
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression, PacketField
 from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
 from gscope.queries.plan.logical import (
@@ -248,7 +249,9 @@ class _Split:
 
     def _groups(self, query: LogicalQuery, group: GroupBy | RunningGroupBy) -> Input:
         """A grouping that is grouped again, as a node of its own."""
-        part = replace(query, name=f"{query.name}.groups", root=group, schema=group.schema)
+        part = replace(
+            query, name=f"{query.name}.{part_names.GROUPS}", root=group, schema=group.schema
+        )
         self.add(part)
         return self.inputs[part.name]
 
@@ -259,7 +262,7 @@ class _Split:
             for number, each in enumerate(merge.inputs)
         )
         is_whole = layers.is_leaf_alone
-        name = query.name if is_whole else f"{query.name}.merged"
+        name = query.name if is_whole else f"{query.name}.{part_names.MERGED}"
         on = (merge.on[0],) * len(inputs)
         self.nodes.append(MergeNode(name, inputs, on, merge.slack, merge.schema))
         return None if is_whole else QueryInput(name)
@@ -272,7 +275,7 @@ class _Split:
         sides = [self._join_side(query, each, n, join) for n, each in enumerate(inputs)]
         is_whole = layers.group is None and layers.predicate is None
         result = JoinResult(
-            query=query.name if is_whole else f"{query.name}.joined",
+            query=query.name if is_whole else f"{query.name}.{part_names.JOINED}",
             columns=(layers.columns if is_whole else ()) or all_columns(join),
             schema=query.schema if is_whole else join.schema,
         )

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal
 from gscope.queries.plan.logical import Filter, LogicalPlan, Node, Project, QueryScan, Scan
 from gscope.queries.plan.trees import map_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Each selection is written out in those that read it, so a few lines could grow without bound.
+_MAX_LAYERS = 20
+_MAX_PARTS = 5000
+_MAX_DEPTH = 150
 
 
 def inline_selections(plan: LogicalPlan) -> LogicalPlan:
     """A query over a selection of packets becomes a query over packets, so that it can run low.
+
+    One that would grow too large, written out again and again, stays a stream of its own.
 
     Before::
 
@@ -27,13 +39,52 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
             query.root,
             lambda node: selections.get(node.query, node) if isinstance(node, QueryScan) else node,
         )
-        if _is_selection(root):
+        layers = _selection(root)
+        if layers is not None and _is_small(layers):
             selections[query.name] = root
         queries.append(replace(query, root=root))
     return replace(plan, queries=tuple(queries))
 
 
-def _is_selection(node: Node) -> bool:
+def _selection(root: Node) -> list[Filter | Project] | None:
+    """The layers of a selection of packets, the lowest first; None for another query."""
+    layers = []
+    node = root
     while isinstance(node, Filter | Project):
+        layers.append(node)
         node = node.input
-    return isinstance(node, Scan)
+    return layers[::-1] if isinstance(node, Scan) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How large an expression is: its calls and leaves, without constants; and how deep they nest."""
+
+    parts: int
+    depth: int
+
+
+def _is_small(layers: list[Filter | Project]) -> bool:
+    """Whether a selection may be written out; if not, it is read as a stream, as any other query is."""
+    if len(layers) > _MAX_LAYERS:
+        return False
+    below: Mapping[str, _Size] = {}
+    for layer in layers:
+        if isinstance(layer, Filter):
+            sizes = [_size(layer.predicate, below)]
+        else:
+            below = {c.name: _size(c.expression, below) for c in layer.columns}
+            sizes = list(below.values())
+        if sum(s.parts for s in sizes) > _MAX_PARTS or max(s.depth for s in sizes) > _MAX_DEPTH:
+            return False
+    return True
+
+
+def _size(expression: Expression, below: Mapping[str, _Size]) -> _Size:
+    """The size of ``expression`` with the columns of ``below`` written out."""
+    if isinstance(expression, Column):
+        return below[expression.name]
+    if not isinstance(expression, Call):
+        return _Size(parts=0 if isinstance(expression, Literal) else 1, depth=1)
+    sizes = [_size(argument, below) for argument in expression.arguments]
+    return _Size(1 + sum(s.parts for s in sizes), 1 + max((s.depth for s in sizes), default=0))

@@ -256,3 +256,19 @@ def test_published_queries_are_understood() -> None:
     assert len(made.queries) == 15
     ratio = next(q for q in made.queries if q.name == "dup_ratio")
     assert ratio.schema.columns[1].type is GsqlType.FLOAT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT TB, max(Tb) FROM TCP GROUP BY time/60 AS tb HAVING tB > 0",
+        "SELECT time/60 AS tb, count(*) FROM TCP GROUP BY TB",
+    ],
+)
+def test_group_by_terms_are_found_in_another_case(text: str) -> None:
+    root(text)
+
+
+def test_a_column_is_not_taken_for_a_term_in_another_case() -> None:
+    with pytest.raises(GsqlError, match="LEN is neither grouped by nor inside an aggregate"):
+        root("SELECT LEN FROM TCP GROUP BY time/60 AS tb, ttl AS Len")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from gscope.queries.catalog.aggregates import (
     AGGREGATES,
-    AGGREGATES_TO_COME,
     AggregateEntry,
     PartialRule,
 )
@@ -158,7 +157,3 @@ def test_squares_of_long_integers_stay_high() -> None:
     long, short = (PacketField(name, GsqlType.INT, False) for name in ("time_ns", "len"))
     assert not AGGREGATES["var"].is_splittable([long])
     assert AGGREGATES["var"].is_splittable([short])
-
-
-def test_no_aggregate_is_both_here_and_to_come() -> None:
-    assert not AGGREGATES.keys() & AGGREGATES_TO_COME

@@ -140,3 +140,12 @@ def test_rows_of_constants_are_counted_by_their_time() -> None:
     made = program("SELECT 1 as one FROM TCP")
     assert made.lftas[0].schema.names == ("time",)
     assert made.schema("q").names == ("one",)
+
+
+def test_columns_of_a_stream_never_share_a_name() -> None:
+    (lfta,) = program(
+        "SELECT time, srcPort AS ttl_4, destPort AS ttl FROM TCP "
+        "WHERE length(http_host(TCP_data)) > ttl"
+    ).lftas
+    names = [c.name for c in lfta.columns]
+    assert len(set(names)) == len(names) == 5

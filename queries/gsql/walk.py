@@ -1,0 +1,23 @@
+"""Every part of a piece of syntax."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from gscope.queries.gsql.nodes import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and all nodes in it, outermost first, in the order of the text."""
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting.extend(reversed(part))
+        elif isinstance(part, Node):
+            yield part
+            waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))
