@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.docs.examples import PAGES, Example, examples, value_tables
 from tests.docs.function_tables import with_tables
 from tests.docs.outcomes import answers, compile_example, explanation, refusal, sorted_csv
+
+from gscope.queries.gsql.scanner import RESERVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,3 +71,9 @@ def test_tables_of_functions_are_those_of_the_catalog(page: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) > 40
+
+
+def test_the_reserved_words_are_listed() -> None:
+    text = " ".join((PAGES[0].parent / "gsql" / "files.md").read_text(encoding="utf-8").split())
+    (listed,) = re.findall(r"The words ([A-Z ]+) are never names", text)
+    assert sorted(listed.split()) == sorted(RESERVED)
