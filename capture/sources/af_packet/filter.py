@@ -21,6 +21,9 @@ Instruction = tuple[int, int, int, int]
 MAX_INSTRUCTIONS = 4096
 """The kernel's limit (BPF_MAXINSNS)."""
 
+_DLT = {LINKTYPE_RAW: 12}
+"""Where libpcap's own number of a link type is not the one in files."""
+
 _RETURN = 0x06
 _ERROR_BYTES = 256
 _NETMASK_UNKNOWN = 0xFFFFFFFF
@@ -92,7 +95,7 @@ def _by_libpcap(
     if handle is None:
         # Without privileges, or while the device is gone; only `vlan` is compiled differently.
         linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
-        handle = pcap.pcap_open_dead(linktype, snaplen)
+        handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
     program = _Program()
     try:
         compiled = pcap.pcap_compile(

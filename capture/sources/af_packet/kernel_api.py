@@ -21,6 +21,9 @@ PACKET_IGNORE_OUTGOING = 23
 TPACKET_V3 = 2
 ETH_P_ALL = 3
 
+SOCKET_ADDRESS = struct.Struct("HHiHBB8s")
+"""``struct sockaddr_ll``: family, protocol, interface, hardware type, packet type, address length, address."""
+
 PACKET_MR_PROMISC = 1
 MEMBERSHIP = struct.Struct("iHH8s")
 """``struct packet_mreq``: interface, type, address length, address."""

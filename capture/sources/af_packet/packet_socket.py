@@ -32,6 +32,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     PACKET_VERSION,
     SIOCSHWTSTAMP,
     SO_ATTACH_FILTER,
+    SOCKET_ADDRESS,
     SOF_TIMESTAMPING_RAW_HARDWARE,
     SOF_TIMESTAMPING_SOFTWARE,
     SOL_PACKET,
@@ -130,12 +131,16 @@ def bind(
     if device.is_loopback:
         # All that leaves comes in again. Kernels before 4.20 cannot; there the copies are left out later.
         _set_if_known(to_bind, PACKET_IGNORE_OUTGOING, struct.pack("i", 1))
-    to_bind.bind(("" if device.index == 0 else name, ETH_P_ALL))
+    if device.index == 0:
+        _bind_to_all(to_bind)
+    else:
+        to_bind.bind((name, ETH_P_ALL))
     if promiscuous and device.index != 0:
         membership = MEMBERSHIP.pack(device.index, PACKET_MR_PROMISC, 0, b"")
         to_bind.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
     if fanout is not None:
-        to_bind.setsockopt(SOL_PACKET, PACKET_FANOUT, fanout.group | fanout.mode << 16)
+        joined = struct.pack("I", fanout.group | fanout.mode << 16)
+        to_bind.setsockopt(SOL_PACKET, PACKET_FANOUT, joined)
 
 
 def read_statistics(of: socket.socket) -> tuple[int, int, int]:
@@ -144,6 +149,15 @@ def read_statistics(of: socket.socket) -> tuple[int, int, int]:
         of.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
     )
     return packets, dropped, freezes
+
+
+def _bind_to_all(to_bind: socket.socket) -> None:
+    """What Python's ``bind`` cannot, which looks for a device of any name."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    address = SOCKET_ADDRESS.pack(socket.AF_PACKET, socket.htons(ETH_P_ALL), 0, 0, 0, 0, b"")
+    if libc.bind(to_bind.fileno(), address, len(address)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def _set_if_known(of: socket.socket, option: int, value: bytes) -> None:

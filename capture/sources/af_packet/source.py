@@ -216,7 +216,6 @@ class AfPacketSource:
             self._ring = None
         for each in (self._socket, self._changes):
             if each is not None:
-                self._poll.unregister(each)
                 each.close()
         self._socket = self._changes = None
         if self._interruption >= 0:

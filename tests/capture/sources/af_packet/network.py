@@ -1,0 +1,96 @@
+"""A network namespace of its own for the test in hand, with a pair of virtual Ethernet devices."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gscope.capture.sources.af_packet.source import AfPacketSource
+
+SENDER, DEVICE = "veth_out", "veth_in"
+
+_CLONE_NEWNET = 0x40000000
+_PATIENCE_S = 10.0
+
+
+@contextmanager
+def own_network() -> Iterator[None]:
+    """Move this thread, and what it starts, to a new network namespace, and back at the end.
+
+    Skips the test where that is not allowed.
+    """
+    if shutil.which("ip") is None:
+        pytest.skip("needs the command ip (iproute2)")
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open("rb") as home:
+        if libc.unshare(_CLONE_NEWNET) != 0:
+            pytest.skip(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+        try:
+            _keep_quiet()
+            add_pair()
+            yield
+        finally:
+            assert libc.setns(home.fileno(), _CLONE_NEWNET) == 0
+
+
+def _keep_quiet() -> None:
+    """Let the kernel send nothing by itself."""
+    switch = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+    if switch.exists():
+        switch.write_text("1")
+
+
+def add_pair() -> None:
+    run_ip("link", "add", SENDER, "type", "veth", "peer", "name", DEVICE)
+    run_ip("link", "set", SENDER, "up")
+    run_ip("link", "set", DEVICE, "up")
+
+
+def run_ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def send(frames: Iterable[bytes], device: str = SENDER) -> int:
+    """Send the frames one after the other; how many there were."""
+    count = 0
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        sender.bind((device, 0))
+        for frame in frames:
+            sender.send(frame)
+            count += 1
+    return count
+
+
+def receive(source: AfPacketSource, count: int) -> list[bytes]:
+    """The next ``count`` packets, which must come, and what else is in their blocks."""
+    found: list[bytes] = []
+    until = time.monotonic() + _PATIENCE_S
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count} packets have come"
+        block = source.next_block(0.2)
+        if block is not None:
+            found += [
+                block.data[int(block.offset[at]) :][: int(block.caplen[at])].tobytes()
+                for at in range(block.count)
+            ]
+    return found
+
+
+def wait_for(condition: Callable[[], bool], source: AfPacketSource) -> None:
+    """Let the source run until the condition holds; there must be no packets meanwhile."""
+    until = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until
+        assert source.next_block(0.02) is None

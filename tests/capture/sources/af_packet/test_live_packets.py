@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.sources.af_packet.live_frames import numbered_frame, udp_frame
+from tests.capture.sources.af_packet.network import DEVICE, SENDER, receive, run_ip, send
+
+from gscope.capture.sources.af_packet.packet_socket import Fanout, read_statistics
+
+if TYPE_CHECKING:
+    from tests.capture.sources.af_packet.conftest import Opener
+
+pytestmark = pytest.mark.live
+
+
+def test_frames_arrive_bit_by_bit_in_their_order(live: Opener) -> None:
+    source = live()
+    rng = random.Random(1)
+    frames = [numbered_frame(number, rng.randint(18, 1514)) for number in range(5000)]
+    began = time.time_ns()
+    found = []
+    for at in range(0, len(frames), 500):
+        send(frames[at : at + 500])
+        found += receive(source, 500)
+    assert found == frames
+    assert source.linktype == 1
+    stats = source.stats
+    assert (stats.received_packets, stats.dropped_packets, stats.kernel_packets) == (5000, 0, 5000)
+    assert stats.received_bytes == sum(map(len, frames))
+    # The last block's packets were stamped while they were sent.
+    assert began <= source.drained_until_ns() <= time.time_ns()
+
+
+def test_times_are_the_kernel_s_and_rise(live: Opener) -> None:
+    source = live()
+    began = time.time_ns()
+    send(numbered_frame(number, 60) for number in range(100))
+    block = source.next_block(5)
+    assert block is not None
+    times = block.time_ns[: block.count].tolist()
+    assert began <= times[0]
+    assert times == sorted(times)
+    assert times[-1] <= time.time_ns()
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        b"\x81\x00\x00\x05",
+        b"\x81\x00\x00\x00",
+        b"\x81\x00\xff\xff",
+        b"\x88\xa8\x00\x07",
+        b"\x88\xa8\x00\x07\x81\x00\x20\x09",
+        b"\x81\x00\x00\x01\x81\x00\x00\x02",
+    ],
+)
+def test_tags_are_in_the_frame_as_on_the_wire(live: Opener, tags: bytes) -> None:
+    frame = numbered_frame(1, 90, tags + b"\x08\x00")
+    source = live()
+    send([frame, numbered_frame(2, 60)])
+    assert receive(source, 2) == [frame, numbered_frame(2, 60)]
+
+
+def test_packets_are_cut_to_the_snap_length_and_keep_their_wire_length(live: Opener) -> None:
+    source = live(snaplen=40)
+    tagged = numbered_frame(1, 104, b"\x81\x00\x00\x05")
+    send([numbered_frame(0, 100), tagged, numbered_frame(2, 30)])
+    block = source.next_block(5)
+    assert block is not None
+    assert block.wirelen[:3].tolist() == [100, 104, 30]
+    assert block.caplen[:3].tolist() == [40, 40, 30]
+    begin = int(block.offset[1])
+    assert block.data[begin : begin + 40].tobytes() == tagged[:40]
+
+
+def test_the_largest_frames_fit(live: Opener) -> None:
+    for device in (SENDER, DEVICE):
+        run_ip("link", "set", device, "mtu", "65535")
+    source = live()
+    frames = [numbered_frame(number, 65_535 + 14) for number in range(20)]
+    send(frames)
+    assert receive(source, 20) == frames
+
+
+def test_what_a_stalled_consumer_loses_is_counted_exactly(live: Opener) -> None:
+    source = live(ring_bytes=2 << 20)
+    held = send(numbered_frame(number, 1000) for number in range(10))
+    assert receive(source, 10) == [numbered_frame(number, 1000) for number in range(10)]
+    sent = held + send(numbered_frame(number, 1000) for number in range(4000))
+    handed = held
+    while (block := source.next_block(0.3)) is not None:
+        handed += block.count
+    stats = source.stats
+    assert stats.dropped_packets > 0
+    assert stats.frozen_total > 0
+    assert sent == handed + stats.dropped_packets == stats.received_packets == stats.kernel_packets
+    send([numbered_frame(7, 60)])
+    assert receive(source, 1) == [numbered_frame(7, 60)]
+
+
+def test_a_block_in_hand_is_not_written_to(live: Opener) -> None:
+    source = live(ring_bytes=2 << 20)
+    send([numbered_frame(1, 1000)])
+    block = source.next_block(5)
+    assert block is not None
+    send(numbered_frame(number, 1000) for number in range(4000))
+    begin = int(block.offset[0])
+    assert block.data[begin : begin + 1000].tobytes() == numbered_frame(1, 1000)
+
+
+def test_loopback_shows_each_packet_once(live: Opener) -> None:
+    run_ip("link", "set", "lo", "up")
+    source = live("lo")
+    frames = [udp_frame(number, 7) for number in range(10)]
+    send(frames, "lo")
+    assert receive(source, 10) == frames
+    assert source.next_block(0.2) is None
+    assert source.stats.received_packets == 10 + source.stats.filtered_packets
+
+
+def test_any_shows_all_interfaces_under_cooked_headers(live: Opener) -> None:
+    run_ip("link", "set", "lo", "up")
+    source = live("any")
+    assert source.linktype == 113
+    send([udp_frame(1, 7)], "lo")
+    tagged = udp_frame(2, 7)
+    send([tagged[:12] + b"\x81\x00\x00\x05" + tagged[12:]], SENDER)
+    found = receive(source, 3)
+    heads = {(packet[:2], packet[14:18], packet[-4:]) for packet in found}
+    # Of loopback once and as it arrives, to a group; of the pair as it leaves and as it arrives, to all.
+    assert heads == {
+        (b"\0\x02", b"\x08\0\x45\0", b"\0\0\0\x01"),
+        (b"\0\x01", b"\x81\0\0\x05", b"\0\0\0\x02"),
+        (b"\0\x04", b"\x81\0\0\x05", b"\0\0\0\x02"),
+    }
+    assert source.next_block(0.2) is None
+
+
+def test_sources_of_a_group_share_the_packets_flow_by_flow(live: Opener) -> None:
+    group = Fanout(4711)
+    sources = [live(fanout=group), live(fanout=group)]
+    flows = 64
+    send(udp_frame(number, 1000 + number % flows) for number in range(10 * flows))
+    ports = []
+    counts = []
+    for source in sources:
+        found: list[bytes] = []
+        while (block := source.next_block(0.3)) is not None:
+            found += [block.data[int(at) :][:46].tobytes() for at in block.offset[: block.count]]
+        ports.append({packet[34:36] for packet in found})
+        counts.append(len(found))
+    assert sum(counts) == 10 * flows
+    assert all(counts)
+    assert not ports[0] & ports[1]
+
+
+def test_statistics_start_anew_when_they_are_read(live: Opener) -> None:
+    source = live()
+    send([numbered_frame(1, 60)])
+    receive(source, 1)
+    assert source._socket is not None
+    assert read_statistics(source._socket) == (0, 0, 0)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.sources.af_packet.network import (
+    DEVICE,
+    SENDER,
+    add_pair,
+    receive,
+    run_ip,
+    send,
+    wait_for,
+)
+
+from gscope.capture.sources.af_packet.device import DeviceState
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from tests.capture.sources.af_packet.conftest import Opener
+
+pytestmark = pytest.mark.live
+
+FRAME = b"\xff" * 6 + b"\x02\0\0\0\0\1" + b"\x88\xb5" + bytes(50)
+
+
+def test_an_interface_that_goes_down_comes_back(live: Opener) -> None:
+    source = live()
+    assert source.state is DeviceState.UP
+    run_ip("link", "set", DEVICE, "down")
+    wait_for(lambda: source.state is DeviceState.DOWN, source)
+    run_ip("link", "set", DEVICE, "up")
+    wait_for(lambda: source.state is DeviceState.UP, source)
+    send([FRAME])
+    assert receive(source, 1) == [FRAME]
+    assert source.stats.interruptions_total == 1
+
+
+def test_an_interface_that_vanishes_is_captured_again_when_it_is_back(live: Opener) -> None:
+    source = live()
+    run_ip("link", "del", SENDER)
+    wait_for(lambda: source.state is DeviceState.GONE, source)
+    add_pair()
+    wait_for(lambda: source.state is DeviceState.UP, source)
+    send([FRAME])
+    assert receive(source, 1) == [FRAME]
+    assert source.stats.interruptions_total == 1
+
+
+def test_packets_from_before_an_interface_vanished_are_not_lost(live: Opener) -> None:
+    source = live()
+    send([FRAME] * 5)
+    run_ip("link", "del", SENDER)
+    assert receive(source, 5) == [FRAME] * 5
+
+
+def test_an_interface_that_is_down_may_be_opened(live: Opener) -> None:
+    run_ip("link", "set", DEVICE, "down")
+    source = live()
+    assert source.state is DeviceState.DOWN
+    run_ip("link", "set", DEVICE, "up")
+    wait_for(lambda: source.state is DeviceState.UP, source)
+    send([FRAME])
+    assert receive(source, 1) == [FRAME]
+
+
+def test_promiscuous_mode_ends_with_the_source(live: Opener) -> None:
+    plain = live(promiscuous=False)
+    assert "promiscuity 0" in run_ip("-d", "link", "show", DEVICE)
+    source = live(promiscuous=True)
+    assert "promiscuity 1" in run_ip("-d", "link", "show", DEVICE)
+    source.close()
+    assert "promiscuity 0" in run_ip("-d", "link", "show", DEVICE)
+    plain.close()
+
+
+def test_a_silent_interface_is_drained_until_now(live: Opener) -> None:
+    now = [100]
+    source = live(clock=lambda: now[0])
+    assert source.is_idle()
+    assert source.drained_until_ns() == 100
+    now[0] = 200
+    assert source.drained_until_ns() == 200
+    now[0] = 150
+    assert source.drained_until_ns() == 200
+
+
+def test_a_packet_in_the_ring_or_in_hand_holds_the_time_back(live: Opener) -> None:
+    now = [100]
+    source = live(clock=lambda: now[0])
+    assert source.drained_until_ns() == 100
+    now[0] = 200
+    send([FRAME])
+    # Long before the kernel hands over the block.
+    assert not source.is_idle()
+    assert source.drained_until_ns() == 100
+    block = source.next_block(5)
+    assert block is not None
+    sent_ns = int(block.time_ns[0])
+    now[0] = sent_ns + 10**9
+    assert source.drained_until_ns() == sent_ns
+    source.release(block)
+    assert source.drained_until_ns() == now[0]
+
+
+def test_the_ring_is_idle_again_after_it_was_full(live: Opener) -> None:
+    source = live(ring_bytes=2 << 20)
+    send([FRAME.ljust(1000)] * 4000)
+    assert source.occupancy == 1
+    while source.next_block(0.3) is not None:
+        pass
+    assert source.occupancy == 0
+    assert source.is_idle()
+
+
+def test_waiting_ends_with_the_time_out(live: Opener) -> None:
+    source = live()
+    began = time.monotonic()
+    assert source.next_block(0.05) is None
+    assert time.monotonic() - began >= 0.04
+
+
+def test_an_interruption_ends_all_waiting(live: Opener) -> None:
+    source = live()
+    thread = threading.Timer(0.05, source.interrupt)
+    thread.start()
+    assert source.next_block() is None
+    assert source.next_block() is None
+    thread.join()
+
+
+def test_closing_twice_is_harmless_and_using_it_then_is_told(live: Opener) -> None:
+    source = live()
+    send([FRAME])
+    block = source.next_block(5)
+    assert block is not None
+    source.close()
+    source.close()
+    # Somebody's block stays readable.
+    assert block.data[int(block.offset[0])] == 0xFF
+    with pytest.raises(CaptureError, match="is not open"):
+        source.next_block()
+
+
+def test_an_unknown_interface_gets_a_suggestion(live: Opener) -> None:
+    with pytest.raises(
+        CaptureError, match=f"no network interface 'veth_im'; did you mean {DEVICE}"
+    ):
+        live("veth_im")
