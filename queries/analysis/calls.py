@@ -27,17 +27,16 @@ _INT, _FLOAT, _STRING, _IP = GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING, Gsql
 _V4_OFFSET = 96
 
 
-def scalar_call(node: nodes.FunctionCall, arguments: tuple[Expression, ...]) -> Expression:
-    """The call of a scalar function or predicate.
+def scalar_builder(node: nodes.FunctionCall) -> Builder:
+    """What makes the call of a scalar function or predicate from its arguments.
 
     Raises:
         ResolveError: there is no function of that name.
-        TypeMismatchError: the arguments do not fit.
+        TypeMismatchError: it is called as an aggregate.
     """
-    name = node.name.lower()
-    builder = BUILDERS.get(name)
+    builder = BUILDERS.get(node.name.lower())
     if builder is not None and not (node.star or node.distinct):
-        return builder(arguments, node)
+        return builder
     if builder is not None:
         message = f"{node.name} is no aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)

@@ -21,6 +21,7 @@ from gscope.queries.analysis.types import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.schema import ColumnSchema
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
 
@@ -135,11 +136,31 @@ class Grouping:
         return next((self.terms.column(name) for name in same), None)
 
     def _ungrouped(self, name: nodes.Name) -> Expression:
-        self.source.resolve(name)
         text = ".".join(name.parts)
+        try:
+            self.source.resolve(name)
+        except ResolveError as error:
+            error.remedy = self._remedy(text, error.remedy)
+            raise
         message = f"{text} is neither grouped by nor inside an aggregate"
         remedy = f"add {text} to GROUP BY, or write max({text})"
         raise TypeMismatchError(message, position=name.position, remedy=remedy)
+
+    def _remedy(self, text: str, of_columns: str) -> str:
+        """What may have been meant by a name that is neither a column of the input nor that of a term."""
+        outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
+        if any(text == output.name for output in outputs):
+            return f"{text} is made by SELECT: repeat its expression here"
+        unnamed = [
+            term.expression
+            for term in self.body.group_by
+            if term.name is None and not isinstance(term.expression, nodes.Name)
+        ]
+        if of_columns or not unnamed:
+            return of_columns
+        return (
+            f"if it is to be a group-by term, name that: {print_expression(unnamed[0])} AS {text}"
+        )
 
     def _argument_name(self, name: nodes.Name) -> Expression:
         """A name inside an aggregate: a column of the input, else a group-by term."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis import operators
-from gscope.queries.analysis.calls import scalar_call
+from gscope.queries.analysis.calls import scalar_builder
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -98,7 +98,8 @@ class Typer:
             raise UnsupportedError(message, position=node.position)
         if is_aggregate(node):
             return self.aggregate(node)
-        return scalar_call(node, tuple(self.type(argument) for argument in node.args))
+        build = scalar_builder(node)
+        return build(tuple(self.type(argument) for argument in node.args), node)
 
     def _case(self, node: nodes.Case) -> Expression:
         conditions = [self._case_condition(node, branch) for branch in node.branches]
