@@ -146,7 +146,7 @@ def _check(
 ) -> Iterator[str]:
     """A line for each right query; reports of wrong ones are added to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
-    from gscope.queries.analysis.resolve import named_queries
+    from gscope.queries.analysis.query_names import named_queries
     from gscope.queries.plan.compile import Surroundings, compile_queries
     from gscope.queries.plan.show import show_schema
 

@@ -1,12 +1,11 @@
-"""SELECT and MERGE → trees of logical operators.
+"""SELECT → trees of logical operators.
 
 SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
 SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
 … CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
-SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s))
+SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s)), unless e shows all of k
 SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
-MERGE a.t : b.t FROM a, b                      Merge(a, b)
 """
 
 from __future__ import annotations

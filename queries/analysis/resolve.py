@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
 from gscope.queries.analysis.libraries import load_library_file
 from gscope.queries.analysis.naming import free_name
+from gscope.queries.analysis.query_names import check_name, is_external, named_queries
 from gscope.queries.analysis.suggest import did_you_mean, other_case
 from gscope.queries.analysis.user_protocols import known_protocols
 from gscope.queries.analysis.watchlists import define_watchlist
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.protocols import Protocol
     from gscope.queries.plan.logical import Watchlist
 
-# Names of queries become names of files and columns of reports.
-_QUERY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _DEFAULT_SET = "default"
-_VISIBILITY = {"external": True, "internal": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ class QuerySet:
         surroundings = Surroundings(known_protocols(files), {name: name for name, _, _ in named})
         for name, query, file in named:
             try:
-                _check_name(name, query, surroundings.protocols, self.own)
+                check_name(name, query, surroundings.protocols, self.own)
             except GsqlError as error:
                 raise error.located(file.text, file.source) from None
             self.own.append(name)
@@ -189,8 +185,7 @@ class QuerySet:
         self, name: str, file: nodes.File, query: nodes.Query, surroundings: Surroundings
     ) -> None:
         try:
-            external = _is_external(query)
-            self._add_body(name, file, query, query.body, surroundings, {}, external)
+            self._add_body(name, file, query, query.body, surroundings, {}, is_external(query))
         except GsqlError as error:
             raise error.located(file.text, file.source) from None
 
@@ -344,49 +339,3 @@ def _check_binding(
     else:
         return
     raise ResolveError(message, position=bound.position, remedy="give it another name")
-
-
-def named_queries(file: nodes.File) -> list[tuple[str, nodes.Query]]:
-    """The queries of a file with their names; unnamed ones take the file's, numbered if several."""
-    stem = re.sub(r"[^A-Za-z0-9_]+", "_", PurePath(file.source).stem).strip("_") or "query"
-    stem = f"q{stem}" if stem[0].isdigit() else stem
-    taken = {query.name for query in file.queries if query.name is not None}
-    unnamed = sum(query.name is None for query in file.queries)
-    number = 0
-    named = []
-    for query in file.queries:
-        name = query.name
-        while name is None:
-            number += 1
-            candidate = stem if unnamed == 1 and number == 1 else f"{stem}_{number}"
-            name = None if candidate in taken else candidate
-        named.append((name, query))
-    return named
-
-
-def _check_name(
-    name: str, query: nodes.Query, protocols: Mapping[str, Protocol], taken: Sequence[str]
-) -> None:
-    remedy = "give it another with query_name '…';"
-    if not _QUERY_NAME.fullmatch(name):
-        message = f"{name[:100]!r} cannot be the name of a query"
-        remedy = "use up to 100 letters, digits, _ and -, a letter or _ first"
-    elif name in protocols:
-        message = f"a query cannot be called {name} as the protocol is"
-    elif name in taken:
-        message = f"two queries are called {name}"
-    else:
-        return
-    raise ResolveError(message, position=query.position, remedy=remedy)
-
-
-def _is_external(query: nodes.Query) -> bool:
-    for entry in query.define:
-        if entry.name.lower() == "visibility":
-            value = str(entry.value.value).lower()
-            if value not in _VISIBILITY:
-                message = f"visibility is external or internal, not {entry.value.value!r}"
-                remedy = "write visibility 'external';"
-                raise ResolveError(message, position=entry.position, remedy=remedy)
-            return _VISIBILITY[value]
-    return False

@@ -1,0 +1,74 @@
+"""What the queries of a file are called, and whether their results leave gscope."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from gscope.errors import ResolveError
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from gscope.queries.gsql import nodes
+
+# Names of queries become names of files and columns of reports.
+_QUERY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_VISIBILITY = {"external": True, "internal": False}
+
+
+def named_queries(file: nodes.File) -> list[tuple[str, nodes.Query]]:
+    """The queries of a file with their names; unnamed ones take the file's, numbered if several."""
+    stem = re.sub(r"[^A-Za-z0-9_]+", "_", PurePath(file.source).stem).strip("_") or "query"
+    stem = f"q{stem}" if stem[0].isdigit() else stem
+    taken = {query.name for query in file.queries if query.name is not None}
+    unnamed = sum(query.name is None for query in file.queries)
+    number = 0
+    named = []
+    for query in file.queries:
+        name = query.name
+        while name is None:
+            number += 1
+            candidate = stem if unnamed == 1 and number == 1 else f"{stem}_{number}"
+            name = None if candidate in taken else candidate
+        named.append((name, query))
+    return named
+
+
+def check_name(
+    name: str, query: nodes.Query, protocols: Container[str], taken: Container[str]
+) -> None:
+    """A query may be called ``name``.
+
+    Raises:
+        ResolveError: it is no name, or that of a protocol or of another query.
+    """
+    remedy = "give it another with query_name '…';"
+    if not _QUERY_NAME.fullmatch(name):
+        message = f"{name[:100]!r} cannot be the name of a query"
+        remedy = "use up to 100 letters, digits, _ and -, a letter or _ first"
+    elif name in protocols:
+        message = f"a query cannot be called {name} as the protocol is"
+    elif name in taken:
+        message = f"two queries are called {name}"
+    else:
+        return
+    raise ResolveError(message, position=query.position, remedy=remedy)
+
+
+def is_external(query: nodes.Query) -> bool:
+    """Whether the result is delivered although other queries read it: its ``visibility``.
+
+    Raises:
+        ResolveError: there is no such visibility.
+    """
+    for entry in query.define:
+        if entry.name.lower() == "visibility":
+            value = str(entry.value.value).lower()
+            if value not in _VISIBILITY:
+                message = f"visibility is external or internal, not {entry.value.value!r}"
+                remedy = "write visibility 'external';"
+                raise ResolveError(message, position=entry.position, remedy=remedy)
+            return _VISIBILITY[value]
+    return False
