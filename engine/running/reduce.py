@@ -66,7 +66,7 @@ def dealing_keys(node: RunningNode) -> list[Expression]:
 def part_of(node: RunningNode, tuples: pa.Table, tasks: int, part: int) -> pa.Table:
     """Those of ``tuples`` whose group belongs to a task; see ``reduce_epochs``."""
     others = dealing_keys(node)
-    keys = [tuples[e.name].combine_chunks() for e in others if isinstance(e, Column)]
+    keys = [_column(tuples, e.name) for e in others if isinstance(e, Column)]
     return tuples.filter(pa.array(_dealt(keys, tuples.num_rows, tasks) == part))
 
 
@@ -80,7 +80,7 @@ def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
     """
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     others = [key.expression for key in node.keys if key.name != node.epoch]
-    columns = {name: tuples[name].combine_chunks() for name in needed_columns(node)}
+    columns = {name: _column(tuples, name) for name in needed_columns(node)}
     keys: dict[Expression, pa.Array] = {
         e: columns[e.name] for e in (epoch, *others) if isinstance(e, Column)
     }
@@ -97,6 +97,12 @@ def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
     dealing = [leaders[key] for key in dealing_keys(node)]
     made["kb"] = pa.array(_dealt(dealing, len(first), tasks))
     return pa.table(made)
+
+
+def _column(tuples: pa.Table, name: str) -> pa.Array:
+    """A column in one piece; segments hold integers that are known to be small in 32 bits."""
+    column = tuples[name].combine_chunks()
+    return column.cast(pa.int64()) if pa.types.is_int32(column.type) else column
 
 
 def _dealt(keys: list[pa.Array], rows: int, tasks: int) -> Array:

@@ -163,8 +163,23 @@ class Reference:
                 rows = [(s, self._clocks(s)) for s in source.inputs]
                 values = [row[0][s.fields[at].name] for s, row in rows if row is not None]
                 return ({source.fields[at].name: max(values)},) if values else None
-            case _:
-                return None
+            case Join():
+                return self._joined_clocks(source)
+        message = f"{source} has no clock"
+        raise TypeError(message)
+
+    def _joined_clocks(self, join: Join) -> tuple[Row, ...] | None:
+        """Both sides' clocks; a side that may be missing is known by the one that is behind."""
+        clocks = [self._clocks(side) for side in join.inputs]
+        times = join.equalities[0]
+        if clocks[0] is None or clocks[1] is None or any(t.op != "column" for t in times):
+            return None
+        values = [value_of(time, (clocks[0][0], clocks[1][0])) for time in times]
+        may_miss = (join.kind in ("right", "full"), join.kind in ("left", "full"))
+        return tuple(
+            {time.text: min(values) if misses else value}
+            for time, value, misses in zip(times, values, may_miss, strict=True)
+        )
 
 
 def _columns(columns: Iterable[Named], rows: tuple[Row, ...]) -> Row:
