@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": "gscope.cli.explain:explain",
     "schema": "gscope.cli.schema:schema",
     "library": "gscope.cli.library:library",
+    "interfaces": "gscope.cli.list_interfaces:interfaces",
     "config": "gscope.cli.show_config:config",
 }
 """Each command's module is imported only when it is used or listed."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.device import Device, request
-from gscope.capture.sources.af_packet.index import HEADROOM_BYTES
 from gscope.capture.sources.af_packet.kernel_api import (
     ETH_P_ALL,
     FILTER_INSTRUCTION,
@@ -63,8 +62,12 @@ class Fanout:
     mode: int = FANOUT_HASH | _FANOUT_DEFRAGMENT
 
 
-def open_packet_socket(*, is_cooked: bool) -> socket.socket:
+def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket:
     """A packet socket without device: nothing arrives before it is bound.
+
+    Args:
+        is_cooked: leave the link header out.
+        headroom_bytes: free bytes before each packet in the ring.
 
     Raises:
         CaptureError: not allowed here; the sentence says what would allow it.
@@ -75,7 +78,7 @@ def open_packet_socket(*, is_cooked: bool) -> socket.socket:
     except OSError as error:
         raise CaptureError(refusal(error)) from error
     opened.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
-    opened.setsockopt(SOL_PACKET, PACKET_RESERVE, HEADROOM_BYTES)
+    opened.setsockopt(SOL_PACKET, PACKET_RESERVE, headroom_bytes)
     return opened
 
 

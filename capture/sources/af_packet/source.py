@@ -16,7 +16,7 @@ from gscope.capture.sources.af_packet.device import (
     unknown_device,
 )
 from gscope.capture.sources.af_packet.filter import accept_all, compile_filter
-from gscope.capture.sources.af_packet.index import index_ring_block
+from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
 from gscope.capture.sources.af_packet.packet_socket import (
     Fanout,
@@ -232,7 +232,7 @@ class AfPacketSource:
         if device is None:
             raise CaptureError(unknown_device(self.device))
         self._is_cooked = device.link_type.is_cooked
-        self._socket = open_packet_socket(is_cooked=self._is_cooked)
+        self._socket = open_packet_socket(is_cooked=self._is_cooked, headroom_bytes=HEADROOM_BYTES)
         program = compile_filter(
             self._filter, device=self.device, link_type=device.link_type, snaplen=self._snaplen
         )

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip
+
+from gscope.capture.sources.interfaces import Interface, list_interfaces
+
+
+def test_every_interface_is_listed_and_all_of_them_last() -> None:
+    names = [name for _, name in socket.if_nameindex()]
+    assert [each.name for each in list_interfaces()] == [*names, "any"]
+
+
+@pytest.mark.live
+def test_state_addresses_and_link_type_are_the_kernel_s() -> None:
+    with own_network():
+        run_ip("address", "add", "192.0.2.1/24", "dev", DEVICE)
+        run_ip("address", "add", "10.9.0.1", "peer", "10.9.0.2/32", "dev", DEVICE)
+        run_ip("link", "set", DEVICE, "address", "02:00:00:00:00:01")
+        run_ip("link", "set", SENDER, "down")
+        found = {each.name: each for each in list_interfaces()}
+    device = found[DEVICE]
+    assert device == Interface(
+        DEVICE,
+        "no carrier",
+        device.link_type,
+        "02:00:00:00:00:01",
+        ("192.0.2.1/24", "10.9.0.1/32"),
+        "",
+    )
+    assert (device.link_type.number, found["any"].link_type.number) == (1, 113)
+    assert (found[SENDER].state, found["lo"].state) == ("down", "down")
+
+
+def test_what_forbids_capturing_is_told_with_the_command_that_grants_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = socket.socket
+
+    def without_privilege(family: int, *arguments: int) -> socket.socket:
+        if family == socket.AF_PACKET:
+            raise PermissionError(1, "Operation not permitted")
+        return real(family, *arguments)
+
+    monkeypatch.setattr(socket, "socket", without_privilege)
+    for each in list_interfaces():
+        assert "sudo setcap cap_net_raw+ep /" in each.why_not
