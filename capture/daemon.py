@@ -1,8 +1,9 @@
 """The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
 
-Reads ``capture.json`` and ``program.pickle`` in RUN_DIR, runs the program's LFTAs into the stream log ``log``, and
-serves the log on ``capture.sock`` until every consumer has acknowledged all of it. What happens is told on standard
-output (see ``events.py``).
+Reads ``capture.json`` and ``program.pickle`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
+into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
+What happens is told on standard output (see ``events.py``). Live, it opens its sockets first of all and gives up all
+privileges then, before any other thread is started and any user's code is loaded.
 
 The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless it is needed for a capture): when that
 closes, the supervisor died and so does the daemon, at once. The first SIGTERM or SIGINT ends the input: windows are
@@ -22,7 +23,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gscope.capture.events import Events
 from gscope.capture.settings import (
@@ -35,15 +36,27 @@ from gscope.capture.settings import (
 from gscope.errors import GscopeError, StreamError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
-    from gscope.capture.replay import Stop
     from gscope.capture.summary import Summary
+    from gscope.capture.trace_clock import Progress
     from gscope.queries.plan.program import Program
 
 EXIT_LOST = 3
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopping(Protocol):
+    """Ends the input, from any thread."""
+
+    def request(self) -> None:
+        """End it now."""
+
+
+S = TypeVar("S", bound=Stopping)
 
 
 class Daemon:
@@ -54,11 +67,11 @@ class Daemon:
         self._events = events
         self._phases = {"started_s": _process_age_s()}
         self._log: StreamLog | None = None
-        self._stop: Stop | None = None
+        self._stop: Stopping | None = None
         self._is_stopping = threading.Event()
 
     def run(self, supervisor_fd: int) -> int:
-        """Replay and serve; the exit code.
+        """Capture and serve; the exit code.
 
         Raises:
             GscopeError: settings, an input or the log are unusable.
@@ -67,38 +80,90 @@ class Daemon:
         if supervisor_fd == 0 and any("-" in each.files for each in settings.interfaces):
             message = "standard input cannot be a capture and the supervisor's pipe; name another descriptor"
             raise UsageError(message)
+        summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
+        return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
+
+    def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> Summary:
+        self._follow(supervisor_fd)
         began = time.perf_counter()
         # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
         from gscope.capture.inputs import Inputs
-        from gscope.capture.replay import Stop, open_log, replay_capture
+        from gscope.capture.replay import Stop, replay_capture
 
         self._phases["imports_s"] = time.perf_counter() - began
         program = self._program()
         with Inputs(settings) as inputs:
-            self._stop = Stop()
-            if self._is_stopping.is_set():
-                self._stop.request()
-            self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
-            if not self._log.is_empty:
-                message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
-                raise StreamError(message)
-            server = _ServerThread(self._log, self._run_dir / SOCKET_FILE, self._events)
-            try:
-                summary = replay_capture(
-                    program,
-                    settings,
-                    self._log,
-                    inputs=inputs,
-                    stop=self._stop,
-                    on_progress=self._events.on_progress,
+            stop = self._offer(Stop())
+
+            def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
+                return replay_capture(
+                    program, settings, log, inputs=inputs, stop=stop, on_progress=on_progress
                 )
-                self._tell(summary)
-                server.ensure_listening()
-                self._log.wait_acknowledged()
-            finally:
-                self._log.close()
-                server.stop()
-        return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
+
+            return self._serve(program, settings, capture)
+
+    def _live(self, settings: CaptureSettings, supervisor_fd: int) -> Summary:
+        # The threads that it would start have their privileges for ever, and nothing to do here.
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        began = time.perf_counter()
+        from gscope.capture.devices import Devices
+        from gscope.capture.privileges import drop_privileges
+
+        with Devices(settings) as devices:
+            drop_privileges()
+            self._follow(supervisor_fd)
+            from gscope.capture.live import capture_live
+            from gscope.capture.live_stop import LiveStop
+
+            self._phases["imports_s"] = time.perf_counter() - began
+            program = self._program()
+            stop = self._offer(LiveStop())
+
+            def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
+                return capture_live(
+                    program, settings, log, devices.sources, stop=stop, on_progress=on_progress
+                )
+
+            return self._serve(program, settings, capture)
+
+    def _serve(
+        self,
+        program: Program,
+        settings: CaptureSettings,
+        capture: Callable[[StreamLog, Callable[[Progress], None]], Summary],
+    ) -> Summary:
+        """Capture into the log, and serve it until all is acknowledged."""
+        from gscope.capture.replay import open_log
+
+        self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
+        if not self._log.is_empty:
+            message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
+            raise StreamError(message)
+        server = _ServerThread(self._log, self._run_dir / SOCKET_FILE, self._events)
+        try:
+            summary = capture(self._log, self._events.on_progress)
+            self._tell(summary)
+            server.ensure_listening()
+            self._log.wait_acknowledged()
+        finally:
+            self._log.close()
+            server.stop()
+        return summary
+
+    def _follow(self, supervisor_fd: int) -> None:
+        """Heed signals and the supervisor's end from now on; until now they were kept."""
+        for target, arguments in (
+            (_follow_supervisor, (supervisor_fd,)),
+            (_follow_signals, (self,)),
+        ):
+            threading.Thread(target=target, args=arguments, daemon=True).start()
+
+    def _offer(self, stop: S) -> S:
+        """Let signals request ``stop``, also one that came before."""
+        self._stop = stop
+        if self._is_stopping.is_set():
+            stop.request()
+        return stop
 
     def on_signal(self, number: int) -> None:
         """End the input at the first signal, and the process at another."""
@@ -208,8 +273,6 @@ def main(arguments: list[str]) -> int:
     run_dir = Path(arguments[0])
     supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
     daemon = Daemon(run_dir, events)
-    for target, argument in ((_follow_supervisor, supervisor_fd), (_follow_signals, daemon)):
-        threading.Thread(target=target, args=(argument,), daemon=True).start()
     try:
         return daemon.run(supervisor_fd)
     except GscopeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,26 @@ CONSUMER = "cli"
 """By this name the command line acknowledges the streams that are answers themselves."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How fast and how long to capture.
+
+    Attributes:
+        speed: of a replay, so many times that of the trace; None for as fast as possible.
+        packets: live, end after so many; None for no limit.
+        duration_ns: live, end after so long; None for no limit.
+    """
+
+    speed: float | None = None
+    packets: int | None = None
+    duration_ns: int | None = None
+
+
 def capture_settings(
     program: Program,
     interfaces: Sequence[InterfaceSettings],
     config: Config,
-    speed: float | None,
+    bounds: Bounds,
 ) -> CaptureSettings:
     """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
     readers = {
@@ -36,7 +52,9 @@ def capture_settings(
             ConsumerSettings(name, streams) for name, streams in readers.items() if streams
         ),
         heartbeat_interval_ns=config.heartbeat_interval_ns,
-        speed=speed,
+        speed=bounds.speed,
+        packets=bounds.packets,
+        duration_ns=bounds.duration_ns,
         table_slots=config.table_slots,
         output_rows=config.output_rows,
         block_bytes=config.block_bytes,

@@ -6,8 +6,9 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gscope.cli.quantities import parse_duration
-from gscope.cli.settings import DEFAULT_SKEW_NS, SETTINGS
+from gscope.capture.settings import LIVE_SKEW_NS, DeviceSettings
+from gscope.cli.quantities import parse_count, parse_duration, parse_size
+from gscope.cli.settings import DEFAULT_SKEW_NS, SETTINGS, SWITCH
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ _SECTIONS = tuple(
 )
 _LISTS = ("interfaces", "sets", "udf")
 _LARGEST_FILE = 1 << 20
+_DEVICE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "device": ("device", str),
+    "snaplen": ("snaplen", parse_count),
+    "ring": ("ring_bytes", parse_size),
+    "promiscuous": ("is_promiscuous", SWITCH.parse),
+    "filter": ("filter", str),
+}
+"""Keys of a live interface, the attributes of ``DeviceSettings`` they give, and what reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +39,19 @@ class ConfiguredInterface:
 
     Attributes:
         files: captures read in that order; () when only settings are given.
-        skew_ns: see ``InterfaceSettings``.
+        skew_ns: see ``InterfaceSettings``; None for the default.
+        device: captured live; None when only settings or files are given.
     """
 
     files: tuple[str, ...] = ()
-    skew_ns: int = DEFAULT_SKEW_NS
+    skew_ns: int | None = None
+    device: DeviceSettings | None = None
+
+    @property
+    def effective_skew_ns(self) -> int:
+        """The skew, also where it is not given."""
+        default = DEFAULT_SKEW_NS if self.device is None else LIVE_SKEW_NS
+        return default if self.skew_ns is None else self.skew_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +134,26 @@ class _Reader:
 
     def _interface(self, node: yaml.Node) -> ConfiguredInterface:
         files: tuple[str, ...] = ()
-        skew_ns = DEFAULT_SKEW_NS
-        for key, value in self._entries(node, "an interface", ("file", "files", "skew")):
+        skew_ns: int | None = None
+        live: dict[str, Any] = {}
+        allowed = ("file", "files", "skew", *_DEVICE_KEYS)
+        for key, value in self._entries(node, "an interface", allowed):
             if key == "skew":
                 skew_ns = self._parsed(value, parse_duration)
+            elif key in _DEVICE_KEYS:
+                attribute, parse = _DEVICE_KEYS[key]
+                live[attribute] = self._parsed(value, parse)
             elif files:
                 raise self._wrong(value, "file and files exclude each other")
             else:
                 files = (self._text(value),) if key == "file" else self._names(value)
-        return ConfiguredInterface(files, skew_ns)
+        if live and "device" not in live:
+            raise self._wrong(
+                node, f"{', '.join(live)} is for a device; name it with `device: eth0`"
+            )
+        if live and files:
+            raise self._wrong(node, "device and files exclude each other")
+        return ConfiguredInterface(files, skew_ns, DeviceSettings(**live) if live else None)
 
     def _names(self, node: yaml.Node) -> tuple[str, ...]:
         import yaml

@@ -15,7 +15,7 @@ from gscope.cli.settings import DEFAULT_SKEW_NS
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gscope.cli.config_file import ConfiguredInterface
 
@@ -49,7 +49,7 @@ def chosen_interfaces(
     if not files:
         message = "there is nothing to read: name a capture, such as gscope replay trace.pcap …"
         raise UsageError(message)
-    skew_ns = _skews(skews, files, configured)
+    skew_ns = skews_of(skews, files, configured, DEFAULT_SKEW_NS)
     return tuple(
         InterfaceSettings(name, paths, skew_ns[name])
         for name, paths in files.items()
@@ -137,16 +137,20 @@ def _configured_files(
     return {name: interface.files for name, interface in configured.items() if interface.files}
 
 
-def _skews(
+def skews_of(
     texts: Sequence[str],
-    names: Mapping[str, object],
+    names: Collection[str],
     configured: Mapping[str, ConfiguredInterface],
+    default_ns: int,
 ) -> dict[str, int]:
-    """The skew of each interface: its own flag over the flag for all over the configuration."""
-    skews = {
-        name: configured[name].skew_ns if name in configured else DEFAULT_SKEW_NS for name in names
-    }
-    own: dict[str, int] = {}
+    """The skew of each interface: its own flag over the flag for all over the configuration.
+
+    Raises:
+        UsageError: a name is unknown or a duration wrong.
+    """
+    given = {name: configured[name].skew_ns for name in names if name in configured}
+    skews = {name: default_ns if (own := given.get(name)) is None else own for name in names}
+    named: dict[str, int] = {}
     for text in texts:
         name, equals, duration = text.rpartition("=")
         if equals and name not in names:
@@ -158,7 +162,7 @@ def _skews(
             message = f"--skew: {error}"
             raise UsageError(message) from error
         if equals:
-            own[name] = value
+            named[name] = value
         else:
             skews = dict.fromkeys(skews, value)
-    return {**skews, **own}
+    return {**skews, **named}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "replay": "gscope.cli.replay:replay",
+    "run": "gscope.cli.run:run",
     "check": "gscope.cli.check:check",
     "explain": "gscope.cli.explain:explain",
     "schema": "gscope.cli.schema:schema",

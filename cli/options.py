@@ -40,6 +40,20 @@ class WholeText(click.types.StringParamType):
         return [rv]
 
 
+def quantity(
+    parse: Callable[[str], int],
+) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
+    """Reads the text of an option by one of ``quantities.py``; for its ``callback``."""
+
+    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+        try:
+            return None if text is None else parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, parameter) from error
+
+    return read
+
+
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """A click option with the environment twin ``GSCOPE_<LONG NAME>``."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]

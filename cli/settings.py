@@ -165,7 +165,7 @@ SETTINGS: tuple[Setting, ...] = (
         "heartbeat_interval_ns",
         DURATION,
         _CAPTURE.heartbeat_interval_ns,
-        "trace time between heartbeats; answers do not depend on it",
+        "time between heartbeats, of the trace or of live interfaces; answers do not depend on it",
     ),
     Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
     Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.cli.options import with_config
-from gscope.cli.quantities import show_duration
+from gscope.cli.quantities import show_duration, show_size
 from gscope.cli.settings import SETTINGS, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gscope.capture.settings import DeviceSettings
     from gscope.cli.config import Config
 
 
@@ -45,13 +46,25 @@ def config_lines(config: Config) -> Iterator[str]:
         yield f"  {_scalar(name)}:"
         if interface.files:
             yield f"    files: [{', '.join(map(_scalar, interface.files))}]"
-        yield f"    skew: {show_duration(interface.skew_ns)}"
+        if interface.device is not None:
+            yield from _device_lines(interface.device)
+        mark = "# " if interface.skew_ns is None else ""
+        yield f"    {mark}skew: {show_duration(interface.effective_skew_ns)}"
     if config.sets:
         yield "sets:"
     for name, members in config.sets.items():
         yield f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]"
     if config.udf:
         yield f"udf: [{', '.join(map(_scalar, config.udf))}]"
+
+
+def _device_lines(device: DeviceSettings) -> Iterator[str]:
+    yield f"    device: {_scalar(device.device)}"
+    yield f"    snaplen: {device.snaplen}"
+    yield f"    ring: {show_size(device.ring_bytes)}"
+    yield f"    promiscuous: {str(device.is_promiscuous).lower()}"
+    if device.filter:
+        yield f"    filter: {_scalar(device.filter)}"
 
 
 def _value(config: Config, setting: Setting) -> str:

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from rich.progress import ProgressColumn
+
     from gscope.cli.supervisor import Watcher
 
 
-def watcher(*, is_quiet: bool) -> Watcher:
-    """A progress bar if standard error is a terminal, otherwise one that says nothing."""
+def watcher(*, is_quiet: bool, is_live: bool = False) -> Watcher:
+    """Progress if standard error is a terminal, otherwise one that says nothing."""
     if is_quiet or not sys.stderr.isatty():
         return Silence()
-    return ProgressBar(shares_terminal=sys.stdout.isatty())
+    return (LiveLine if is_live else ProgressBar)(shares_terminal=sys.stdout.isatty())
 
 
 class Silence:
@@ -48,21 +50,29 @@ class ProgressBar:
 
     def __init__(self, *, shares_terminal: bool) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.progress import Progress
 
         self._shares_terminal = shares_terminal
         self._began: float | None = None
         self._progress = Progress(
+            *self._columns(),
+            console=Console(stderr=True),
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._task = self._progress.add_task("starting", total=None, rate="", clock="", drops="")
+        self._progress.start()
+
+    def _columns(self) -> list[ProgressColumn]:
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+
+        return [
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("{task.fields[rate]}"),
             TextColumn("{task.fields[clock]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task("starting", total=None, rate="", clock="")
-        self._progress.start()
+        ]
 
     def on_progress(self, fields: dict[str, Any]) -> None:
         """Show how far the capture daemon is."""
@@ -99,6 +109,34 @@ class ProgressBar:
     def close(self) -> None:
         """Take the bar off the terminal for good."""
         self._progress.stop()
+
+
+class LiveLine(ProgressBar):
+    """Packets a second of late, packets dropped by the kernel, and the time that is reached."""
+
+    def __init__(self, *, shares_terminal: bool) -> None:
+        self._told: tuple[float, int] | None = None
+        super().__init__(shares_terminal=shares_terminal)
+
+    def on_progress(self, fields: dict[str, Any]) -> None:
+        """Show how the capture goes."""
+        now, packets = time.monotonic(), int(fields["packets"])
+        if self._told is not None and now > self._told[0]:
+            rate = (packets - self._told[1]) / (now - self._told[0])
+            self._progress.update(self._task, rate=f"{rate:,.0f} packets/s")
+        self._told = now, packets
+        self._progress.update(
+            self._task,
+            description="capturing",
+            drops=f"{fields['dropped']:,} dropped",
+            clock=_clock(fields["clock_ns"]),
+        )
+
+    def _columns(self) -> list[ProgressColumn]:
+        from rich.progress import SpinnerColumn, TextColumn
+
+        names = ("description", "fields[rate]", "fields[drops]", "fields[clock]")
+        return [SpinnerColumn(), *(TextColumn(f"{{task.{name}}}") for name in names)]
 
 
 def _clock(nanoseconds: int) -> str:

@@ -1,0 +1,68 @@
+"""The devices of a live capture: all opened before privileges are given up, and closed together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from gscope.capture.sources.af_packet.source import AfPacketSource
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from gscope.capture.settings import CaptureSettings, DeviceSettings
+    from gscope.capture.sources.live import LiveSource
+
+
+class Devices:
+    """The open source of each interface ; a context manager.
+
+    Packets are kept in the ring from now on.
+
+    Raises:
+        CaptureError: devices that cannot be opened; one sentence (and line) each; then none is open.
+        UsageError: a filter or a size is wrong.
+    """
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        self._sources: dict[str, LiveSource] = {}
+        problems: list[str] = []
+        try:
+            for interface in settings.interfaces:
+                assert interface.device is not None
+                try:
+                    self._sources[interface.name] = _opened(interface.name, interface.device)
+                except CaptureError as error:
+                    problems.append(str(error))
+            if problems:
+                raise CaptureError("\n".join(dict.fromkeys(problems)))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def sources(self) -> dict[str, LiveSource]:
+        """By interface."""
+        return dict(self._sources)
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        for source in self._sources.values():
+            source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _opened(name: str, device: DeviceSettings) -> LiveSource:
+    source = AfPacketSource(
+        name,
+        device.device,
+        snaplen=device.snaplen,
+        ring_bytes=device.ring_bytes,
+        promiscuous=device.is_promiscuous,
+        filter=device.filter,
+    )
+    source.open()
+    return source

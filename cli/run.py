@@ -1,0 +1,140 @@
+"""``gscope run``: live interfaces in, answers out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.options import Lines, option, quantity, with_config, with_deliver, with_queries
+from gscope.cli.quantities import parse_count, parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from gscope.cli.config import Config
+
+
+@click.command(short_help="Answer queries over live interfaces.")
+@click.argument("named", nargs=-1, metavar="[QUERY]...")
+@with_queries
+@with_deliver
+@option(
+    "-i",
+    "--interface",
+    "interfaces",
+    metavar="[NAME=]DEVICE",
+    multiple=True,
+    type=Lines(),
+    help="Capture on this device, as an interface of that name. May be repeated. "
+    "By default the interfaces of the configuration that have a device.",
+)
+@option(
+    "-f",
+    "--filter",
+    "bpf",
+    metavar="EXPRESSION",
+    help="Let the kernel take only packets that match, as in tcpdump (see pcap-filter(7)).",
+)
+@option(
+    "-s",
+    "--snaplen",
+    metavar="BYTES",
+    callback=quantity(parse_count),
+    help="Capture at most so much of a packet. Default: 262144.",
+)
+@option(
+    "--ring",
+    metavar="SIZE",
+    callback=quantity(parse_size),
+    help="Memory for packets that wait, for each interface. Default: 64M.",
+)
+@option(
+    "-p",
+    "--no-promiscuous",
+    "not_promiscuous",
+    is_flag=True,
+    help="Take only packets that are for this host.",
+)
+@option(
+    "-c",
+    "--count",
+    metavar="N",
+    callback=quantity(parse_count),
+    help="Stop after N packets of all interfaces together.",
+)
+@option(
+    "--duration",
+    metavar="DURATION",
+    callback=quantity(parse_duration),
+    help="Stop after so long.",
+)
+@option(
+    "--skew",
+    "skews",
+    metavar="[NAME=]DURATION",
+    multiple=True,
+    type=Lines(),
+    help="How long after its stamp a packet of an interface (or of all) may reach gscope and still count "
+    "as in time; answers come later by as much. Default: 200ms, at least 50ms.",
+)
+@option(
+    "-w",
+    "--write",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write each result to a file in DIR, which appears at the end.",
+)
+@option("--timings", is_flag=True, help="Say on standard error where the time went.")
+@option("--quiet", is_flag=True, help="No progress and no summary on standard error.")
+@with_config(without=("limits.block",))
+def run(
+    named: tuple[str, ...],
+    queries: tuple[str, ...],
+    expressions: tuple[str, ...],
+    delivered: tuple[str, ...],
+    parameters: tuple[str, ...],
+    interfaces: tuple[str, ...],
+    bpf: str | None,
+    snaplen: int | None,
+    ring: int | None,
+    not_promiscuous: bool,
+    count: int | None,
+    duration: int | None,
+    skews: tuple[str, ...],
+    folder: Path | None,
+    timings: bool,
+    quiet: bool,
+    config: Config,
+) -> int:
+    """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
+
+    QUERY is a file, or a query of the library by name. Rows come when their epoch is over, also on
+    silent interfaces. Ctrl-C (or SIGTERM) closes the windows, answers what there is and tells what
+    became of every packet; a second one leaves at once. Needs CAP_NET_RAW, and gives it up when the
+    sockets are open.
+
+    \b
+      gscope run top_talkers -i eth0
+      gscope run flows.gsql -i in=eth0 -i out=eth1 -o csv
+      gscope run -i eth0 -f 'udp port 53' -e 'SELECT time, srcIP, destIP FROM UDP'
+
+    Exit codes: 0 answered, 1 an interface or process failed, 2 wrong usage or query, 3 answered but
+    something was lost (--strict), 128+n ended by signal n.
+    """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
+    began = time.monotonic()
+    from gscope.cli.answering import Report, Run
+    from gscope.cli.asked import Asked
+    from gscope.cli.capture_plan import Bounds
+    from gscope.cli.live_interfaces import Overrides, live_interfaces
+    from gscope.cli.watchers import watcher
+
+    asked = Asked((*named, *queries), expressions, delivered, parameters)
+    asked.ensure_some()
+    overrides = Overrides(snaplen, ring, False if not_promiscuous else None, bpf)
+    chosen = live_interfaces(interfaces, skews, overrides, config.interfaces)
+    bounds = Bounds(packets=count, duration_ns=duration)
+    return Run(asked, chosen, bounds, None, folder, config).answer(
+        watcher(is_quiet=quiet, is_live=True), Report(quiet, timings), began
+    )
