@@ -39,6 +39,9 @@ Row = tuple[str, ...]
 LARGE_STEPS = 0.1
 """The part of scenarios in which all steps count as large."""
 
+SOURCE = "random.gsql"
+"""What messages call the text of a scenario."""
+
 PLAIN = Variation("plain", is_interpreted=True)
 """The simplest settings, to which a disagreement is reduced if it survives that."""
 
@@ -160,7 +163,7 @@ def compiled_set(queries: Sequence[Query], traffic: Traffic) -> Compiled:
     """The queries, compiled together."""
     text = "\n".join(query.text for query in queries)
     sets = {n: m for n, m in INTERFACE_SETS.items() if set(m) <= set(traffic.interfaces)}
-    return compile_queries([QueryText(text, "random.gsql")], Surroundings(traffic.interfaces, sets))
+    return compile_queries([QueryText(text, SOURCE)], Surroundings(traffic.interfaces, sets))
 
 
 def _accepted(scenario: Scenario, outcome: Outcome) -> list[Query]:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.differential.harness import PLAIN, Disagreement, Scenario, alone, compare
+from tests.differential.harness import PLAIN, SOURCE, Disagreement, Scenario, alone, compare
 from tests.differential.simpler import simpler_queries
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def minimised(
             if time.monotonic() > ends:
                 break
             smaller = _disagrees(candidate, found.query, session)
-            if smaller is not None:
+            if smaller is not None and _is_refused(smaller[1]) == _is_refused(found):
                 best, progress = smaller, True
                 break
     return best
@@ -57,9 +57,18 @@ def report(scenario: Scenario, found: Disagreement) -> str:
 def _disagrees(
     scenario: Scenario, query: str, session: SparkSession
 ) -> tuple[Scenario, Disagreement] | None:
-    found = compare(scenario, session).disagreements
+    try:
+        found = compare(scenario, session).disagreements
+    except LookupError:
+        # a query that reads what was simplified away has no meaning
+        return None
     same = next((each for each in found if query in each.query.split() or not each.query), None)
     return None if same is None else (scenario, same)
+
+
+def _is_refused(found: Disagreement) -> bool:
+    """Whether the query was not accepted; a query that lost what it reads is not either."""
+    return SOURCE in found.what
 
 
 def _simpler(scenario: Scenario) -> Iterator[Scenario]:
