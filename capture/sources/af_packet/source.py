@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ class AfPacketSource:
     A block is valid until the following call of ``next_block``, ``release`` or ``close``: only then the kernel may
     write to it again, so all LFTAs must be done with it. An interface that goes down or vanishes does not end the
     source: ``state`` tells it, and the packets go on when an interface of that name is back. That needs no privilege,
-    so they can be dropped as soon as the source is open.
+    so they can be dropped as soon as the source is open; only a member of a ``fanout`` group cannot be attached again.
 
     All but ``interrupt`` belong to one thread. Several threads share an interface by a source each, with the same
     ``fanout``.
@@ -127,7 +128,10 @@ class AfPacketSource:
         self._ring: MappedRing | None = None
         self._changes: socket.socket | None = None
         self._poll = select.poll()
-        self._interruption = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # Guards the descriptor against being closed while another thread writes to it.
+        self._lock = threading.Lock()
+        self._is_interrupted = False
+        self._interruption = -1
 
     @property
     def linktype(self) -> int:
@@ -202,7 +206,10 @@ class AfPacketSource:
 
     def interrupt(self) -> None:
         """Make a ``next_block`` that waits, and all later ones that would, return None; from any thread."""
-        os.eventfd_write(self._interruption, 1)
+        with self._lock:
+            self._is_interrupted = True
+            if self._interruption >= 0:
+                os.eventfd_write(self._interruption, 1)
 
     def close(self) -> None:
         """Release everything; harmless when called twice."""
@@ -218,9 +225,10 @@ class AfPacketSource:
             if each is not None:
                 each.close()
         self._socket = self._changes = None
-        if self._interruption >= 0:
-            os.close(self._interruption)
-            self._interruption = -1
+        with self._lock:
+            if self._interruption >= 0:
+                os.close(self._interruption)
+                self._interruption = -1
 
     def _open(self) -> None:
         # Before the device is looked at, so that no change is missed.
@@ -228,6 +236,7 @@ class AfPacketSource:
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_ROUTE
         )
         self._changes.bind((0, RTMGRP_LINK))
+        self._interruption = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         device = look_up(self._changes, self.device)
         if device is None:
             raise CaptureError(unknown_device(self.device))
@@ -298,11 +307,13 @@ class AfPacketSource:
 
     def _wait(self, deadline: float | None) -> bool:
         """Wait for a block or a change of the device; False when the time is over or on an interruption."""
+        if self._is_interrupted:
+            return False
         left_ms = None
         if deadline is not None:
             left_ms = max(0, round((deadline - time.monotonic()) * 1000))
         ready = dict(self._poll.poll(left_ms))
-        if not ready or self._interruption in ready:
+        if not ready:
             return False
         assert self._socket is not None
         assert self._changes is not None
@@ -313,7 +324,7 @@ class AfPacketSource:
         if self._changes.fileno() in ready:
             self._drop_messages()
             self._look_again()
-        return True
+        return not self._is_interrupted
 
     def _drop_messages(self) -> None:
         """Empty the socket of changes: that something changed is enough, also when messages were lost."""
@@ -332,18 +343,31 @@ class AfPacketSource:
         assert self._socket is not None
         was = self.state
         device = look_up(self._socket, self.device)
-        if device is None or device.link_type.is_cooked != self._is_cooked:
+        if device is None:
             self.state = DeviceState.GONE
-        elif was is DeviceState.GONE or device.index != self._index:
-            try:
-                self._attach(device)
-            except OSError:
-                # Gone again already, or a group cannot be joined twice; the next change is another try.
-                self.state = DeviceState.GONE
-        else:
+        elif device.index == self._index and was is not DeviceState.GONE:
             self.state = DeviceState.UP if device.is_up else DeviceState.DOWN
+        else:
+            self.state = DeviceState.GONE
+            self._attach_again(device)
         if was is DeviceState.UP and self.state is not DeviceState.UP:
             self.stats.interruptions_total += 1
+
+    def _attach_again(self, device: Device) -> None:
+        """Attach to a device that has the name now, if it is of the same kind; the next change is another try."""
+        if device.link_type.number != self._link:
+            self._complain(f"has come back with link type {device.link_type.name}")
+            return
+        try:
+            self._attach(device)
+        except OSError as error:
+            # It is gone already, or it belongs to a group, which the kernel lets nobody join twice.
+            self._complain(f"cannot be captured again: {os.strerror(error.errno or 0).lower()}")
+
+    def _complain(self, problem: str) -> None:
+        sentence = f"{self.device} {problem}"
+        if sentence not in self.damage:
+            self.damage.append(sentence)
 
     def _open_ring(self) -> MappedRing:
         if self._ring is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from tests.capture.sources.af_packet.network import (
     DEVICE,
     SENDER,
     add_pair,
+    drop_capabilities,
     receive,
     run_ip,
     send,
@@ -47,6 +49,39 @@ def test_an_interface_that_vanishes_is_captured_again_when_it_is_back(live: Open
     send([FRAME])
     assert receive(source, 1) == [FRAME]
     assert source.stats.interruptions_total == 1
+
+
+def test_an_interface_is_captured_again_without_any_privilege(live: Opener) -> None:
+    source = live()
+    found: list[bytes] = []
+
+    def capture() -> None:
+        # Of this thread only.
+        drop_capabilities()
+        with pytest.raises(PermissionError):
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        found.extend(receive(source, 1))
+
+    thread = threading.Thread(target=capture)
+    thread.start()
+    run_ip("link", "del", SENDER)
+    add_pair()
+    while thread.is_alive():
+        send([FRAME])
+        thread.join(0.1)
+    assert found[0] == FRAME
+
+
+def test_an_interface_of_another_link_type_under_the_old_name_is_told(live: Opener) -> None:
+    source = live()
+    run_ip("link", "del", SENDER)
+    run_ip("tuntap", "add", DEVICE, "mode", "tun")
+    wait_for(lambda: bool(source.damage), source)
+    assert source.damage == [f"{DEVICE} has come back with link type RAW"]
+    assert source.state is DeviceState.GONE
+    run_ip("link", "del", DEVICE)
+    add_pair()
+    wait_for(lambda: source.state is DeviceState.UP, source)
 
 
 def test_packets_from_before_an_interface_vanished_are_not_lost(live: Opener) -> None:
@@ -129,6 +164,8 @@ def test_an_interruption_ends_all_waiting(live: Opener) -> None:
     assert source.next_block() is None
     assert source.next_block() is None
     thread.join()
+    source.close()
+    source.interrupt()
 
 
 def test_closing_twice_is_harmless_and_using_it_then_is_told(live: Opener) -> None:
