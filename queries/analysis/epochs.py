@@ -145,11 +145,15 @@ def _clocks(expression: Expression) -> frozenset[Expression | str]:
 
 
 def _epoch_remedy(source: Schema, add: str) -> str:
-    names = [column.name for column in source.temporal]
-    if not names:
+    columns = {column.name: column for column in source.temporal}
+    if not columns:
         return "the input has no temporal column: let the query it comes from select one"
-    term = "time/60 as tb" if "time" in names else names[0]
-    return add.format(term)
+    name = "time" if "time" in columns else next(iter(columns))
+    # An instant itself would be an epoch of one packet.
+    if columns[name].type is GsqlType.TIMESTAMP:
+        return add.format(f"{name}/INTERVAL '1 min' as tb")
+    minute = {"time": 60, "time_ns": 60_000_000_000}.get(name)
+    return add.format(name if minute is None else f"{name}/{minute} as tb")
 
 
 def _negative(expression: Expression) -> Expression:

@@ -16,7 +16,7 @@ from gscope.queries.analysis.running import (
     type_running_call,
 )
 from gscope.queries.analysis.schemas import column_schema, group_schema
-from gscope.queries.analysis.suggest import other_case
+from gscope.queries.analysis.suggest import DID_YOU_MEAN, other_case
 from gscope.queries.analysis.types import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.schema import ColumnSchema
@@ -156,7 +156,7 @@ class Grouping:
             for term in self.body.group_by
             if term.name is None and not isinstance(term.expression, nodes.Name)
         ]
-        if of_columns or not unnamed:
+        if of_columns.startswith(DID_YOU_MEAN) or not unnamed:
             return of_columns
         return (
             f"if it is to be a group-by term, name that: {print_expression(unnamed[0])} AS {text}"

@@ -56,8 +56,17 @@ class Source:
         if found is None:
             message = f"{self.what} has no column {text}"
             remedy = did_you_mean(text, self.stars or self.fields, "its columns are")
-            raise ResolveError(message, position=name.position, remedy=remedy)
+            raise ResolveError(message, position=name.position, remedy=remedy or self._way_out())
         return found
+
+    def _way_out(self) -> str:
+        """What to do about a name that is like none of very many."""
+        if not isinstance(self.node, Scan):
+            return ""
+        return (
+            f"`gscope schema {self.node.protocol}` lists its columns; "
+            "a name of your own is given with AS, such as GROUP BY time/60 AS tb"
+        )
 
     def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
         """What ``*`` stands for: names and what they mean.
