@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.queries.analysis.calls import BUILDERS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.catalog.scalar.meanings import FAMILIES, MEANINGS
 from gscope.queries.catalog.types import GsqlType
 
@@ -74,7 +74,7 @@ def _aggregate(entry: AggregateEntry) -> dict[str, Any]:
         "name": entry.name,
         "takes": _parameters(entry),
         "returns": _result(entry.result),
-        "levels": _levels(entry),
+        "levels": _levels(entry.argument_types, entry.lfta_types),
         "survives_sampling": entry.survives_sampling,
         "is": f"{entry.doc}{f' Error: {entry.error}.' if entry.error else ''}",
     }
@@ -85,7 +85,9 @@ def _running(entry: RunningEntry) -> dict[str, Any]:
         "name": entry.name,
         "takes": _parameters(entry),
         "returns": _result(entry.result),
-        "levels": "low, high" if all(_is_low(name) for name in entry.inputs) else "high",
+        "levels": _levels(
+            entry.argument_types, frozenset.intersection(*map(_low_types, entry.inputs))
+        ),
         "is": entry.doc,
     }
 
@@ -131,13 +133,15 @@ def _result(kind: GsqlType | None) -> str:
     return "as given" if kind is None else kind.value
 
 
-def _levels(entry: AggregateEntry) -> str:
-    """Where its tuples can be reduced: partially in the LFTA, or only in the HFTA."""
-    if not entry.lfta_types:
+def _levels(types: frozenset[GsqlType], low: frozenset[GsqlType]) -> str:
+    """Where tuples can be reduced: partially in the LFTA, or only in the HFTA."""
+    if not low:
         return "high"
-    missing = "|".join(sorted(t.value for t in entry.argument_types - entry.lfta_types))
+    missing = "|".join(sorted(t.value for t in types - low))
     return f"low (no {missing}), high" if missing else "low, high"
 
 
-def _is_low(name: str) -> bool:
-    return name not in AGGREGATES or bool(AGGREGATES[name].lfta_types)
+def _low_types(name: str) -> frozenset[GsqlType]:
+    """The types of which an LFTA folds an input of running aggregates; sets of values join its key."""
+    entry = AGGREGATES["count_distinct" if name == DISTINCT_VALUES else name]
+    return entry.lfta_types

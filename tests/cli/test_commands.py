@@ -256,6 +256,10 @@ def test_schema_lists_functions_and_aggregates_with_their_facts(
     levels = {one["name"]: one["levels"] for one in described["aggregates"]}
     assert levels["count_diff"] == "high"
     assert levels["sum"] == "low (no FLOAT), high"
+    running = {one["name"]: one["levels"] for one in described["running aggregates"]}
+    assert running["moving_sum"] == "low (no FLOAT), high"
+    assert running["sum_of_dups"] == "low (no STRING), high"
+    assert running["running_count"] == "low, high"
     assert all(one["is"] for family in described.values() for one in family)
 
 
