@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.schema import ColumnSchema, Schema
+from gscope.queries.catalog.types import Direction
 from gscope.queries.plan import part_names
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression, PacketField
 from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
@@ -27,6 +28,7 @@ from gscope.queries.plan.low import (
     Border,
     choose_interfaces,
     column_schema,
+    declarations,
     is_low,
     is_low_key,
 )
@@ -217,13 +219,11 @@ class _Split:
         is_plain = predicate is None and all(
             isinstance(c.expression, Column) and c.expression.name == c.name for c in columns
         )
-        temporal = query.schema.temporal
+        clock = _clock(lfta)
         if is_plain and len(lfta.interfaces) <= 1:
             self.inputs[query.name] = stream
-        elif is_plain and temporal:
-            self.nodes.append(
-                MergeNode(query.name, (stream,), (temporal[0].name,), 0, query.schema)
-            )
+        elif is_plain and clock is not None:
+            self.nodes.append(MergeNode(query.name, (stream,), (clock,), 0, query.schema))
         else:
             self.nodes.append(SelectionNode(query.name, stream, predicate, columns, query.schema))
 
@@ -330,6 +330,17 @@ def _can_group_low(group: GroupBy | RunningGroupBy) -> bool:
     epoch = next(k.expression for k in group.keys if k.name == group.epoch)
     keys_fit = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
     return is_low(epoch) and keys_fit and can_run_epochs_low(epoch_calls(group).calls)
+
+
+def _clock(lfta: Lfta) -> str | None:
+    """The column to merge the interfaces of a selection on, None if none goes on by itself on each of them."""
+    increasing = (
+        named.name
+        for named in lfta.columns
+        if lfta.schema[named.name].ordering.direction is Direction.INCREASING
+        and not declarations([named.expression])
+    )
+    return next(increasing, None)
 
 
 def _is_interface(expression: Expression) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal
+from gscope.queries.catalog.scalar.orders import declared_ordering
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal, walk
 from gscope.queries.plan.logical import Filter, LogicalPlan, Node, Project, QueryScan, Scan
 from gscope.queries.plan.trees import map_nodes
 
@@ -21,7 +22,8 @@ _MAX_DEPTH = 150
 def inline_selections(plan: LogicalPlan) -> LogicalPlan:
     """A query over a selection of packets becomes a query over packets, so that it can run low.
 
-    One that would grow too large, written out again and again, stays a stream of its own.
+    One that would grow too large, written out again and again, stays a stream of its own. So does one that
+    declares an order, for it leaves out tuples whoever reads it.
 
     Before::
 
@@ -40,7 +42,7 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
             lambda node: selections.get(node.query, node) if isinstance(node, QueryScan) else node,
         )
         layers = _selection(root)
-        if layers is not None and _is_small(layers):
+        if layers is not None and _is_small(layers) and not any(map(_declares_order, layers)):
             selections[query.name] = root
         queries.append(replace(query, root=root))
     return replace(plan, queries=tuple(queries))
@@ -54,6 +56,12 @@ def _selection(root: Node) -> list[Filter | Project] | None:
         layers.append(node)
         node = node.input
     return layers[::-1] if isinstance(node, Scan) else None
+
+
+def _declares_order(layer: Filter | Project) -> bool:
+    return isinstance(layer, Project) and any(
+        declared_ordering(part) is not None for c in layer.columns for part in walk(c.expression)
+    )
 
 
 @dataclass(frozen=True, slots=True)

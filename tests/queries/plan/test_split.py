@@ -149,3 +149,27 @@ def test_columns_of_a_stream_never_share_a_name() -> None:
     ).lftas
     names = [c.name for c in lfta.columns]
     assert len(set(names)) == len(names) == 5
+
+
+def test_interfaces_are_merged_on_a_column_that_goes_on_by_itself() -> None:
+    (node,) = program(
+        "SELECT 0 - time AS down, increasing(id) AS s, time, len FROM IP", "a", "b"
+    ).nodes
+    assert isinstance(node, MergeNode)
+    assert node.on == ("time",)
+
+
+@pytest.mark.parametrize("column", ["0 - time", "increasing(id)"])
+def test_interfaces_without_such_a_column_are_not_merged(column: str) -> None:
+    (node,) = program(f"SELECT {column} AS s, len FROM IP", "a", "b").nodes
+    assert isinstance(node, SelectionNode)
+
+
+@pytest.mark.parametrize("counted", ["*", "s"])
+def test_a_declared_order_leaves_out_the_same_tuples_for_every_reader(counted: str) -> None:
+    made = program(
+        "DEFINE { query_name 'ids'; } SELECT increasing(id) AS s, time FROM IP; "
+        f"SELECT tb, count({counted}) FROM ids GROUP BY time/10 AS tb"
+    )
+    assert [lfta.name for lfta in made.lftas] == ["ids"]
+    assert len(made.lftas[0].declared) == 1
