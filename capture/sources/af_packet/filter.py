@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ MAX_INSTRUCTIONS = 4096
 
 _DLT = {LINKTYPE_RAW: 12}
 """Where libpcap's own number of a link type is not the one in files."""
+
+_TAGS = re.compile(r"\bvlan\b")
+"""What libpcap compiles differently for live packets, and only for a device that is up."""
 
 _RETURN = 0x06
 _ERROR_BYTES = 256
@@ -93,7 +97,9 @@ def _by_libpcap(
     )
     handle = None if link_type.is_cooked else _live_handle(pcap, device, snaplen)
     if handle is None:
-        # Without privileges, or while the device is gone; only `vlan` is compiled differently.
+        if _TAGS.search(expression) and not link_type.is_cooked:
+            message = f"the filter {expression!r} depends on how {device} shows tags; it must be up"
+            raise CaptureError(message)
         linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
         handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
     program = _Program()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import select
 import socket
@@ -32,8 +33,6 @@ from gscope.capture.sources.base import SourceStats
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.af_packet.device import Device
 
@@ -82,7 +81,6 @@ class AfPacketSource:
         filter: which packets to take (pcap-filter(7)); "" for all.
         fanout: the group of sources that share the interface.
         hardware_time: have the network card stamp the packets, where it can; its clock must be kept right.
-        clock: the time in nanoseconds since 1970, UTC.
 
     Raises:
         UsageError: a value that cannot be.
@@ -99,7 +97,6 @@ class AfPacketSource:
         filter: str = "",  # noqa: A002  # what tcpdump and users call it
         fanout: Fanout | None = None,
         hardware_time: bool = False,
-        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         if not 1 <= snaplen < 1 << 31:
             message = f"{name}: a snap length of {snaplen} cannot be; it is 1 to 2147483647"
@@ -117,13 +114,11 @@ class AfPacketSource:
         self._filter = filter
         self._fanout = fanout
         self._hardware_time = hardware_time
-        self._clock = clock
         self._link = 0
         self._is_cooked = False
         self._index = 0
         self._loopback = 0
         self._block: Block | None = None
-        self._drained_ns = 0
         self._socket: socket.socket | None = None
         self._ring: MappedRing | None = None
         self._changes: socket.socket | None = None
@@ -188,21 +183,12 @@ class AfPacketSource:
             self._open_ring().give_back()
 
     def is_idle(self) -> bool:
-        """Whether no packet waits in the ring behind the block in hand."""
-        return self._block is None and self._open_ring().is_empty
+        """Whether no block is in hand and no packet is in the ring: a fact, looked up now.
 
-    def drained_until_ns(self) -> int:
-        """The time up to which every packet that the kernel had put into the ring was handed out and given back.
-
-        It is now whenever the ring is empty, and otherwise the last time that is known of; it never falls. A
-        packet stamped before may still be on its way through the kernel's queues to the ring: that is what the
-        skew of an interface is for. Does not block.
+        Then every packet is given back that the kernel had put into the ring by now. One stamped before may
+        still be on its way there through the kernel's queues: that is what the skew of an interface is for.
         """
-        # In this order: a packet that comes between the two is later than the clock was.
-        now = self._clock()
-        if self.is_idle():
-            self._drained_ns = max(self._drained_ns, now)
-        return self._drained_ns
+        return self._block is None and self._open_ring().is_empty
 
     def interrupt(self) -> None:
         """Make a ``next_block`` that waits, and all later ones that would, return None; from any thread."""
@@ -294,7 +280,6 @@ class AfPacketSource:
         stats.hardware_time_packets += hardware
         if block.count:
             stats.received_bytes += block.wire_bytes
-            self._drained_ns = max(self._drained_ns, block.time_extent_ns[0])
 
     def _count_loss(self) -> None:
         if self._socket is None:
@@ -311,7 +296,7 @@ class AfPacketSource:
             return False
         left_ms = None
         if deadline is not None:
-            left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+            left_ms = max(0, math.ceil((deadline - time.monotonic()) * 1000))
         ready = dict(self._poll.poll(left_ms))
         if not ready:
             return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
-from tests.capture.sources.af_packet.network import DEVICE, receive, send
+from tests.capture.sources.af_packet.network import DEVICE, receive, run_ip, send
 
 from gscope.capture.sources.af_packet.filter import accept_all, compile_filter
 from gscope.capture.sources.af_packet.link_type import COOKED, link_type_of
@@ -68,6 +68,13 @@ def test_a_filter_of_all_interfaces_sees_the_network_header(live: Opener, compil
 def test_a_wrong_filter_is_told_with_the_reason(network: None, compiler: str) -> None:
     with pytest.raises(UsageError, match=r"the filter 'tcp prot 80' is wrong: .*syntax error"):
         compile_filter("tcp prot 80", device=DEVICE, link_type=ETHERNET, snaplen=96)
+
+
+def test_a_filter_on_tags_cannot_be_compiled_while_the_interface_is_down(live: Opener) -> None:
+    run_ip("link", "set", DEVICE, "down")
+    live(filter="udp")
+    with pytest.raises(CaptureError, match="it must be up"):
+        live(filter="vlan 5")
 
 
 def test_what_a_cooked_packet_lacks_cannot_be_asked_for(network: None) -> None:
