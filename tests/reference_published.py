@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.reference import group
+from tests.reference import duplicates, greatest, group, total
 from tests.reference_queries import (
     COUNT,
     FIVE,
     FOUR,
     Reference,
     by,
-    duplicates,
     every,
-    greatest,
     hostnames,
     ip,
     of,
     tcp,
-    total,
 )
 
 if TYPE_CHECKING:

@@ -174,7 +174,9 @@ def _type(name: object) -> GsqlType:
 def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
     count = len(facts.parameters)
     if count == 0:
-        message = f"{made.__name__} is declared without a parameter; a function of nothing is a constant"
+        message = (
+            f"{made.__name__} is declared without a parameter; a function of nothing is a constant"
+        )
         raise UsageError(message)
     try:
         inspect.signature(made).bind(*facts.parameters)

@@ -202,7 +202,11 @@ def test_an_ended_interface_ends_its_streams_at_once(tmp_path: Path) -> None:
 
 
 def test_the_last_heartbeat_tells_the_time_of_the_last_packet(tmp_path: Path) -> None:
-    inputs = {"a": [[0, 5 * SECOND, 4 * SECOND]], "b": [[7 * SECOND]], "silent": [[]]}
+    inputs: dict[str, list[list[int]]] = {
+        "a": [[0, 5 * SECOND, 4 * SECOND]],
+        "b": [[7 * SECOND]],
+        "silent": [[]],
+    }
     for settings in (EVERY_TICK, ClockSettings(60 * SECOND)):
         replayed = Replayed(tmp_path / f"{settings.interval_ns}", inputs, settings=settings)
         last = {m.stream: m for m in replayed.messages if isinstance(m, Heartbeat)}

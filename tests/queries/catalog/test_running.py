@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -9,7 +11,10 @@ from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS, value_of_noth
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Literal
 
-SAMPLES = {GsqlType.INT: 2, GsqlType.FLOAT: 0.5, GsqlType.STRING: b"INT"}
+if TYPE_CHECKING:
+    from gscope.queries.plan.expressions import Value
+
+SAMPLES: dict[GsqlType, Value] = {GsqlType.INT: 2, GsqlType.FLOAT: 0.5, GsqlType.STRING: b"INT"}
 
 
 @pytest.mark.parametrize(
