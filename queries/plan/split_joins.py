@@ -82,21 +82,26 @@ class SharedStreams:
             columns: the side's, over packet fields.
             high: predicates that no LFTA can test.
         """
+        own = Border()
+        side = _read(site.query.name, own, columns, high)
+        alone = site.selection(own)
         for place, lfta in enumerate(lftas):
-            packets = lfta.protocol, lfta.interfaces, lfta.predicate
-            if lfta.is_aggregation or packets != (site.protocol, site.interfaces, site.predicate):
+            if lfta.is_aggregation or _packets(lfta) != _packets(alone):
                 continue
             border = Border({c.expression: c.name for c in lfta.columns}, lfta.has_interface_column)
-            side = _read(lfta.name, border, columns, high)
+            shared = _read(lfta.name, border, columns, high)
             wider = replace(site.selection(border), name=lfta.name, query=lfta.query)
-            if wider == lfta or (lfta.name in self.made and wider.declared == lfta.declared):
+            if wider == lfta or lfta.name in self.made:
                 lftas[place] = wider
-                return side
-        border = Border()
-        side = _read(site.query.name, border, columns, high)
-        lftas.append(site.selection(border))
-        self.made.add(lftas[-1].name)
+                return shared
+        lftas.append(alone)
+        self.made.add(alone.name)
         return side
+
+
+def _packets(lfta: Lfta) -> tuple[object, ...]:
+    """What decides which packets an LFTA ships; one that declares an order leaves some out."""
+    return lfta.protocol, lfta.interfaces, lfta.predicate, set(lfta.declared)
 
 
 def _read(

@@ -124,6 +124,14 @@ def test_a_delivered_stream_is_never_widened() -> None:
     ]
 
 
+def test_a_stream_that_leaves_out_tuples_serves_no_join_of_all_packets() -> None:
+    made = program(
+        "DEFINE { query_name 'ids'; } SELECT increasing(id) AS s, time, len FROM IP; "
+        "SELECT a.time FROM IP a, IP b WHERE a.time = b.time AND a.len = b.len"
+    )
+    assert [bool(lfta.declared) for lfta in made.lftas] == [True, False]
+
+
 def test_joins_of_one_selection_share_its_stream() -> None:
     text = (
         f"{SYN} Query p: SELECT x.srcIP FROM syn x, a WHERE x.tb = a.tb;"
