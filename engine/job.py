@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 
+MAX_IDLE_STEPS = 30
+"""After so many steps without rows one is committed, so that the log can let the heartbeats of silent links go."""
+
+
 class Job:
     """One run of the HFTA job in ``run_dir``; ``run`` returns when every query is answered."""
 
@@ -118,17 +122,21 @@ class Job:
     ) -> None:
         """One step after another until everything is answered."""
         inbox = _subscribe(client, steps)
+        idle_steps = 0
         while not steps.is_finished:
             step = steps.next()
             if step is None:
                 messages = inbox.take()
                 tracer.on_messages(messages, time.time_ns())
                 steps.on_messages(messages)
-            elif step.reads_rows or steps.is_finished:
+            elif step.reads_rows or idle_steps == MAX_IDLE_STEPS or steps.is_finished:
+                idle_steps = 0
                 self._evaluate(step, steps, evaluator, tracer)
                 self._phases.setdefault("first_commit", time.monotonic() - self._began)
                 if not steps.is_finished:
                     client.acknowledge(self._settings.consumer, steps.needed())
+            else:
+                idle_steps += 1
         client.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:

@@ -1,0 +1,101 @@
+"""Devices on the command line and in the configuration, as interfaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from gscope.capture.settings import LIVE_SKEW_NS, DeviceSettings
+from gscope.cli.config import load_config
+from gscope.cli.config_file import ConfiguredInterface
+from gscope.cli.live_interfaces import Overrides, live_interfaces
+from gscope.cli.show_config import config_lines
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIGURED = {
+    "up": ConfiguredInterface(device=DeviceSettings("eth1", snaplen=96), skew_ns=10**9),
+    "old": ConfiguredInterface(("old.pcap",)),
+}
+NOTHING = Overrides()
+
+
+def test_a_device_is_an_interface_of_its_name_or_of_another() -> None:
+    plain, named = live_interfaces(["lo", "up=eth0.100"], [], NOTHING, {})
+    assert (plain.name, plain.device) == ("lo", DeviceSettings("lo"))
+    assert (named.name, named.device) == ("up", DeviceSettings("eth0.100"))
+    assert plain.skew_ns == LIVE_SKEW_NS
+
+
+def test_configured_ones_are_captured_by_default_and_named_by_name() -> None:
+    (default,) = live_interfaces([], [], NOTHING, CONFIGURED)
+    chosen, other = live_interfaces(["up", "lo"], [], NOTHING, CONFIGURED)
+    assert chosen == default
+    assert (default.name, default.device, default.skew_ns) == (
+        "up",
+        DeviceSettings("eth1", snaplen=96),
+        10**9,
+    )
+    assert other.skew_ns == LIVE_SKEW_NS
+
+
+def test_flags_count_more_than_the_configuration() -> None:
+    overrides = Overrides(snaplen=64, is_promiscuous=False, filter="tcp")
+    (interface,) = live_interfaces(["up"], ["300ms"], overrides, CONFIGURED)
+    assert interface.device == DeviceSettings("eth1", 64, is_promiscuous=False, filter="tcp")
+    assert interface.skew_ns == 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("given", "skews", "complaint"),
+    [
+        ([], [], "name one with -i; there are .*lo"),
+        (["lo", "lo"], [], "given twice"),
+        (["lo"], ["1ms"], "a skew of 1ms is too short for the live interface lo"),
+        (["lo"], ["eth=1s"], "no interface 'eth'"),
+    ],
+)
+def test_a_mistake_is_a_sentence(given: list[str], skews: list[str], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        live_interfaces(given, skews, NOTHING, {})
+
+
+EXAMPLE = """
+interfaces:
+  up: {device: eth0, snaplen: 128, ring: 16M, promiscuous: no, filter: udp port 53}
+  down: {device: eth1, skew: 100ms}
+"""
+
+
+def test_the_configuration_names_devices(tmp_path: Path) -> None:
+    path = tmp_path / "gscope.yaml"
+    path.write_text(EXAMPLE)
+    config = load_config({}, path)
+    assert config.interfaces["up"].device == DeviceSettings(
+        "eth0", 128, 16 << 20, is_promiscuous=False, filter="udp port 53"
+    )
+    assert config.interfaces["up"].effective_skew_ns == LIVE_SKEW_NS
+    assert config.interfaces["down"].effective_skew_ns == 100_000_000
+    shown = "\n".join(config_lines(config))
+    assert yaml.safe_load(shown)["interfaces"]["up"]["ring"] == "16M"
+    path.write_text(shown)
+    assert load_config({}, path).interfaces == config.interfaces
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ("{snaplen: 64}", "name it with `device: eth0`"),
+        ("{device: eth0, file: a.pcap}", "device and files exclude each other"),
+        ("{device: eth0, ring: much}", "'much' is no size"),
+    ],
+)
+def test_a_wrong_entry_is_told_with_its_line(tmp_path: Path, entry: str, complaint: str) -> None:
+    path = tmp_path / "gscope.yaml"
+    path.write_text(f"interfaces:\n  up: {entry}\n")
+    with pytest.raises(UsageError, match=f"yaml:2: .*{complaint}"):
+        load_config({}, path)
