@@ -24,7 +24,8 @@ SENDER, DEVICE = "veth_out", "veth_in"
 
 _CAPABILITY_VERSION_3 = 0x20080522
 _CLONE_NEWNET = 0x40000000
-_PATIENCE_S = 10.0
+_SOL_PACKET, _PACKET_QDISC_BYPASS = 263, 20
+PATIENCE_S = 10.0
 
 
 @contextmanager
@@ -71,10 +72,18 @@ def drop_capabilities() -> None:
     assert libc.capset(header, bytes(24)) == 0
 
 
-def send(frames: Iterable[bytes], device: str = SENDER) -> int:
-    """Send the frames one after the other; how many there were."""
+def send(frames: Iterable[bytes], device: str = SENDER, *, is_queued: bool = False) -> int:
+    """Send the frames one after the other; how many there were.
+
+    Args:
+        frames: from their link header on.
+        device: by which they leave.
+        is_queued: go through the device's queue, where sockets see what leaves; it loses all frames for a moment
+            after the device has come up.
+    """
     count = 0
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        sender.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, not is_queued)
         sender.bind((device, 0))
         for frame in frames:
             sender.send(frame)
@@ -85,7 +94,7 @@ def send(frames: Iterable[bytes], device: str = SENDER) -> int:
 def receive(source: AfPacketSource, count: int) -> list[bytes]:
     """The next ``count`` packets, which must come, and what else is in their blocks."""
     found: list[bytes] = []
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while len(found) < count:
         assert time.monotonic() < until, f"{len(found)} of {count} packets have come"
         block = source.next_block(0.2)
@@ -99,7 +108,7 @@ def receive(source: AfPacketSource, count: int) -> list[bytes]:
 
 def wait_for(condition: Callable[[], bool], source: AfPacketSource) -> None:
     """Let the source run until the condition holds; there must be no packets meanwhile."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < until
         assert source.next_block(0.02) is None

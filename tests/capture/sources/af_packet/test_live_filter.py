@@ -62,7 +62,7 @@ def test_a_filter_keeps_the_snap_length(live: Opener, compiler: str) -> None:
 def test_a_filter_of_all_interfaces_sees_the_network_header(live: Opener, compiler: str) -> None:
     source = live("any", filter="udp src port 1001")
     send([udp_frame(1, 1001), udp_frame(2, 1002)])
-    assert [packet[16:] for packet in receive(source, 2)] == 2 * [udp_frame(1, 1001)[14:]]
+    assert [packet[16:] for packet in receive(source, 1)] == [udp_frame(1, 1001)[14:]]
 
 
 def test_a_wrong_filter_is_told_with_the_reason(network: None, compiler: str) -> None:
