@@ -100,7 +100,9 @@ class Run:
         program = compile_asked(self.asked, names, self.config).program
         supervisor.reached("queries compiled")
         from gscope.cli.capture_plan import capture_settings, job_streams
+        from gscope.cli.interfaces import ensure_there
 
+        ensure_there(self.interfaces)
         if not job_streams(program):
             supervisor.drop_job()
         supervisor.start_capture(

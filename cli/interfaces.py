@@ -95,7 +95,7 @@ def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def ensure_there(interfaces: Sequence[InterfaceSettings]) -> None:
-    """Refuse files that are not there before any process is started for them.
+    """Refuse files that are not there before a daemon is started and compiles for them.
 
     Raises:
         CaptureError: there is no such file, it is a folder, or it cannot be looked at.

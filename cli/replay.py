@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.interfaces import STDIN, chosen_interfaces, ensure_there
+from gscope.cli.interfaces import STDIN, chosen_interfaces
 from gscope.cli.options import (
     Lines,
     option,
@@ -94,7 +94,6 @@ def replay(
     asked.ensure_some()
     chosen = chosen_interfaces(captures, interfaces, skews, config.interfaces)
     _ensure_piped(chosen)
-    ensure_there(chosen)
     run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config)
     return run.answer(watcher(is_quiet=quiet), Report(quiet, timings), began)
 
