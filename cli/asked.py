@@ -27,8 +27,11 @@ class Asked:
     delivered: Sequence[str] = ()
     parameters: Sequence[str] = ()
 
-    def ensure_some(self) -> None:
+    def ensure_some(self, how: str = " with -q") -> None:
         """Refuse to go on without a query.
+
+        Args:
+            how: by what means the command at hand is given a file or a name.
 
         Raises:
             UsageError: neither a query nor a text is named.
@@ -36,6 +39,6 @@ class Asked:
         if not self.queries and not self.expressions:
             message = (
                 "there is no query: write one with -e 'SELECT …', or name a file or a query of the "
-                "library with -q; `gscope library` lists them"
+                f"library{how}; `gscope library` lists them"
             )
             raise UsageError(message)

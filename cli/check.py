@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.options import option, with_config, with_interfaces, with_texts
+from gscope.cli.options import OF_RUNS, option, with_config, with_interfaces, with_texts
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EXIT_WRONG = 2
 @with_texts
 @option("--together", is_flag=True, help="The texts may read each other's results.")
 @with_interfaces
-@with_config()
+@with_config(without=OF_RUNS)
 def check(
     queries: tuple[str, ...],
     expressions: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gscope.cli.options import (
+    OF_RUNS,
     option,
     with_config,
     with_deliver,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @option("--spark", "shows_spark", is_flag=True, help="Show the Spark SQL of each HFTA as well.")
 @option("--dot", "is_dot", is_flag=True, help="The split as a graph, for dot -Tsvg of Graphviz.")
 @option("--json", "is_json", is_flag=True, help="Everything as one JSON object.")
-@with_config()
+@with_config(without=OF_RUNS)
 def explain(
     queries: tuple[str, ...],
     expressions: tuple[str, ...],
@@ -55,7 +56,7 @@ def explain(
     from gscope.cli.query_texts import Asked, compile_asked
 
     asked = Asked(queries, expressions, delivered, parameters)
-    asked.ensure_some()
+    asked.ensure_some(how="")
     compiled = compile_asked(asked, interfaces or tuple(config.interfaces), config)
     explanation = explain_compiled(compiled)
     if is_dot:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from gscope.cli.settings import Setting
 
+OF_RUNS = tuple(setting.key for setting in SETTINGS)
+"""Settings that mean something only to commands that run queries."""
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 

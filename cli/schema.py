@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.cli.options import option, with_config, with_interfaces
+from gscope.cli.options import OF_RUNS, option, with_config, with_interfaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @option("--json", "is_json", is_flag=True, help="As JSON.")
 @option("--functions", "is_functions", is_flag=True, help="The functions and aggregates.")
 @with_interfaces
-@with_config()
+@with_config(without=OF_RUNS)
 def schema(
     names: tuple[str, ...],
     is_json: bool,

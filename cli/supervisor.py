@@ -122,9 +122,10 @@ class Supervisor:
             process.stop()
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
-        """Hand the program over and start the capture daemon."""
+        """Hand the program over and start the capture daemon, which compiles its kernel first."""
         from gscope.capture.settings import SETTINGS_FILE
 
+        self._watcher.on_phase("compiling")
         with (self.run_dir / PROGRAM_FILE).open("wb") as file:
             pickle.dump(program, file)
         (self.run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")

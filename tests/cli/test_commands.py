@@ -334,3 +334,19 @@ def test_head_ends_a_command_quietly() -> None:
     command = f"{sys.executable} -m gscope explain -e '{GOOD}' --lfta | head -1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["check", "explain", "schema"])
+def test_a_command_that_runs_nothing_has_no_settings_of_runs(name: str) -> None:
+    shown = CliRunner().invoke(cli, [name, "-h"]).output
+    assert "--config" in shown
+    assert not [setting.key for setting in SETTINGS if setting.long in shown]
+
+
+def test_explain_without_a_query_asks_for_none_with_an_option_it_has_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = _run(capsys, "explain")
+    assert code == 2
+    assert "there is no query" in err
+    assert "-q" not in err

@@ -208,6 +208,7 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage)
     assert stage.supervisor.outcome.signal == signal.SIGINT
     assert stage.answers.steps == [1]
     assert "closing windows" in stage.watcher.phases
+    assert stage.watcher.phases[0] == "compiling"
 
 
 def test_the_second_signal_leaves_at_once(stage: Stage) -> None:
