@@ -281,3 +281,6 @@ _LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
     "is_null": lambda arguments: never_null(~arguments[0].valid),
 }
 """Functions that look at NULL."""
+
+VECTORIZED = frozenset((*_STRICT, *_LENIENT))
+"""Functions that ``compute`` knows for whole columns, of numbers at least."""

@@ -6,7 +6,7 @@ One plan for each result of the step. A query read in several places is cached f
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gscope.engine.commits import Output
@@ -18,8 +18,9 @@ from gscope.engine.spark.merge_partials import (
     MAX_TASK_ROWS,
     PartialMerge,
     for_tasks,
+    merge_tasks,
     plain_merge,
-    run_merge,
+    run_merges,
 )
 from gscope.engine.spark.outputs import Outputs
 from gscope.engine.spark.run_fold import Folded, FoldRunner
@@ -27,6 +28,7 @@ from gscope.engine.spark.udf import register_functions
 from gscope.engine.spark.user_folds import register_folds
 from gscope.engine.spark.watchlists import Watchlists
 from gscope.engine.steps import Evaluation
+from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -34,6 +36,7 @@ from gscope.queries.plan.program import (
     Program,
     QueryInput,
     RunningNode,
+    StreamInput,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.commits import CommitLog
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.merge_partials import MergeTask
     from gscope.engine.steps import Carry, Step
     from gscope.queries.streams.messages import Batch
 
@@ -67,6 +71,7 @@ class Evaluator:
         self, session: SparkSession, program: Program, log_folder: Path, commits: CommitLog
     ) -> None:
         self._session = session
+        self._program = program
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
         self._folds = FoldRunner(session, self._inputs, commits.carry, program.user_files)
@@ -97,15 +102,19 @@ class Evaluator:
         states: list[tuple[str, Batch | None]] = []
         uses = self._uses(step)
         self._watchlists.refresh()
+        groups = self._merge(step, uses)
         for work in step.works:
             if not work.reads_rows:
                 continue
             query = work.node.query
-            sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
-            plain = self._plain_merge(work, uses)
-            if plain is not None:
-                merged.append(self._merge(work, plain, step.number))
+            if query in groups:
+                sizes[query] = groups[query].rows
+                if (output := groups[query].output) is not None:
+                    merged.append(output)
+                if groups[query].is_read:
+                    frames[query] = self._inputs.register(query, groups[query].folder)
                 continue
+            sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
             if isinstance(work.node, RunningNode):
                 folded = self._fold(work, step.number, rows=sizes[query], uses=uses[query])
                 sizes[query] = folded.rows
@@ -132,7 +141,7 @@ class Evaluator:
                         is_small=_is_small(sizes[query]),
                     )
                     for result, query in self._results.items()
-                    if query in frames
+                    if query in frames and query not in groups
                 ]
                 carries = list(self._carry(pool, step, frames))
                 late = [pool.submit(self._count_late, work) for work in step.works]
@@ -165,23 +174,50 @@ class Evaluator:
         counts = (self._session.sql(f"SELECT count(*) FROM {rows}").toArrow() for rows in late)
         return work.node.query, sum(count.column(0)[0].as_py() for count in counts)
 
+    def _merge(self, step: Step, uses: dict[str, int]) -> dict[str, _Groups]:
+        """Merge partial tuples, those of all queries for which that is enough, as one Spark job."""
+        groups: dict[str, _Groups] = {}
+        tasks: list[tuple[str, int, MergeTask]] = []
+        for work in step.works:
+            merge = self._plain_merge(work, uses) if work.reads_rows else None
+            if merge is None:
+                continue
+            query = work.node.query
+            result = next((r for r, q in self._results.items() if q == query), None)
+            folder = self._outputs.groups(query, step.number)
+            output = None
+            if result is not None:
+                path, folder = self._outputs.stage(result, step.number, ".parquet")
+                output = Output(result, path, 0)
+            parts = for_tasks(part for part, *_ in by_epochs(work.inputs))
+            made = merge_tasks(merge, [self._inputs.paths(part) for part in parts], folder)
+            groups[query] = _Groups(folder, output, uses.get(query, 0) > (output is not None))
+            tasks += [
+                (query, sum(b.rows for b in part), t) for part, t in zip(parts, made, strict=True)
+            ]
+        # The longest first, so that none is left to run alone at the end.
+        tasks.sort(key=lambda task: -task[1])
+        written = run_merges(self._session, [task for _, _, task in tasks])
+        for (query, *_), rows in zip(tasks, written, strict=True):
+            groups[query] = groups[query].with_rows(rows)
+        return groups
+
     def _plain_merge(self, work: Work, uses: dict[str, int]) -> PartialMerge | None:
         """How to merge a release without Spark's own aggregation, None if it has to be that."""
         node = work.node
-        if not isinstance(node, AggregationNode):
+        if not isinstance(node, AggregationNode) or not isinstance(node.input, StreamInput):
             return None
-        is_result = node.query in self._results.values() and uses[node.query] == 1
-        if not is_result or not self._inputs.are_whole_segments(work):
+        if not self._inputs.are_whole_segments(work):
+            return None
+        delivered = [result for result, query in self._results.items() if query == node.query]
+        is_read = uses.get(node.query, 0) > len(delivered)
+        has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
+        if len(delivered) > 1 or (is_read and has_text):
             return None
         largest = max(sum(batch.rows for batch in part) for part, *_ in by_epochs(work.inputs))
-        return plain_merge(node) if largest <= MAX_TASK_ROWS else None
-
-    def _merge(self, work: Work, plain: PartialMerge, step: int) -> Output:
-        result = next(r for r, query in self._results.items() if query == work.node.query)
-        path, staged = self._outputs.stage(result, step, ".parquet")
-        parts = for_tasks(part for part, *_ in by_epochs(work.inputs))
-        paths = [self._inputs.paths(part) for part in parts]
-        return Output(result, path, run_merge(self._session, plain, paths, staged))
+        if largest > MAX_TASK_ROWS:
+            return None
+        return plain_merge(node, self._program.lfta(node.input.lfta).stream_schema)
 
     def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
         """Fold a running aggregation that reads about so many ``rows``."""
@@ -229,6 +265,30 @@ class Evaluator:
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
         return lower(node, released, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """What merging partial tuples gives for one query.
+
+    Attributes:
+        folder: of the Parquet files.
+        output: them as an answer that is staged, None where nobody is to have it.
+        is_read: whether operators of the step read them.
+        rows: so far.
+    """
+
+    folder: Path
+    output: Output | None
+    is_read: bool
+    rows: int = 0
+
+    def with_rows(self, rows: int) -> _Groups:
+        """The same with further rows."""
+        output = self.output
+        if output is not None:
+            output = replace(output, rows=output.rows + rows)
+        return replace(self, output=output, rows=self.rows + rows)
 
 
 def _is_small(rows: int) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.bounds import Bound
     from gscope.engine.operators.base import Work
@@ -46,6 +46,12 @@ class Inputs:
     def view(self, query: str) -> str:
         """The view in which the rows that ``query`` gives in this step are to be registered."""
         return f"query_{self._index[query]}"
+
+    def register(self, query: str, folder: Path) -> DataFrame:
+        """Rows of ``query`` in Parquet files, in the view of those that it gives in this step."""
+        view = self.view(query)
+        self._read(view, self._program.schema(query), [str(folder)], is_logged=False)
+        return self._session.table(view)
 
     def paths(self, batches: Iterable[Batch]) -> list[str]:
         """The files of segments of the log."""

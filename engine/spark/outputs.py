@@ -49,6 +49,10 @@ class Outputs:
         staged.parent.mkdir(exist_ok=True)
         return path, staged
 
+    def groups(self, query: str, step: int) -> Path:
+        """Where rows of ``query`` that only operators of the step read are written; gone after the step."""
+        return self._commits.carry / f"{step:012d}-{self._index[query]}-groups"
+
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
         """Write the rows of a result; None if there are none."""
         order = [_order(column) for column in self._program.schema(result).temporal]
