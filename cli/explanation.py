@@ -51,7 +51,9 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             for name, plan in compiled.stages
         ],
         "prefilter": [show(predicate) for predicate in shared_predicates(program.lftas)],
-        "lftas": [_lfta(lfta) for lfta in program.lftas],
+        "lftas": [
+            _lfta(lfta, "no interface" if program.interfaces else ANY) for lfta in program.lftas
+        ],
         "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
         "results": {query: _input(source) for query, source in program.results},
     }
@@ -112,10 +114,11 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
 
 
-def _lfta(lfta: Lfta) -> dict[str, Any]:
+def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
+    """What an LFTA is; ``otherwise`` is what it reads if it names no interface."""
     return {
         "name": lfta.name,
-        "reads": f"{lfta.protocol} on {', '.join(lfta.interfaces) or ANY}",
+        "reads": f"{lfta.protocol} on {', '.join(lfta.interfaces) or otherwise}",
         "predicate": _shown(lfta.predicate),
         "keys": show_named(lfta.keys),
         "epoch": lfta.epoch or "",

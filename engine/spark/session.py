@@ -30,6 +30,8 @@ _FIXED_CONFIGURATION = {
     # A step is planned once, by us; re-planning it at run time costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.ansi.enabled": "false",
+    # Names of GSQL differ in case.
+    "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
     # The default of 100 recompiles the stages of some 50 standing queries at every step.

@@ -212,6 +212,15 @@ def test_explain_warns_of_epochs_that_only_traffic_moves(
     assert "warning" not in out
 
 
+@pytest.mark.parametrize(("known", "shown"), [(("-i", "a"), "no"), ((), "any")])
+def test_explain_tells_no_interface_from_any(
+    known: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "SELECT time FROM IP WHERE interface = 'nope'"
+    _, out, _ = _run(capsys, "explain", *known, "-e", text)
+    assert f"IP on {shown} interface" in out
+
+
 def test_explain_shows_the_prefilter(capsys: pytest.CaptureFixture[str]) -> None:
     part = "Query {}: SELECT time, {} FROM TCP WHERE destPort = 80;"
     text = part.format("a", "srcIP") + part.format("b", "destIP")

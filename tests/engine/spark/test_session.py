@@ -76,6 +76,11 @@ def test_a_parquet_file_is_grouped_and_comes_back_as_arrow(
     assert sorted(tuple(row.values()) for row in answer.to_pylist()) == expected
 
 
+def test_names_may_differ_in_case_alone(session: SparkSession) -> None:
+    (row,) = session.sql("SELECT t, T FROM (SELECT 1 AS t, 2 AS T)").collect()
+    assert tuple(row) == (1, 2)
+
+
 def test_tasks_import_the_installed_pyspark_and_nothing_from_the_working_directory(
     session: SparkSession,
 ) -> None:
