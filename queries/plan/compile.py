@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.optimize import optimize
+from gscope.queries.plan.share import share
 from gscope.queries.plan.split import split
 from gscope.queries.plan.trees import scans
 
@@ -71,7 +72,7 @@ def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> C
     )
     stages = [("plan", plan), *optimize(plan)]
     results = surroundings.only or _delivered(plan)
-    return Compiled(tuple(stages), split(stages[-1][1], results))
+    return Compiled(tuple(stages), share(split(stages[-1][1], results)))
 
 
 def _delivered(plan: LogicalPlan) -> tuple[str, ...]:
