@@ -230,7 +230,9 @@ class QueryMaker:
             if called is None or self.random.random() < 0.3:
                 called = self._column(above, self.random.choice(_KEY_TYPES))
             columns.append((called, 0))
-        named, fields = self._named(columns, above, self._both(keys[at]))
+        moving = [key for key in keys if key is keys[at] or _touch(ordered, [key.expression])]
+        known_by = [name for key in moving for name in self._both(key)]
+        named, fields = self._named(columns, above, known_by)
         having = above.condition() if self.random.random() < 0.35 else None
         where = None if isinstance(source, Join) else self._where(grower)
         return Group(
