@@ -69,6 +69,7 @@ class Daemon:
         self._log: StreamLog | None = None
         self._stop: Stopping | None = None
         self._is_stopping = threading.Event()
+        self._has_begun = threading.Event()
 
     def run(self, supervisor_fd: int) -> int:
         """Capture and serve; the exit code.
@@ -96,6 +97,7 @@ class Daemon:
             stop = self._offer(Stop())
 
             def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
+                self._has_begun.set()
                 return replay_capture(
                     program, settings, log, inputs=inputs, stop=stop, on_progress=on_progress
                 )
@@ -121,7 +123,13 @@ class Daemon:
 
             def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
                 return capture_live(
-                    program, settings, log, devices.sources, stop=stop, on_progress=on_progress
+                    program,
+                    settings,
+                    log,
+                    devices.sources,
+                    stop=stop,
+                    on_begin=self._has_begun.set,
+                    on_progress=on_progress,
                 )
 
             return self._serve(program, settings, capture)
@@ -139,7 +147,9 @@ class Daemon:
         if not self._log.is_empty:
             message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
             raise StreamError(message)
-        server = _ServerThread(self._log, self._run_dir / SOCKET_FILE, self._events)
+        server = _ServerThread(
+            self._log, self._run_dir / SOCKET_FILE, self._events, self._has_begun
+        )
         try:
             summary = capture(self._log, self._events.on_progress)
             self._tell(summary)
@@ -147,6 +157,7 @@ class Daemon:
             self._log.wait_acknowledged()
         finally:
             self._log.close()
+            self._has_begun.set()
             server.stop()
         return summary
 
@@ -205,12 +216,18 @@ class Daemon:
 
 
 class _ServerThread:
-    """Starts the Flight server beside the first packets: its libraries take long to load."""
+    """Starts the Flight server beside the first packets: its libraries take long to load.
 
-    def __init__(self, log: StreamLog, socket: Path, events: Events) -> None:
+    It tells that it is listening when packets are let in, too.
+    """
+
+    def __init__(
+        self, log: StreamLog, socket: Path, events: Events, has_begun: threading.Event
+    ) -> None:
         self._log = log
         self._socket = socket
         self._events = events
+        self._has_begun = has_begun
         self._server: LogServer | None = None
         self._failure: GscopeError | None = None
         self._thread = threading.Thread(target=self._start, name="start server")
@@ -239,6 +256,9 @@ class _ServerThread:
             self._server = LogServer(self._log, self._socket)
         except GscopeError as error:
             self._failure = error
+            return
+        self._has_begun.wait()
+        if self._log.is_closed:
             return
         self._events.send("listening", socket=str(self._socket))
 

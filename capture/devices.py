@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Devices:
     """The open source of each interface ; a context manager.
 
-    Packets are kept in the ring from now on.
+    Packets are let in when a source is started, which needs no privilege.
 
     Raises:
         CaptureError: devices that cannot be opened; one sentence (and line) each; then none is open.
@@ -64,5 +64,5 @@ def _opened(name: str, device: DeviceSettings) -> LiveSource:
         promiscuous=device.is_promiscuous,
         filter=device.filter,
     )
-    source.open()
+    source.open(is_paused=True)
     return source

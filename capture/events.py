@@ -3,7 +3,7 @@
 ========= ============================================================================================
 event     fields
 ========= ============================================================================================
-listening ``socket``: its path; consumers may subscribe
+listening ``socket``: its path; packets are let in and consumers may subscribe
 progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``, ``dropped``; at most 10 a
           second
 summary   the fields of ``Summary``: all input is in the log

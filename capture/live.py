@@ -290,6 +290,7 @@ def capture_live(
     *,
     engines: EngineMaker | None = None,
     stop: LiveStop | None = None,
+    on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     make_clock: Callable[[], LiveClock] = LiveClock,
 ) -> Summary:
@@ -299,9 +300,10 @@ def capture_live(
         program: the compiled query set.
         settings: what to capture and how.
         log: of ``open_log``, empty; stays open.
-        sources: open, by interface; still to be closed by the caller.
+        sources: open and paused, by interface; still to be closed by the caller.
         engines: makes the LFTAs of an interface; by default ``compiled_engines``.
         stop: to end it; without one only the settings' limits do.
+        on_begin: told when packets are let in, which is when all is ready.
         on_progress: told at every heartbeat.
         make_clock: a clock for each interface.
 
@@ -319,6 +321,10 @@ def capture_live(
         capture.interfaces.append(
             LiveInterface(each.name, sources[each.name], runtime, streams, each.skew_ns, limit)
         )
+    for source in sources.values():
+        source.start()
+    if on_begin is not None:
+        on_begin()
     ready = time.perf_counter()
     capture.run([LiveLoop(interface, capture, make_clock()) for interface in capture.interfaces])
     ended = time.perf_counter()

@@ -18,6 +18,9 @@ class LiveSource(Protocol):
 
     name: str
 
+    def start(self) -> None:
+        """Let packets in; those that come before it are neither kept nor counted."""
+
     def next_block(self, timeout_s: float) -> Block | None:
         """The next block; None if there was none for ``timeout_s`` seconds.
 

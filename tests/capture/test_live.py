@@ -94,6 +94,9 @@ class ScriptedSource:
     def send_now(self) -> None:
         self.send(self._world.wall_ns)
 
+    def start(self) -> None:
+        pass
+
     def next_block(self, timeout_s: float) -> Block | None:
         assert self.held == 0
         if not self.blocks:

@@ -17,7 +17,7 @@ from gscope.capture.sources.af_packet.device import (
     look_up,
     unknown_device,
 )
-from gscope.capture.sources.af_packet.filter import accept_all, compile_filter
+from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
 from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
 from gscope.capture.sources.af_packet.packet_socket import (
@@ -119,6 +119,7 @@ class AfPacketSource:
         self._index = 0
         self._loopback = 0
         self._block: Block | None = None
+        self._program: list[Instruction] = []
         self._socket: socket.socket | None = None
         self._ring: MappedRing | None = None
         self._changes: socket.socket | None = None
@@ -138,18 +139,23 @@ class AfPacketSource:
         """Share of the ring that the kernel has filled and the consumer has not given back, 0 to 1."""
         return self._open_ring().ready_blocks / self._shape.blocks
 
-    def open(self) -> None:
-        """Open the interface; from here on packets arrive.
+    def open(self, *, is_paused: bool = False) -> None:
+        """Open the interface; from here on packets arrive, or, when it is paused, from ``start`` on.
 
         Raises:
             CaptureError: not allowed, or no such interface; one sentence with the remedy.
             UsageError: the filter is wrong.
         """
         try:
-            self._open()
+            self._open(is_paused=is_paused)
         except BaseException:
             self.close()
             raise
+
+    def start(self) -> None:
+        """Let packets in that were kept out, not counted, since a paused ``open``; needs no privilege."""
+        assert self._socket is not None
+        attach_filter(self._socket, self._program)
 
     def next_block(self, timeout_s: float | None = None) -> Block | None:
         """The next block, with one packet at least; gives back the one before.
@@ -216,7 +222,7 @@ class AfPacketSource:
                 os.close(self._interruption)
                 self._interruption = -1
 
-    def _open(self) -> None:
+    def _open(self, *, is_paused: bool) -> None:
         # Before the device is looked at, so that no change is missed.
         self._changes = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_ROUTE
@@ -228,10 +234,10 @@ class AfPacketSource:
             raise CaptureError(unknown_device(self.device))
         self._is_cooked = device.link_type.is_cooked
         self._socket = open_packet_socket(is_cooked=self._is_cooked, headroom_bytes=HEADROOM_BYTES)
-        program = compile_filter(
+        self._program = compile_filter(
             self._filter, device=self.device, link_type=device.link_type, snaplen=self._snaplen
         )
-        attach_filter(self._socket, program)
+        attach_filter(self._socket, accept_all(0) if is_paused else self._program)
         if self._hardware_time:
             self.has_hardware_time = ask_for_hardware_time(self._socket, self.device)
         self._ring = MappedRing(self._socket, self._shape)
