@@ -38,6 +38,9 @@ _FOLDS: dict[str, tuple[np.ufunc, int]] = {
 }
 """How the one partial of an aggregate merges, and what changes nothing in it."""
 
+_ENDS = {"first": _FOLDS["min"], "last": _FOLDS["max"]}
+"""How the partial that orders values chooses among them, and how equal ones are told apart."""
+
 
 def is_reducible(node: RunningNode) -> bool:
     """Whether ``reduce_epochs`` can do it: keys as they come, integers merged, nothing filtered."""
@@ -52,7 +55,8 @@ def is_reducible(node: RunningNode) -> bool:
 def needed_columns(node: RunningNode) -> list[str]:
     """The columns of the input that ``reduce_epochs`` reads."""
     keys = [key.expression for key in node.keys]
-    joined = [a.arguments[0] for a in node.aggregates if a.function == DISTINCT_VALUES]
+    functions = (DISTINCT_VALUES, *_ENDS)
+    joined = [a.arguments[0] for a in node.aggregates if a.function in functions]
     names = [e.name for e in (*keys, *joined) if isinstance(e, Column)]
     return list(dict.fromkeys([*names, *(p for a in node.aggregates for p in a.partials)]))
 
@@ -138,6 +142,9 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
         (argument,) = aggregate.arguments
         kinds = (*_INTEGERS, GsqlType.IP)
         return isinstance(argument, Column) and argument.type in kinds
+    if aggregate.function in _ENDS:
+        value = aggregate.arguments[0]
+        return isinstance(value, Column) and value.type in _INTEGERS and bool(aggregate.partials)
     if aggregate.function not in _FOLDS or len(aggregate.partials) != 1:
         return False
     return aggregate.type in _INTEGERS and not aggregate.arguments
@@ -155,12 +162,30 @@ def _merged(aggregate: Aggregate, columns: dict[str, pa.Array], groups: _Groups)
         return _lists(columns[argument.name], groups)
     (partial,) = aggregate.partials
     column = columns[partial]
+    if aggregate.function in _ENDS:
+        value = aggregate.arguments[0]
+        assert isinstance(value, Column)
+        return _end(columns[value.name], column, groups, *_ENDS[aggregate.function])
     rule, nothing = _FOLDS[aggregate.function]
     with np.errstate(all="ignore"):
         if not column.null_count:
             return pa.array(groups.fold(column.to_numpy(), rule))
         folded = groups.fold(column.fill_null(nothing).to_numpy(), rule)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(folded, mask=~groups.fold(valid, np.logical_or))
+
+
+def _end(
+    column: pa.Array, order: pa.Array, groups: _Groups, rule: np.ufunc, nothing: int
+) -> pa.Array:
+    """Of each group's values that are not NULL the one whose order, then which itself, is at the end."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    orders = np.where(valid, order.fill_null(_FOLDS["max"][1]).to_numpy(), nothing)
+    ends = groups.fold(orders, rule)
+    of_row = np.empty_like(orders)
+    of_row[groups.order] = np.repeat(ends, np.diff(np.append(groups.starts, len(orders))))
+    is_end = valid & (orders == of_row)
+    folded = groups.fold(np.where(is_end, column.fill_null(0).to_numpy(), nothing), rule)
     return pa.array(folded, mask=~groups.fold(valid, np.logical_or))
 
 

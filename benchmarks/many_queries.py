@@ -1,0 +1,169 @@
+"""Fifty queries of the library at once against one alone: what sharing the scan, the kernel and the steps is worth.
+
+    python -m benchmarks.many_queries [--packets 2000000] [--runs 5] [--one flow top_talkers …] [--compare] [--cold]
+
+Each contestant is a whole ``gscope replay`` to CSV files, with its kernels compiled before. ``fifty`` answers all queries of
+``benchmarks/library_set.py``; the first of ``--one`` is what it is held against: fifty times the queries should take at
+most eight times the CPU and the time. ``--compare`` then answers each query alone and compares the rows with those
+that fifty at once gave. ``--cold`` compiles the kernels of one and of fifty anew, in processes without a cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.library_set import fifty_queries
+from benchmarks.measure import RUNS, Contestant, median, race, run_once, table, write_csv
+from benchmarks.trace import OUT, trace, warm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from benchmarks.measure import Cost
+
+PACKETS = 2_000_000
+ONE = ("flow", "top_talkers", "port_scan", "retransmissions", "handshake_delay")
+"""Queries that run alone; the first is what the requirement speaks of."""
+
+ALL = "fifty"
+MOST_TIMES = 8
+
+_COLD = (
+    "import sys; from pathlib import Path;"
+    "from gscope.capture.engines import compiled_engines;"
+    "from gscope.capture.settings import CaptureSettings, InterfaceSettings;"
+    "from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries;"
+    "texts = [QueryText(Path(p).read_text(), p) for p in sys.argv[1:]];"
+    "program = compile_queries(texts, Surroundings(('main',))).program;"
+    "compiled_engines(program, CaptureSettings((InterfaceSettings('main', ('none',)),)))"
+)
+"""Compiles the kernel of the query files named as arguments."""
+
+
+def query_files(folder: Path) -> dict[str, Path]:
+    """The queries of the set as files of ``folder``."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files = {}
+    for name, text in fifty_queries().items():
+        files[name] = folder / f"{name}.gsql"
+        files[name].write_text(text)
+    return files
+
+
+def contestant(name: str, capture: Path, files: Iterable[Path]) -> Contestant:
+    """A replay that answers the queries in ``files`` into a folder of its own."""
+    gscope = str(Path(sys.executable).parent / "gscope")
+    asked = [part for file in files for part in ("-q", str(file))]
+    command = (
+        gscope,
+        "replay",
+        f"main={capture}",
+        "--quiet",
+        "-o",
+        "csv",
+        "-w",
+        str(answers(name)),
+    )
+    return Contestant(name, ((*command, *asked),))
+
+
+def answers(name: str) -> Path:
+    """The folder with the answers of a contestant."""
+    return OUT / "many-queries" / name
+
+
+def ratios(costs: dict[str, list[Cost]], alone: Sequence[str]) -> str:
+    """How many times each single query all of them cost, as a Markdown table."""
+    lines = [f"| {ALL} against | wall | CPU |", "| --- | ---: | ---: |"]
+    everything = median(costs[ALL])
+    cpu = statistics.median(cost.cpu_s for cost in costs[ALL])
+    singles = {name: median(costs[name]) for name in alone}
+    cpus = {name: statistics.median(c.cpu_s for c in costs[name]) for name in alone}
+    for name in alone:
+        wall_times = everything.wall_s / singles[name].wall_s
+        lines.append(f"| {name} | {wall_times:.1f} | {cpu / cpus[name]:.1f} |")
+    wall_times = everything.wall_s / statistics.median(one.wall_s for one in singles.values())
+    cpu_times = cpu / statistics.median(cpus.values())
+    lines.append(f"| the median of these | {wall_times:.1f} | {cpu_times:.1f} |")
+    return "\n".join(lines)
+
+
+def differences(names: Iterable[str], capture: Path, files: dict[str, Path]) -> list[str]:
+    """The queries that alone give other rows than among all; their order is nobody's promise."""
+    wrong = []
+    for name in names:
+        run_once(contestant("alone", capture, [files[name]]))
+        alone, together = (_rows(answers(folder) / f"{name}.csv") for folder in ("alone", ALL))
+        print(f"{name}: {len(alone) - 1} rows alone", file=sys.stderr)
+        if alone != together:
+            wrong.append(name)
+    return wrong
+
+
+def _rows(path: Path) -> list[str]:
+    return sorted(path.read_text().splitlines())
+
+
+def cold_seconds(files: Sequence[Path]) -> tuple[float, float]:
+    """Wall and CPU time of compiling the kernel of a query set whose decoder is compiled already."""
+    with tempfile.TemporaryDirectory(prefix="gscope-cold-") as cache:
+        environment = {**os.environ, "XDG_CACHE_HOME": cache}
+        environment.pop("NUMBA_CACHE_DIR", None)
+        first = files[0].with_name("decoder.gsql")
+        first.write_text(
+            "SELECT time, len FROM PKT WHERE len > 1; SELECT tb, count(*) FROM PKT GROUP BY time/9 AS tb"
+        )
+        command = [sys.executable, "-c", _COLD]
+        subprocess.run([*command, str(first)], check=True, env=environment)
+        before, began = os.times(), time.perf_counter()
+        subprocess.run([*command, *map(str, files)], check=True, env=environment)
+        wall, after = time.perf_counter() - began, os.times()
+    used = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
+    return wall, used
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--packets", type=int, default=PACKETS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--one", nargs="+", default=list(ONE), metavar="NAME")
+    parser.add_argument("--compare", action="store_true", help="compare the answers, too")
+    parser.add_argument("--cold", action="store_true", help="only compile, without a cache")
+    arguments = parser.parse_args()
+    files = query_files(OUT / "many-queries" / "queries")
+    if arguments.cold:
+        for name, chosen in (("flow", [files["flow"]]), (ALL, list(files.values()))):
+            wall, cpu = cold_seconds(chosen)
+            print(f"{name}: {wall:.1f} s to compile, {cpu:.1f} s of CPU")
+        return
+    capture = trace(arguments.packets)
+    warm(capture)
+    field = [contestant(name, capture, [files[name]]) for name in arguments.one]
+    field.append(contestant(ALL, capture, files.values()))
+    for each in field:
+        run_once(each)  # kernels and archives are there from here on
+    costs = race(field, arguments.runs)
+    print(table(costs, arguments.packets))
+    print(
+        f"\n{ratios(costs, arguments.one)}\n\nat most {MOST_TIMES} times is required against {arguments.one[0]}"
+    )
+    write_csv(costs, OUT / "many_queries.csv")
+    if arguments.compare:
+        wrong = differences(files, capture, files)
+        print(f"answers that differ: {', '.join(wrong) or 'none'} of {len(files)}")
+
+
+if __name__ == "__main__":
+    _main()
