@@ -36,10 +36,18 @@ MAX_STEP_ANSWERS = 1_000_000
 MAX_STEP_EPOCHS = 10_000
 """While groups live, a silent time of many epochs is answered in steps of about so many rows and epochs."""
 
+MAX_DOUBLINGS = 20
+
 
 @dataclass(slots=True)
 class RunningOperator(EpochOperator):
-    """The running state of a running aggregation."""
+    """The running state of a running aggregation.
+
+    Attributes:
+        groupless: how many steps in a row have begun without a group.
+    """
+
+    groupless: int = 0
 
     def reach(self) -> Bound:
         """As far as the inputs allow, and no farther than a step should go while groups live."""
@@ -54,15 +62,21 @@ class RunningOperator(EpochOperator):
             first = max(first, min((least for least, _ in spans), default=NOTHING))
         if not math.isfinite(first):
             return bound
-        rows = 1 if self.state is None else self.state.rows
-        nearer = first + min(MAX_STEP_EPOCHS, max(1, MAX_STEP_ANSWERS // rows))
+        answers_at_once = max(1, MAX_STEP_ANSWERS // (1 if self.state is None else self.state.rows))
+        # Times without groups are passed in ever longer strides: what comes next in a batch that was partly
+        # read is not known, and may be years away.
+        stride = MAX_STEP_EPOCHS << min(self.groupless, MAX_DOUBLINGS)
+        nearer = first + (stride if self.state is None else min(MAX_STEP_EPOCHS, answers_at_once))
         last = max([self._last(), *(greatest for _, greatest in spans)])
         is_last = bound == ENDED and last < nearer
         return bound if is_last else min(bound, nearer)
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release epochs, and take the state along if any has ended."""
+        had_groups = self.state is not None
         work = EpochOperator.advance(self, fresh)
+        if work is not None and work.high > work.low:
+            self.groupless = 0 if had_groups else self.groupless + 1
         if work is None or work.high == work.low:
             return None if work is None else replace(work, state=None)
         last = self._last() if work.high == ENDED else NOTHING
