@@ -24,8 +24,9 @@ demo: $(STAMP) ## a trace generated on the spot, a library query, the answer as 
 	$(BIN)/python -m benchmarks.demo_trace $(DEMO)/trace.pcap
 	$(BIN)/gscope replay $(DEMO)/trace.pcap -q top_talkers -o table
 
+# Two processes, each with a Spark session of its own: more would want more memory than a laptop has.
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
