@@ -30,7 +30,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter: TerminalReporter | None = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not os.environ.get("CI"):
         return
-    skipped = len(reporter.stats.get("skipped", []))
+    # Interfaces of a test's own need rights that not every machine gives.
+    reports = reporter.stats.get("skipped", [])
+    skipped = sum("live" not in getattr(report, "keywords", ()) for report in reports)
     if skipped > MAX_SKIPS_IN_CI and exitstatus == pytest.ExitCode.OK:
         reporter.write_line(f"{skipped} tests were skipped, at most {MAX_SKIPS_IN_CI} may be")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
