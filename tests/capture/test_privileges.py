@@ -43,6 +43,7 @@ def test_nothing_is_left_and_no_raw_socket_opens() -> None:
         assert int(bounding, 16) == 0
 
 
+@pytest.mark.live
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities by default")
 def test_capabilities_are_those_of_the_process() -> None:
     assert capabilities()[os.getpid()] != 0
