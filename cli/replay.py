@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,11 +15,14 @@ from gscope.cli.options import (
     with_config,
     with_deliver,
     with_interfaces,
+    with_output,
     with_queries,
 )
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.config import Config
 
@@ -45,16 +47,7 @@ if TYPE_CHECKING:
     metavar="X",
     help="Replay at X times the speed of the trace; by default as fast as possible.",
 )
-@option(
-    "-w",
-    "--write",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write each result to a file in DIR, which appears when it is complete.",
-)
-@option("--timings", is_flag=True, help="Say on standard error where the time went.")
-@option("--quiet", is_flag=True, help="No progress and no summary on standard error.")
+@with_output
 @with_config()
 def replay(
     captures: tuple[str, ...],

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.options import Lines, option, quantity, with_config, with_deliver, with_queries
+from gscope.cli.options import (
+    Lines,
+    option,
+    quantity,
+    with_config,
+    with_deliver,
+    with_output,
+    with_queries,
+)
 from gscope.cli.quantities import parse_count, parse_duration, parse_size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gscope.cli.config import Config
 
 
@@ -78,16 +87,7 @@ if TYPE_CHECKING:
     help="How long after its stamp a packet of an interface (or of all) may reach gscope and still count "
     "as in time; answers come later by as much. Default: 200ms, at least 50ms.",
 )
-@option(
-    "-w",
-    "--write",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write each result to a file in DIR, which appears at the end.",
-)
-@option("--timings", is_flag=True, help="Say on standard error where the time went.")
-@option("--quiet", is_flag=True, help="No progress and no summary on standard error.")
+@with_output
 @with_config(without=("limits.block",))
 def run(
     named: tuple[str, ...],
