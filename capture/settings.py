@@ -26,6 +26,13 @@ after its timer went off, at the next time."""
 LIVE_SKEW_NS = 200_000_000
 """Leaves a busy machine some time to hand packets over; answers are later by as much."""
 
+MAX_FANOUT = 64
+
+SOURCES = ("auto", "af_packet", "scapy")
+"""``auto`` is the kernel's ring (AF_PACKET) on Linux, and scapy's capture elsewhere."""
+
+TIMESTAMPS = ("kernel", "hardware")
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
@@ -37,6 +44,13 @@ class DeviceSettings:
         ring_bytes: of the ring that the kernel fills.
         is_promiscuous: whether packets for others are captured.
         filter: classic BPF expression in tcpdump's language; "" for none.
+        fanout: threads that share the packets, each with a ring and with LFTAs of its own.
+        source: what captures: one of ``SOURCES``.
+        timestamps: who stamps packets: one of ``TIMESTAMPS``.
+        has_kernel_filter: whether the kernel leaves out what no query can want.
+
+    Raises:
+        UsageError: values that cannot be, or not together.
     """
 
     device: str
@@ -44,6 +58,25 @@ class DeviceSettings:
     ring_bytes: int = 64 << 20
     is_promiscuous: bool = True
     filter: str = ""
+    fanout: int = 1
+    source: str = "auto"
+    timestamps: str = "kernel"
+    has_kernel_filter: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.fanout <= MAX_FANOUT:
+            message = f"{self.device}: a fanout of {self.fanout} cannot be; it is 1 to {MAX_FANOUT}"
+            raise UsageError(message)
+        for name, value, allowed in (
+            ("source", self.source, SOURCES),
+            ("timestamps", self.timestamps, TIMESTAMPS),
+        ):
+            if value not in allowed:
+                message = f"{self.device}: {name} is {value!r}; there are {', '.join(allowed)}"
+                raise UsageError(message)
+        if self.source == "scapy" and (self.fanout > 1 or self.timestamps != "kernel"):
+            message = f"{self.device}: fanout and hardware timestamps are not to be had with scapy"
+            raise UsageError(message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.settings import LIVE_SKEW_NS, DeviceSettings
+from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSettings
 from gscope.cli.quantities import parse_count, parse_duration, parse_size
 from gscope.cli.settings import DEFAULT_SKEW_NS, SETTINGS, SWITCH
 from gscope.errors import UsageError
@@ -23,12 +23,30 @@ _SECTIONS = tuple(
 )
 _LISTS = ("interfaces", "sets", "udf")
 _LARGEST_FILE = 1 << 20
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    """What reads one of some words, and raises ValueError otherwise."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            message = f"{text!r} is none of {', '.join(allowed)}"
+            raise ValueError(message)
+        return text
+
+    return parse
+
+
 _DEVICE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "device": ("device", str),
     "snaplen": ("snaplen", parse_count),
     "ring": ("ring_bytes", parse_size),
     "promiscuous": ("is_promiscuous", SWITCH.parse),
     "filter": ("filter", str),
+    "fanout": ("fanout", parse_count),
+    "source": ("source", _one_of(SOURCES)),
+    "timestamps": ("timestamps", _one_of(TIMESTAMPS)),
+    "kernel_filter": ("has_kernel_filter", SWITCH.parse),
 }
 """Keys of a live interface, the attributes of ``DeviceSettings`` they give, and what reads them."""
 
@@ -153,7 +171,11 @@ class _Reader:
             )
         if live and files:
             raise self._wrong(node, "device and files exclude each other")
-        return ConfiguredInterface(files, skew_ns, DeviceSettings(**live) if live else None)
+        try:
+            device = DeviceSettings(**live) if live else None
+        except UsageError as error:
+            raise self._wrong(node, str(error)) from error
+        return ConfiguredInterface(files, skew_ns, device)
 
     def _names(self, node: yaml.Node) -> tuple[str, ...]:
         import yaml

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.capture.settings import SOURCES, TIMESTAMPS
 from gscope.cli.options import (
     Lines,
     option,
@@ -66,6 +67,30 @@ if TYPE_CHECKING:
     help="Take only packets that are for this host.",
 )
 @option(
+    "--fanout",
+    metavar="N",
+    callback=quantity(parse_count),
+    help="Share the packets of each interface among N threads, flow by flow. Default: 1.",
+)
+@option(
+    "--source",
+    metavar="SOURCE",
+    type=click.Choice(SOURCES),
+    help="What captures: af_packet (the kernel's ring), scapy (slow, where there is no AF_PACKET), or auto.",
+)
+@option(
+    "--timestamps",
+    metavar="CLOCK",
+    type=click.Choice(TIMESTAMPS),
+    help="Who stamps packets: kernel, or hardware (the network card). Default: kernel.",
+)
+@option(
+    "--no-kernel-filter",
+    "sees_all",
+    is_flag=True,
+    help="Let the kernel hand over also what no query can want, so that counters count it.",
+)
+@option(
     "-c",
     "--count",
     metavar="N",
@@ -100,6 +125,10 @@ def run(
     snaplen: int | None,
     ring: int | None,
     not_promiscuous: bool,
+    fanout: int | None,
+    source: str | None,
+    timestamps: str | None,
+    sees_all: bool,
     count: int | None,
     duration: int | None,
     skews: tuple[str, ...],
@@ -132,7 +161,16 @@ def run(
 
     asked = Asked((*named, *queries), expressions, delivered, parameters)
     asked.ensure_some()
-    overrides = Overrides(snaplen, ring, False if not_promiscuous else None, bpf)
+    overrides = Overrides(
+        snaplen,
+        ring,
+        False if not_promiscuous else None,
+        bpf,
+        fanout,
+        source,
+        timestamps,
+        False if sees_all else None,
+    )
     chosen = live_interfaces(interfaces, skews, overrides, config.interfaces)
     bounds = Bounds(packets=count, duration_ns=duration)
     return Run(asked, chosen, bounds, None, folder, config).answer(

@@ -65,6 +65,10 @@ def _device_lines(device: DeviceSettings) -> Iterator[str]:
     yield f"    promiscuous: {str(device.is_promiscuous).lower()}"
     if device.filter:
         yield f"    filter: {_scalar(device.filter)}"
+    yield f"    fanout: {device.fanout}"
+    yield f"    source: {device.source}"
+    yield f"    timestamps: {device.timestamps}"
+    yield f"    kernel_filter: {str(device.has_kernel_filter).lower()}"
 
 
 def _value(config: Config, setting: Setting) -> str:

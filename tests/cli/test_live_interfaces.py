@@ -99,3 +99,34 @@ def test_a_wrong_entry_is_told_with_its_line(tmp_path: Path, entry: str, complai
     path.write_text(f"interfaces:\n  up: {entry}\n")
     with pytest.raises(UsageError, match=f"yaml:2: .*{complaint}"):
         load_config({}, path)
+
+
+def test_how_a_device_is_captured_can_be_configured_and_overridden(tmp_path: Path) -> None:
+    file = tmp_path / "gscope.yaml"
+    file.write_text(
+        "interfaces: {up: {device: eth1, fanout: 2, source: af_packet, timestamps: hardware, kernel_filter: off}}"
+    )
+    configured = load_config({}, file).interfaces
+    expected = DeviceSettings(
+        "eth1", fanout=2, source="af_packet", timestamps="hardware", has_kernel_filter=False
+    )
+    assert configured["up"].device == expected
+    overrides = Overrides(fanout=1, source="scapy", timestamps="kernel")
+    (interface,) = live_interfaces(["up"], [], overrides, configured)
+    assert interface.device == DeviceSettings("eth1", source="scapy", has_kernel_filter=False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ("source: pcap", r"gscope.yaml:1: 'pcap' is none of auto, af_packet, scapy"),
+        ("timestamps: gps", r"'gps' is none of kernel, hardware"),
+        ("fanout: 1000", r"eth1: a fanout of 1000 cannot be; it is 1 to 64"),
+        ("fanout: 2, source: scapy", r"not to be had with scapy"),
+    ],
+)
+def test_a_device_that_cannot_be_so_is_refused(tmp_path: Path, entry: str, complaint: str) -> None:
+    file = tmp_path / "gscope.yaml"
+    file.write_text(f"interfaces: {{up: {{device: eth1, {entry}}}}}")
+    with pytest.raises(UsageError, match=complaint):
+        load_config({}, file)
