@@ -71,11 +71,18 @@ class Run:
             GscopeError: a query is wrong, or a process failed.
         """
         from gscope.cli.run_dir import RunDir
+        from gscope.cli.run_name import default_name
         from gscope.cli.supervisor import Supervisor
         from gscope.engine.settings import EngineSettings
 
         config = self.config
-        with RunDir(config.work_dir) as run_dir:
+        with RunDir(config.work_dir, default_name(self.asked)) as run_dir:
+            run_dir.file.change(
+                command=tuple(sys.argv[1:]),
+                interfaces=tuple(interface.name for interface in self.interfaces),
+                is_live=any(interface.device is not None for interface in self.interfaces),
+                folder=None if self.folder is None else str(self.folder.resolve()),
+            )
             supervisor = Supervisor(run_dir.path, watcher, began)
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
