@@ -8,8 +8,10 @@ import json
 import types
 import typing
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, get_args, get_origin
 
+from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.errors import UsageError
 
 SETTINGS_FILE = "capture.json"
@@ -119,6 +121,7 @@ class CaptureSettings:
         interfaces: those of the program, each with its input.
         consumers: the daemon serves until all have acknowledged everything; with none it ends with the input.
         heartbeat_interval_ns: the clock, of the trace or of live interfaces, ticks at its multiples.
+        heartbeat_mode: see ``HeartbeatMode``.
         heartbeat_every_tick: beat at every tick, also where that is often (for tests).
         speed: replay at so many times the speed of the trace; None for as fast as possible.
         table_slots: slots of each LFTA's group table, a power of two; None for the default.
@@ -137,6 +140,7 @@ class CaptureSettings:
     interfaces: tuple[InterfaceSettings, ...]
     consumers: tuple[ConsumerSettings, ...] = ()
     heartbeat_interval_ns: int = SECOND_NS
+    heartbeat_mode: HeartbeatMode = HeartbeatMode.PERIODIC
     heartbeat_every_tick: bool = False
     speed: float | None = None
     table_slots: int | None = None
@@ -224,6 +228,8 @@ def _ensure_type(value: object, wanted: Any, where: str) -> object:
         return _ensure_type(value, arguments[0], where)
     if wanted is float and type(value) is int:
         return float(value)
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum) and value in list(wanted):
+        return wanted(value)
     if type(value) is not wanted:
         message = f"{where} is {value!r:.100}; expected {getattr(wanted, '__name__', wanted)}"
         raise UsageError(message)

@@ -91,6 +91,7 @@ class Run:
                         cores=config.spark_cores,
                         heap_bytes=config.spark_memory_bytes,
                         expected_bytes=self.expected_bytes,
+                        asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
                     )
                 )
                 with _signals(supervisor):

@@ -52,6 +52,7 @@ def capture_settings(
             ConsumerSettings(name, streams) for name, streams in readers.items() if streams
         ),
         heartbeat_interval_ns=config.heartbeat_interval_ns,
+        heartbeat_mode=config.heartbeat_mode,
         speed=bounds.speed,
         packets=bounds.packets,
         duration_ns=bounds.duration_ns,

@@ -14,6 +14,8 @@ from gscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gscope.capture.heartbeat_mode import HeartbeatMode
+
 FILE_NAME = "gscope.yaml"
 FILE_VARIABLE = "GSCOPE_CONFIG"
 
@@ -41,6 +43,7 @@ class Config:
     output_format: str | None
     is_strict: bool
     heartbeat_interval_ns: int
+    heartbeat_mode: HeartbeatMode
     spark_cores: int | None
     spark_memory_bytes: int
     table_slots: int

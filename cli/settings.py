@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.quantities import (
@@ -120,6 +121,13 @@ def _parse_format(text: str) -> str:
     return text
 
 
+def _parse_mode(text: str) -> HeartbeatMode:
+    if text not in list(HeartbeatMode):
+        message = f"{text!r} is no mode of heartbeats; there are {', '.join(HeartbeatMode)}"
+        raise ValueError(message)
+    return HeartbeatMode(text)
+
+
 def _parse_switch(text: str) -> bool:
     words = {"true": True, "yes": True, "on": True, "1": True}
     words |= {"false": False, "no": False, "off": False, "0": False}
@@ -141,6 +149,7 @@ SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
+MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
 FOLDER = Kind("DIR", _parse_folder, str)
 SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
 
@@ -166,6 +175,14 @@ SETTINGS: tuple[Setting, ...] = (
         DURATION,
         _CAPTURE.heartbeat_interval_ns,
         "time between heartbeats, of the trace or of live interfaces; answers do not depend on it",
+    ),
+    Setting(
+        "heartbeat.mode",
+        "heartbeat_mode",
+        MODE,
+        _CAPTURE.heartbeat_mode,
+        "when heartbeats are sent: at every interval, when an operator that waits asks, or never; how soon "
+        "answers come depends on it, not what they say",
     ),
     Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
     Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),

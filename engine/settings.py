@@ -30,12 +30,14 @@ class EngineSettings:
         heap_bytes: of Spark's Java.
         consumer: the job's name towards the stream log.
         expected_bytes: of all captures together; None when it is not known (a pipe, an interface).
+        asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
     """
 
     cores: int | None = None
     heap_bytes: int = 2 << 30
     consumer: str = "hfta"
     expected_bytes: int | None = None
+    asks_for_heartbeats: bool = False
 
     @property
     def expects_much(self) -> bool:
