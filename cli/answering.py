@@ -83,7 +83,7 @@ class Run:
                 is_live=any(interface.device is not None for interface in self.interfaces),
                 folder=None if self.folder is None else str(self.folder.resolve()),
             )
-            supervisor = Supervisor(run_dir.path, watcher, began)
+            supervisor = Supervisor(run_dir.file, watcher, began)
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(

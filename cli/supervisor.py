@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.answers import Answers
     from gscope.cli.passthrough import Passthrough
+    from gscope.cli.run_file import RunFile
     from gscope.queries.plan.program import Program
 
 MAX_RESTARTS = 3
@@ -93,11 +94,13 @@ class Supervisor:
     ``start_job`` may come long before the program is known, so that Java starts meanwhile.
 
     Args:
+        run_file: the run's record of itself, kept true; its folder is where everything is.
         began: ``time.monotonic()`` when the command began, where phases are counted from.
     """
 
-    def __init__(self, run_dir: Path, watcher: Watcher, began: float) -> None:
-        self.run_dir = run_dir
+    def __init__(self, run_file: RunFile, watcher: Watcher, began: float) -> None:
+        self.run_dir = run_file.record.path
+        self._file = run_file
         self._watcher = watcher
         self._events: Events = queue.SimpleQueue()
         self._processes: dict[str, Process] = {}
@@ -120,6 +123,7 @@ class Supervisor:
         process = self._processes.pop(JOB, None)
         if process is not None:
             process.stop()
+            self._file.drop(JOB)
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Hand the program over and start the capture daemon, which compiles its kernel first."""
@@ -136,6 +140,7 @@ class Supervisor:
             self._events,
             gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
         )
+        self._file.on_process(CAPTURE, "starting", self._processes[CAPTURE].pid)
 
     def reached(self, phase: str) -> None:
         """Note when a phase was reached first."""
@@ -170,6 +175,7 @@ class Supervisor:
             event = self._events.get()
             match event:
                 case Event("user", "signal"):
+                    self._file.enter("stopping")
                     self._watcher.on_phase("closing windows")
                     self._processes[CAPTURE].signal(signal.SIGTERM)
                 case Event("job") if JOB not in self._processes:
@@ -178,6 +184,9 @@ class Supervisor:
                     raise self._root_cause(event)
                 case Event("capture", "listening"):
                     self.reached("capture listening")
+                    self._file.on_process(CAPTURE, "running")
+                    if not self.outcome.signal:
+                        self._file.enter("running")
                     with self._watcher.aside():
                         answers.begin()
                     self._connect()
@@ -191,6 +200,7 @@ class Supervisor:
                     self._watcher.on_phase("answering")
                 case Event("job", "ready"):
                     self.reached("Spark ready")
+                    self._file.on_process(JOB, "running")
                 case Event("job", "commit"):
                     self.reached("first step committed")
                     self.outcome.late_tuples = event.fields["late_tuples"]
@@ -199,6 +209,7 @@ class Supervisor:
                         answers.on_commit(event.fields["step"], event.fields["outputs"])
                     self.reached("first rows delivered")
                 case Event("job", "finished"):
+                    self._file.on_process(JOB, "ended")
                     self.outcome.job_phases = event.fields["phases"]
                     waiting.discard(JOB)
                 case Event("passthrough", "rows"):
@@ -220,7 +231,9 @@ class Supervisor:
     def _job(self) -> Process:
         # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
         # which Java answers its owner, is removed with the run.
-        return Process(JOB, MODULES[JOB], self.run_dir, self._events, grace_s=JOB_GRACE_S)
+        process = Process(JOB, MODULES[JOB], self.run_dir, self._events, grace_s=JOB_GRACE_S)
+        self._file.on_process(JOB, "starting", process.pid)
+        return process
 
     def _connect(self) -> None:
         if JOB in self._processes:
@@ -234,6 +247,7 @@ class Supervisor:
             if fields["code"] != 0 or not self.outcome.capture:
                 raise self._failure(source, f"the capture daemon ended with {_how(fields['code'])}")
             waiting.discard(CAPTURE)
+            self._file.on_process(CAPTURE, "ended")
         elif source == JOB and JOB in waiting:
             self._restart_job(fields["code"])
 
@@ -244,6 +258,7 @@ class Supervisor:
                 JOB, f"the HFTA job ended with {_how(code)}, the {self.outcome.restarts + 1}th time"
             )
         self.outcome.restarts += 1
+        self._file.on_restart(JOB, f"ended with {_how(code)}")
         self._watcher.on_phase(f"the HFTA job ended with {_how(code)}; starting it again")
         self._processes[JOB].stop()
         self._wait(BACKOFF_S * 2 ** (self.outcome.restarts - 1))

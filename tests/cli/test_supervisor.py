@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import textwrap
 import threading
@@ -14,6 +15,8 @@ import pytest
 
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli import supervisor as module
+from gscope.cli.run_file import RunFile
+from gscope.cli.runs import RunRecord
 from gscope.cli.supervisor import CAPTURE, JOB, Interrupted, Supervisor
 from gscope.engine.settings import EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
@@ -94,7 +97,8 @@ class Stage:
         monkeypatch.setattr(module, "CAUSE_WAIT_S", 5.0)
         self.watcher = _Watcher()
         self.answers = _Answers()
-        self.supervisor = Supervisor(run_dir, self.watcher, time.monotonic())
+        self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
+        self.supervisor = Supervisor(self.file, self.watcher, time.monotonic())
 
     def start(self, capture: str, job: str = "") -> None:
         for name, text in (("fake_capture", capture), ("fake_job", job)):
@@ -172,6 +176,11 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
     stage.run()
     assert stage.answers.steps == [1]
     assert stage.supervisor.outcome.restarts == 2
+    job = stage.file.record.processes[JOB]
+    assert (job.state, [restart.reason for restart in job.restarts]) == (
+        "ended",
+        ["ended with signal SIGKILL"] * 2,
+    )
     assert any("signal SIGKILL; starting it again" in phase for phase in stage.watcher.phases)
 
 
@@ -207,6 +216,7 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage)
     stage.run()
     assert stage.supervisor.outcome.signal == signal.SIGINT
     assert stage.answers.steps == [1]
+    assert stage.file.record.state == "stopping"
     assert "closing windows" in stage.watcher.phases
     assert stage.watcher.phases[0] == "compiling"
 
