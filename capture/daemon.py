@@ -34,14 +34,15 @@ from gscope.capture.settings import (
     CaptureSettings,
 )
 from gscope.errors import GscopeError, StreamError, UsageError
+from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
+    from gscope.capture.statistics import CaptureStatistics
     from gscope.capture.summary import Summary
-    from gscope.capture.trace_clock import Progress
     from gscope.queries.plan.program import Program
 
 EXIT_LOST = 3
@@ -96,10 +97,16 @@ class Daemon:
         with Inputs(settings) as inputs:
             stop = self._offer(Stop())
 
-            def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
+            def capture(log: StreamLog, statistics: CaptureStatistics) -> Summary:
                 self._has_begun.set()
                 return replay_capture(
-                    program, settings, log, inputs=inputs, stop=stop, on_progress=on_progress
+                    program,
+                    settings,
+                    log,
+                    inputs=inputs,
+                    stop=stop,
+                    on_progress=self._events.on_progress,
+                    statistics=statistics,
                 )
 
             return self._serve(program, settings, capture)
@@ -121,7 +128,7 @@ class Daemon:
             program = self._program()
             stop = self._offer(LiveStop())
 
-            def capture(log: StreamLog, on_progress: Callable[[Progress], None]) -> Summary:
+            def capture(log: StreamLog, statistics: CaptureStatistics) -> Summary:
                 return capture_live(
                     program,
                     settings,
@@ -129,7 +136,8 @@ class Daemon:
                     devices.sources,
                     stop=stop,
                     on_begin=self._has_begun.set,
-                    on_progress=on_progress,
+                    on_progress=self._events.on_progress,
+                    statistics=statistics,
                 )
 
             return self._serve(program, settings, capture)
@@ -138,10 +146,11 @@ class Daemon:
         self,
         program: Program,
         settings: CaptureSettings,
-        capture: Callable[[StreamLog, Callable[[Progress], None]], Summary],
+        capture: Callable[[StreamLog, CaptureStatistics], Summary],
     ) -> Summary:
         """Capture into the log, and serve it until all is acknowledged."""
         from gscope.capture.replay import open_log
+        from gscope.capture.statistics import CaptureStatistics
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not self._log.is_empty:
@@ -150,11 +159,14 @@ class Daemon:
         server = _ServerThread(
             self._log, self._run_dir / SOCKET_FILE, self._events, self._has_begun
         )
+        statistics = CaptureStatistics(self._run_dir / CAPTURE_FILE, settings, self._log)
         try:
-            summary = capture(self._log, self._events.on_progress)
+            summary = capture(self._log, statistics)
+            statistics.write()
             self._tell(summary)
             server.ensure_listening()
-            self._log.wait_acknowledged()
+            while not (self._log.wait_acknowledged(INTERVAL_S) or self._log.is_closed):
+                statistics.write()
         finally:
             self._log.close()
             self._has_begun.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import SourceStats
+    from gscope.capture.statistics import SourceState
     from gscope.queries.plan.program import Program
 
 
-class Feed:
+class Feed(ABC):
     """What a replayed and a live interface have in common.
 
     Args:
@@ -32,6 +35,8 @@ class Feed:
 
     Attributes:
         late_packets: left out before the LFTAs saw them because they step back in time too far.
+        heartbeats: sent so far.
+        worked_ns: time that its LFTAs took by now, the writing of what they put out included.
     """
 
     def __init__(self, name: str, runtime: LftaEngine, streams: Mapping[str, str]) -> None:
@@ -39,6 +44,23 @@ class Feed:
         self.runtime = runtime
         self.streams = streams
         self.late_packets = 0
+        self.heartbeats = 0
+        self.worked_ns = 0
+
+    @abstractmethod
+    def source_state(self) -> SourceState:
+        """How its source stands; for the thread that runs the interface."""
+
+    @abstractmethod
+    def current_summary(self) -> InterfaceSummary:
+        """What became of every packet so far; for the thread that runs the interface."""
+
+    def process(self, block: Block, start: int, until_ns: int) -> int:
+        """Run the LFTAs over packets of a block; see ``LftaEngine.process``."""
+        began_ns = time.perf_counter_ns()
+        reached = self.runtime.process(block, start, until_ns)
+        self.worked_ns += time.perf_counter_ns() - began_ns
+        return reached
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
@@ -71,6 +93,7 @@ class Feed:
 
         Puts out what that closes. The first hop of the heartbeat's trace says how long it took.
         """
+        self.heartbeats += 1
         arrived_ns, begin_s = wall_ns(), monotonic()
         promises = self.runtime.heartbeat(clock_ns, skew_ns)
         worked_ns = int((monotonic() - begin_s) * 1e9)

@@ -25,6 +25,8 @@ from gscope.capture.engines import compiled_engines
 from gscope.capture.feed import Feed, attach
 from gscope.capture.live_clock import LiveClock
 from gscope.capture.live_stop import Limit, LiveStop
+from gscope.capture.sources.af_packet.device import DeviceState
+from gscope.capture.statistics import SourceState
 from gscope.capture.summary import Summary
 from gscope.capture.trace_clock import MAX_TIME_NS, MIN_TIME_NS, Progress
 from gscope.errors import CaptureError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
     from gscope.capture.settings import CaptureSettings
     from gscope.capture.sources.live import LiveSource
+    from gscope.capture.statistics import CaptureStatistics
     from gscope.capture.summary import InterfaceSummary
     from gscope.queries.plan.program import Program
 
@@ -64,7 +67,9 @@ class LiveInterface(Feed):
 
     Attributes:
         packets: processed so far.
+        earliest_ns: the earliest time of a packet of the last block.
         latest_ns: the latest time of a packet, before all times when there was none.
+        largest_lag_ns: the longest that a packet took from its stamp until it was processed.
         clock_ns: of the last heartbeat.
         dropped_packets: by the kernel, when last looked at.
         is_drained: whether all that came before the stop was processed.
@@ -84,7 +89,9 @@ class LiveInterface(Feed):
         self.source = source
         self.skew_ns = skew_ns
         self.packets = 0
+        self.earliest_ns = MAX_TIME_NS
         self.latest_ns = MIN_TIME_NS
+        self.largest_lag_ns = 0
         self.clock_ns = MIN_TIME_NS
         self.dropped_packets = 0
         self.is_drained = False
@@ -103,8 +110,10 @@ class LiveInterface(Feed):
         try:
             block.count = self._limit.admit(block.count)
             if block.count:
-                self.latest_ns = max(self.latest_ns, block.time_extent_ns[1])
-                self.packets += self.runtime.process(block, 0, until_ns)
+                least_ns, greatest_ns = block.time_extent_ns
+                self.earliest_ns = least_ns
+                self.latest_ns = max(self.latest_ns, greatest_ns)
+                self.packets += self.process(block, 0, until_ns)
         finally:
             self.source.release(block)
         return block
@@ -112,6 +121,29 @@ class LiveInterface(Feed):
     def reached_ns(self, now_ns: int) -> int:
         """The moment whose packets are all processed, but for the skew; ``now_ns`` was read just before."""
         return now_ns if self.source.is_idle() else min(self.latest_ns, now_ns)
+
+    def source_state(self) -> SourceState:
+        """See ``Feed``."""
+        stats = self.source.stats
+        return SourceState(
+            device=getattr(self.source, "device", self.name),
+            state=getattr(self.source, "state", DeviceState.UP).value,
+            received_bytes=stats.received_bytes,
+            frozen_total=stats.frozen_total,
+            interruptions_total=getattr(stats, "interruptions_total", 0),
+            ring_bytes=getattr(self.source, "ring_bytes", 0),
+            ring_occupancy=getattr(self.source, "occupancy", 0.0),
+            skew_ns=self.skew_ns,
+            largest_lag_ns=self.largest_lag_ns,
+            last_packet_ns=_known(self.latest_ns),
+            clock_ns=_known(self.clock_ns),
+        )
+
+    def current_summary(self) -> InterfaceSummary:
+        """See ``Feed``; what was received and is not processed waits."""
+        stats = self.source.stats
+        left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
+        return self.summary(stats, left - self.packets, tuple(self.damage))
 
     def look_at_drops(self) -> None:
         """Update ``dropped_packets``."""
@@ -157,13 +189,17 @@ class LiveLoop:
         interface, clock = self.interface, self._clock
         limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._began_ns)
         wait_ns = min(limit_ns, self._until_tick_ns(clock.now_ns()))
-        interface.take(min(wait_ns / 1e9, WAIT_S))
+        taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()
+        if taken is not None:
+            lag_ns = now_ns - interface.earliest_ns
+            interface.largest_lag_ns = max(interface.largest_lag_ns, lag_ns)
         reached_ns = interface.reached_ns(now_ns)
         if self._is_due(reached_ns):
             self._beat_ns = clock.monotonic_ns()
             interface.look_at_drops()
             self._capture.beat(interface, reached_ns)
+        self._capture.look_at(interface)
 
     def drain(self, stop_ns: int) -> None:
         """Process what was stamped before ``stop_ns``: the kernel hands it over within the skew."""
@@ -211,6 +247,7 @@ class LiveCapture:
         limit: requests the stop.
         writing: held while the log is written.
         on_progress: told at every heartbeat.
+        statistics: told of every turn.
     """
 
     def __init__(
@@ -221,6 +258,7 @@ class LiveCapture:
         limit: Limit,
         writing: threading.Lock,
         on_progress: Callable[[Progress], None] | None = None,
+        statistics: CaptureStatistics | None = None,
     ) -> None:
         self.interval_ns = interval_ns
         self.stop = stop
@@ -229,6 +267,7 @@ class LiveCapture:
         self._log = log
         self._writing = writing
         self._on_progress = on_progress
+        self._statistics = statistics
         self._identities = itertools.count(1)
 
     def run(self, loops: Sequence[LiveLoop]) -> None:
@@ -265,6 +304,11 @@ class LiveCapture:
             self._log.beat(next(self._identities), reached_ns, beats)
         self._tell_progress(reached_ns)
 
+    def look_at(self, interface: LiveInterface) -> None:
+        """Let others see how ``interface`` stands."""
+        if self._statistics is not None:
+            self._statistics.on_turn(interface)
+
     def end(self, interface: LiveInterface, now_ns: int) -> None:
         """End the streams of ``interface``; readers learn from it which epoch was open at the end."""
         interface.runtime.finish()
@@ -274,6 +318,8 @@ class LiveCapture:
         with self._writing:
             self._log.end(interface.streams.values(), next(self._identities), clock_ns, beats)
         self._tell_progress(clock_ns)
+        if self._statistics is not None:
+            self._statistics.on_end(interface)
 
     def _tell_progress(self, clock_ns: int) -> None:
         if self._on_progress is not None:
@@ -292,6 +338,7 @@ def capture_live(
     stop: LiveStop | None = None,
     on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    statistics: CaptureStatistics | None = None,
     make_clock: Callable[[], LiveClock] = LiveClock,
 ) -> Summary:
     """Run the program's LFTAs over live interfaces into ``log`` until stopped, and end all its streams.
@@ -305,6 +352,7 @@ def capture_live(
         stop: to end it; without one only the settings' limits do.
         on_begin: told when packets are let in, which is when all is ready.
         on_progress: told at every heartbeat.
+        statistics: where others see how it goes.
         make_clock: a clock for each interface.
 
     Raises:
@@ -315,7 +363,9 @@ def capture_live(
     engines = engines or compiled_engines(program, settings)
     limit = Limit(stop, settings.packets, settings.duration_ns)
     writing = threading.Lock()
-    capture = LiveCapture(log, settings.heartbeat_interval_ns, stop, limit, writing, on_progress)
+    capture = LiveCapture(
+        log, settings.heartbeat_interval_ns, stop, limit, writing, on_progress, statistics
+    )
     for each in settings.interfaces:
         runtime, streams = attach(program, each.name, log, engines, writing)
         capture.interfaces.append(
@@ -335,6 +385,10 @@ def capture_live(
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
     )
+
+
+def _known(time_ns: int) -> int | None:
+    return None if time_ns == MIN_TIME_NS else time_ns
 
 
 def _summary(interface: LiveInterface) -> InterfaceSummary:

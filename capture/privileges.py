@@ -64,10 +64,23 @@ def capabilities(pid: int | None = None) -> dict[int, int]:
     return {int(task.name): _of_thread(task) for task in tasks.iterdir()}
 
 
+def has_no_new_privileges(pid: int | None = None) -> bool:
+    """Whether no file that a process executes can give it capabilities any more; see prctl(2).
+
+    Args:
+        pid: of the process; by default this one.
+    """
+    return _status(Path(f"/proc/{pid or os.getpid()}")).get("NoNewPrivs") == "1"
+
+
 def _of_thread(task: Path) -> int:
-    lines = (task / "status").read_text().splitlines()
-    fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    fields = _status(task)
     return int(fields["CapEff"], 16) | int(fields["CapPrm"], 16)
+
+
+def _status(task: Path) -> dict[str, str]:
+    lines = (task / "status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
 def _last_capability() -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.engines import EngineMaker
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
+    from gscope.capture.statistics import CaptureStatistics
     from gscope.capture.trace_clock import Progress
     from gscope.queries.plan.program import Program
 
@@ -86,6 +87,7 @@ def replay_capture(
     inputs: Inputs | None = None,
     stop: Stop | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    statistics: CaptureStatistics | None = None,
 ) -> Summary:
     """Run the program's LFTAs over the settings' files into ``log``, and end all its streams.
 
@@ -97,6 +99,7 @@ def replay_capture(
         inputs: open already, still to be closed by the caller; by default opened and closed here.
         stop: to end early.
         on_progress: told at every heartbeat.
+        statistics: where others see how it goes.
 
     Raises:
         CaptureError: a file cannot be opened, or none is a capture; nothing was read.
@@ -112,6 +115,7 @@ def replay_capture(
                 inputs=opened,
                 stop=stop,
                 on_progress=on_progress,
+                statistics=statistics,
             )
     stop = stop or Stop()
     began = time.perf_counter()
@@ -128,6 +132,7 @@ def replay_capture(
         ),
         stop=stop.event,
         on_progress=on_progress,
+        statistics=statistics,
     )
     stop.watch(inputs)
     try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.feed import Feed
+from gscope.capture.statistics import SourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import Beat, StreamLog
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import PacketSource
+    from gscope.capture.statistics import CaptureStatistics
+    from gscope.capture.summary import InterfaceSummary
 
 MAX_TIME_NS = 2**63 - 1
 MIN_TIME_NS = -(2**63)
@@ -117,6 +120,28 @@ class TraceInterface(Feed):
         """The latest time of the packets that were processed; before all times when there was none."""
         return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
 
+    def source_state(self) -> SourceState:
+        """See ``Feed``."""
+        stats = self.source.stats
+        slots = getattr(self.source, "slots", 0)
+        return SourceState(
+            device=self.source.name,
+            state="ended" if self.is_ended else "reading",
+            received_bytes=stats.received_bytes,
+            frozen_total=0,
+            interruptions_total=0,
+            ring_bytes=0,
+            ring_occupancy=getattr(self.source, "occupancy", 0) / slots if slots else 0.0,
+            skew_ns=self.skew_ns,
+            largest_lag_ns=None,
+            last_packet_ns=None if self._latest_ns == MIN_TIME_NS else self._latest_ns,
+            clock_ns=None if self.reached_ns == MIN_TIME_NS else self.reached_ns,
+        )
+
+    def current_summary(self) -> InterfaceSummary:
+        """See ``Feed``."""
+        return self.summary(self.source.stats, self.unread_packets, tuple(self.source.damage))
+
     def fetch(self) -> None:
         """Get the next block with a packet in it, or end."""
         while (block := self.source.next_block()) is not None:
@@ -132,7 +157,7 @@ class TraceInterface(Feed):
     def advance(self, until_ns: int, is_stopped: Callable[[], bool]) -> None:
         """Process packets up to the first at or past ``until_ns``, or to the end."""
         while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
-            reached = self.runtime.process(block, self._index, until_ns)
+            reached = self.process(block, self._index, until_ns)
             self.packets += reached - self._index
             self._index = reached
             if reached < block.count:
@@ -176,6 +201,7 @@ class TraceClock:
         settings: see ``ClockSettings``.
         stop: when set, the replay ends soon as if the input ended there.
         on_progress: told at every heartbeat.
+        statistics: told of every step.
         monotonic: seconds, for coalescing heartbeats and for ``speed``.
         wall_ns: nanoseconds since 1970, for traces.
     """
@@ -188,6 +214,7 @@ class TraceClock:
         *,
         stop: threading.Event | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        statistics: CaptureStatistics | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -197,6 +224,7 @@ class TraceClock:
         self._settings = settings
         self._stop = stop or threading.Event()
         self._on_progress = on_progress
+        self._statistics = statistics
         self._monotonic = monotonic
         self._wall_ns = wall_ns
         self._clock_ns: int | None = None
@@ -223,6 +251,8 @@ class TraceClock:
                 break
             for interface in self._active:
                 interface.advance(until_ns, self._stop.is_set)
+                if self._statistics is not None:
+                    self._statistics.on_turn(interface)
             if self._stop.is_set():
                 break
             self._clock_ns = until_ns
@@ -277,6 +307,8 @@ class TraceClock:
             beats = self._beats(interface, interface.reached_ns, 0)
         clock_ns = max(self._clock_ns or interface.reached_ns, interface.reached_ns)
         self._log.end(interface.streams.values(), self._identity, clock_ns, beats)
+        if self._statistics is not None:
+            self._statistics.on_end(interface)
 
     def _wants_beat(self) -> bool:
         return (

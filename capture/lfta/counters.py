@@ -40,6 +40,8 @@ class LftaCounters:
         live_groups: groups in the table now.
         without_epoch_tuples: of the matched ones, those whose epoch is NULL; they are in no group.
         out_of_order_tuples: of the matched ones, those left out because they break a declared order.
+        table_slots: for so many groups its tables have room, 0 for a selection.
+        table_bytes: of memory that its tables may take.
     """
 
     matched_tuples: int = 0
@@ -48,3 +50,5 @@ class LftaCounters:
     live_groups: int = 0
     without_epoch_tuples: int = 0
     out_of_order_tuples: int = 0
+    table_slots: int = field(default=0, compare=False)
+    table_bytes: int = field(default=0, compare=False)

@@ -283,4 +283,6 @@ class _RunningLfta:
             int(state[State.LIVE]),
             int(state[State.WITHOUT_EPOCH]),
             int(state[State.OUT_OF_ORDER]),
+            table_slots=self._settings.table_slots * len(self._tables),
+            table_bytes=sum(table.bytes.size for table in self._tables),
         )

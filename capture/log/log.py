@@ -294,6 +294,16 @@ class StreamLog:
         return self.stats.used_bytes
 
     @property
+    def waiting_messages(self) -> int:
+        """Messages that are held until all have acknowledged them."""
+        return sum(len(held.messages) for held in self._held.values())
+
+    @property
+    def open_tuples(self) -> int:
+        """Tuples of open batches, which no reader sees yet."""
+        return sum(opened.rows for opened in self._open.values())
+
+    @property
     def has_consumers(self) -> bool:
         """Whether segments are ever let go."""
         return self._acknowledged.has_consumers

@@ -135,6 +135,11 @@ class AfPacketSource:
         return self._link
 
     @property
+    def ring_bytes(self) -> int:
+        """Memory for packets that wait."""
+        return self._shape.size_bytes
+
+    @property
     def occupancy(self) -> float:
         """Share of the ring that the kernel has filled and the consumer has not given back, 0 to 1."""
         return self._open_ring().ready_blocks / self._shape.blocks

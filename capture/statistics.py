@@ -1,0 +1,299 @@
+"""The capture daemon's counters as others see them: ``capture.stats.json`` in the run's folder.
+
+Every capture thread notes how its own interface stands, once in a while; whichever finds the file old writes it.
+Counters are those since the run began: a daemon that is started again goes on from what the one before had told,
+so that what that one counted in its last second is missing. ``docs/status.md`` has the fields.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.privileges import capabilities, has_no_new_privileges
+from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from gscope.capture.feed import Feed
+    from gscope.capture.lfta.counters import LftaCounters
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.settings import CaptureSettings
+    from gscope.capture.summary import InterfaceSummary
+
+SCHEMA = 1
+
+NOTE_S = 0.5
+"""An interface is not looked at more often."""
+
+PRIVILEGES_S = 30.0
+"""How often it is looked up what the process may do: it reads a file for each thread."""
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+ADDED_UP = (
+    "received_packets",
+    "received_bytes",
+    "dropped_packets",
+    "frozen_total",
+    "filtered_packets",
+    "shed_packets",
+    "late_packets",
+    "accepted_packets",
+    "interruptions_total",
+    "heartbeats_total",
+    "tuples_in_total",
+    "tuples_out_total",
+    "evicted_groups_total",
+    "without_epoch_tuples_total",
+    "out_of_order_tuples_total",
+    "worked_ns",
+    "cpu_s",
+    "batches_total",
+    "tuples_total",
+    "written_bytes_total",
+    "shed_tuples_total",
+)
+"""What a daemon that is started again adds to; the rest is as it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """How the source of an interface stands.
+
+    Attributes:
+        device: what is read: a device, files.
+        state: ``up``, ``down``, ``gone``, ``reading``, ``ended``.
+        received_bytes: on the wire.
+        frozen_total: how often the ring became full.
+        interruptions_total: how often the interface went down or vanished.
+        ring_bytes: of memory for packets that wait, 0 where there is none.
+        ring_occupancy: share of it that is in use, 0 to 1.
+        skew_ns: by how much packets may be late.
+        largest_lag_ns: the longest that a packet took from its stamp to us; None for captures.
+        last_packet_ns: time of the latest packet, None if there was none.
+        clock_ns: of the last heartbeat, None if there was none.
+    """
+
+    device: str
+    state: str
+    received_bytes: int
+    frozen_total: int
+    interruptions_total: int
+    ring_bytes: int
+    ring_occupancy: float
+    skew_ns: int
+    largest_lag_ns: int | None
+    last_packet_ns: int | None
+    clock_ns: int | None
+
+
+class CaptureStatistics:
+    """What all threads of a capture have noted.
+
+    Args:
+        path: of the file.
+        settings: of the capture.
+        log: where the tuples go.
+        wall_ns: nanoseconds since 1970.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: CaptureSettings,
+        log: StreamLog,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._settings = settings
+        self._wall_ns = wall_ns
+        self._monotonic = monotonic
+        self._earlier = read_snapshot(path) or {}
+        self._file = SnapshotFile(path, monotonic)
+        self._began_ns = self._earlier.get("began_ns", wall_ns())
+        self._interfaces: dict[str, dict[str, Any]] = {}
+        self._streams: dict[str, dict[str, Any]] = {}
+        self._noted: dict[str, tuple[float, int]] = {}
+        self._privileges: tuple[float, dict[str, Any]] | None = None
+        self._lock = threading.Lock()
+
+    def on_turn(self, feed: Feed) -> None:
+        """Note how an interface stands if that was not done of late; on the thread that runs it."""
+        now_s = self._monotonic()
+        noted = self._noted.get(feed.name)
+        if noted is None or now_s - noted[0] >= NOTE_S:
+            self._note(feed, now_s)
+            with self._lock:
+                if self._file.is_due:
+                    self._write()
+
+    def on_end(self, feed: Feed) -> None:
+        """Note how an interface stands at its end."""
+        self._note(feed, self._monotonic())
+        with self._lock:
+            if self._interfaces[feed.name]["state"] == "up":
+                self._interfaces[feed.name]["state"] = "ended"
+            if self._file.is_due:
+                self._write()
+
+    def write(self) -> None:
+        """Replace the file now."""
+        with self._lock:
+            self._write()
+
+    def _note(self, feed: Feed, now_s: float) -> None:
+        state, summary = feed.source_state(), feed.current_summary()
+        before_s, before = self._noted.get(feed.name, (now_s, 0))
+        packets = feed.runtime.interface_counters.packets + feed.late_packets
+        self._noted[feed.name] = now_s, packets
+        rate = (packets - before) / (now_s - before_s) if now_s > before_s else 0.0
+        self._interfaces[feed.name] = {
+            **asdict(state),
+            **_packets(summary),
+            "name": feed.name,
+            "packets_per_second": round(rate, 1),
+            "heartbeats_total": feed.heartbeats,
+            "worked_ns": feed.worked_ns,
+        }
+        for lfta, stream in feed.streams.items():
+            self._streams[stream] = {
+                "name": stream,
+                "lfta": lfta,
+                "interface": feed.name,
+                **_tuples(feed.runtime.lfta_counters(lfta)),
+            }
+
+    def _write(self) -> None:
+        self._file.write(self._document())
+
+    def _document(self) -> dict[str, Any]:
+        now_ns = self._wall_ns()
+        return {
+            "schema": SCHEMA,
+            "written_ns": now_ns,
+            "began_ns": self._began_ns,
+            "pid": os.getpid(),
+            "is_live": self._settings.is_live,
+            "heartbeat_interval_ns": self._settings.heartbeat_interval_ns,
+            "memory_bytes": memory_bytes(),
+            **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),
+            "privileges": self._looked_up_privileges(),
+            "interfaces": [
+                _interface(_continued(each, _named(self._earlier, "interfaces", name)), now_ns)
+                for name, each in self._interfaces.items()
+            ],
+            "streams": [
+                _stream(_continued(each, _named(self._earlier, "streams", name)))
+                for name, each in self._streams.items()
+            ],
+            "log": _continued(self._log_counters(), self._earlier.get("log", {})),
+        }
+
+    def _log_counters(self) -> dict[str, int]:
+        return {
+            **asdict(self._log.stats),
+            "budget_bytes": self._settings.log_bytes,
+            "open_tuples": self._log.open_tuples,
+            "waiting_messages": self._log.waiting_messages,
+        }
+
+    def _looked_up_privileges(self) -> dict[str, Any]:
+        now_s = self._monotonic()
+        if self._privileges is None or now_s - self._privileges[0] >= PRIVILEGES_S:
+            self._privileges = now_s, privileges()
+        return self._privileges[1]
+
+
+def privileges(pid: int | None = None) -> dict[str, Any]:
+    """The capabilities that some thread of a process has, as a bit set, and whether it may never get others."""
+    held = 0
+    for bits in capabilities(pid).values():
+        held |= bits
+    return {"capabilities": held, "no_new_privs": has_no_new_privileges(pid)}
+
+
+def memory_bytes(pid: int | str = "self") -> int:
+    """Resident memory of a process; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123  # three times as fast as Path
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _packets(summary: InterfaceSummary) -> dict[str, Any]:
+    return {
+        "received_packets": summary.received,
+        "dropped_packets": summary.dropped,
+        "filtered_packets": summary.filtered,
+        "shed_packets": summary.shed,
+        "late_packets": summary.late,
+        "malformed_packets": {
+            reason: count for reason, count in summary.malformed.items() if count
+        },
+        "accepted_packets": summary.accepted,
+        "unread_packets": summary.unread,
+        "damage": list(summary.damage),
+    }
+
+
+def _tuples(counters: LftaCounters) -> dict[str, int]:
+    return {
+        "tuples_in_total": counters.matched_tuples,
+        "tuples_out_total": counters.out_tuples,
+        "evicted_groups_total": counters.evicted_groups,
+        "without_epoch_tuples_total": counters.without_epoch_tuples,
+        "out_of_order_tuples_total": counters.out_of_order_tuples,
+        "live_groups": counters.live_groups,
+        "table_slots": counters.table_slots,
+        "table_bytes": counters.table_bytes,
+    }
+
+
+def _named(earlier: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
+    return next((each for each in earlier.get(kind, ()) if each.get("name") == name), {})
+
+
+def _continued(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """``now`` with the counters of an earlier daemon of the same run added."""
+    total = {
+        name: value + earlier.get(name, 0) if name in ADDED_UP else value
+        for name, value in now.items()
+    }
+    if "malformed_packets" in now and "malformed_packets" in earlier:
+        reasons = (*earlier["malformed_packets"], *now["malformed_packets"])
+        total["malformed_packets"] = {
+            reason: earlier["malformed_packets"].get(reason, 0)
+            + now["malformed_packets"].get(reason, 0)
+            for reason in dict.fromkeys(reasons)
+        }
+    return total
+
+
+def _interface(fields: dict[str, Any], now_ns: int) -> dict[str, Any]:
+    """Completed by what follows from the rest."""
+    last_ns = fields["last_packet_ns"]
+    processed = fields["accepted_packets"] + sum(fields["malformed_packets"].values())
+    lag_ns = fields["largest_lag_ns"]
+    return {
+        **fields,
+        "idle_ns": None if last_ns is None or lag_ns is None else max(0, now_ns - last_ns),
+        "ns_per_packet": round(fields["worked_ns"] / processed, 1) if processed else None,
+    }
+
+
+def _stream(fields: dict[str, Any]) -> dict[str, Any]:
+    taken = fields["tuples_in_total"]
+    return {
+        **fields,
+        "selectivity": round(fields["tuples_out_total"] / taken, 6) if taken else None,
+    }
