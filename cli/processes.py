@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 
 FOLLOW_S = 1.0
 """How long a killed child's own children may keep its output open before nobody waits for them."""
+
+MAX_LINE_BYTES = 4_096
+"""What a child writes to standard error without a line end is taken in pieces of so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,11 @@ class Process:
 
     A pipe to it stays open: when this process dies, however, the child reads the end and ends as
     well. The pipe is its standard input, or, if that is wanted for a capture, the descriptor named
-    by its second argument. Its standard error goes to ``<name>.log`` in the run's folder. It is in a
-    process group of its own, so that Ctrl-C reaches the supervisor alone.
+    by its second argument. It is in a process group of its own, so that Ctrl-C reaches the supervisor
+    alone, and what asks the supervisor for counters (SIGUSR1) does not end it.
 
     Args:
+        on_words: told, in a thread of its own, of each line that it writes to standard error.
         gets_stdin: the child reads this process's standard input.
         grace_s: how long it may take to end its own children before it is killed.
     """
@@ -59,25 +63,29 @@ class Process:
         run_dir: Path,
         events: Events,
         *,
+        on_words: Callable[[str], None] | None = None,
         gets_stdin: bool = False,
         grace_s: float = 0.0,
     ) -> None:
         self.name = name
         self._grace_s = grace_s
-        self.log = run_dir / f"{name}.log"
         self._events = events
+        self._on_words = on_words
+        self._last_words = ""
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
         arguments = [sys.executable, "-m", module, str(run_dir)]
-        with self.log.open("ab") as log, os.fdopen(reader, "rb"):
+        with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(
                 [*arguments, str(reader)] if gets_stdin else arguments,
                 stdin=None if gets_stdin else reader,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=subprocess.PIPE,
                 pass_fds=(reader,) if gets_stdin else (),
                 process_group=0,
             )
+        self._listener = threading.Thread(target=self._listen, name=f"words-{name}", daemon=True)
+        self._listener.start()
         self._follower = threading.Thread(target=self._follow, name=f"events-{name}", daemon=True)
         self._follower.start()
 
@@ -112,8 +120,16 @@ class Process:
 
     def last_words(self) -> str:
         """The last line it wrote to standard error, "" for none."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        return self._last_words
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as pipe:
+            while raw := pipe.readline(MAX_LINE_BYTES):
+                if line := raw.decode(errors="replace").rstrip():
+                    self._last_words = line
+                    if self._on_words is not None:
+                        self._on_words(line)
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
@@ -123,7 +139,18 @@ class Process:
                 if event is not None:
                     self._events.put(Event(self.name, str(event.pop("event")), event))
         code = self._process.wait()
+        self._listener.join(FOLLOW_S)
         self._events.put(Event(self.name, "exit", {"code": code, "pid": self.pid}))
+
+
+@contextmanager
+def _blocked(number: signal.Signals) -> Iterator[None]:
+    """Keep a signal from children that are started meanwhile; they inherit what this thread blocks."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

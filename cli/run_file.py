@@ -12,14 +12,15 @@ from gscope.cli.runs import (
     RUN_FILE,
     ProcessRecord,
     RestartRecord,
-    RunRecord,
-    RunState,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.cli.runs import ProcessState
+    from gscope.cli.runs import ProcessState, RunRecord, RunState
+
+    Listener = Callable[[RunRecord, RunRecord], None]
+    """Called with the record before a change and after."""
 
 
 class RunFile:
@@ -36,13 +37,24 @@ class RunFile:
         self.record = record
         self._clock = clock
         self._lock = threading.Lock()
+        self._listeners: list[Listener] = []
         self.change()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell ``listener`` of every change from now on, by the thread that makes it."""
+        self._listeners.append(listener)
 
     def change(self, **fields: Any) -> None:
         """Change fields of the record, see ``RunRecord``."""
         with self._lock:
-            self.record = replace(self.record, **fields, changed_ns=self._clock())
+            before, self.record = (
+                self.record,
+                replace(self.record, **fields, changed_ns=self._clock()),
+            )
+            after = self.record
             self._write()
+        for listener in self._listeners:
+            listener(before, after)
 
     def enter(self, state: RunState, failure: str | None = None) -> None:
         """The run is in another state; it failed with that sentence."""
