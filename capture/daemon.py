@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from gscope.capture.demands import Demands
 from gscope.capture.events import Events
 from gscope.capture.settings import (
     LOG_FOLDER,
@@ -97,7 +98,7 @@ class Daemon:
         with Inputs(settings) as inputs:
             stop = self._offer(Stop())
 
-            def capture(log: StreamLog, statistics: CaptureStatistics) -> Summary:
+            def capture(log: StreamLog, statistics: CaptureStatistics, demands: Demands) -> Summary:
                 self._has_begun.set()
                 return replay_capture(
                     program,
@@ -107,6 +108,7 @@ class Daemon:
                     stop=stop,
                     on_progress=self._events.on_progress,
                     statistics=statistics,
+                    demands=demands,
                 )
 
             return self._serve(program, settings, capture)
@@ -128,7 +130,7 @@ class Daemon:
             program = self._program()
             stop = self._offer(LiveStop())
 
-            def capture(log: StreamLog, statistics: CaptureStatistics) -> Summary:
+            def capture(log: StreamLog, statistics: CaptureStatistics, demands: Demands) -> Summary:
                 return capture_live(
                     program,
                     settings,
@@ -138,6 +140,7 @@ class Daemon:
                     on_begin=self._has_begun.set,
                     on_progress=self._events.on_progress,
                     statistics=statistics,
+                    demands=demands,
                 )
 
             return self._serve(program, settings, capture)
@@ -146,7 +149,7 @@ class Daemon:
         self,
         program: Program,
         settings: CaptureSettings,
-        capture: Callable[[StreamLog, CaptureStatistics], Summary],
+        capture: Callable[[StreamLog, CaptureStatistics, Demands], Summary],
     ) -> Summary:
         """Capture into the log, and serve it until all is acknowledged."""
         from gscope.capture.replay import open_log
@@ -156,12 +159,13 @@ class Daemon:
         if not self._log.is_empty:
             message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
             raise StreamError(message)
+        demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)
         server = _ServerThread(
-            self._log, self._run_dir / SOCKET_FILE, self._events, self._has_begun
+            self._log, demands, self._run_dir / SOCKET_FILE, self._events, self._has_begun
         )
         statistics = CaptureStatistics(self._run_dir / CAPTURE_FILE, settings, self._log)
         try:
-            summary = capture(self._log, statistics)
+            summary = capture(self._log, statistics, demands)
             statistics.write()
             self._tell(summary)
             server.ensure_listening()
@@ -234,9 +238,15 @@ class _ServerThread:
     """
 
     def __init__(
-        self, log: StreamLog, socket: Path, events: Events, has_begun: threading.Event
+        self,
+        log: StreamLog,
+        demands: Demands,
+        socket: Path,
+        events: Events,
+        has_begun: threading.Event,
     ) -> None:
         self._log = log
+        self._demands = demands
         self._socket = socket
         self._events = events
         self._has_begun = has_begun
@@ -265,7 +275,7 @@ class _ServerThread:
         from gscope.capture.log.server import LogServer
 
         try:
-            self._server = LogServer(self._log, self._socket)
+            self._server = LogServer(self._log, self._socket, self._demands)
         except GscopeError as error:
             self._failure = error
             return

@@ -21,10 +21,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from gscope.capture.demands import Demands
 from gscope.capture.engines import compiled_engines
 from gscope.capture.feed import Feed, attach
 from gscope.capture.live_clock import LiveClock
 from gscope.capture.live_stop import Limit, LiveStop
+from gscope.capture.pace import Paces
 from gscope.capture.sources.af_packet.device import DeviceState
 from gscope.capture.statistics import SourceState
 from gscope.capture.summary import Summary
@@ -46,9 +48,6 @@ if TYPE_CHECKING:
 
 WAIT_S = 0.1
 """How long a thread waits for packets at most before it looks whether it is to stop."""
-
-OVERDUE_INTERVALS = 1.5
-"""A heartbeat that packets keep from its multiple (a backlog) is sent after so many intervals with what it has."""
 
 DRAIN_S = 10.0
 """How long what came before the stop may take to be processed; the rest is told as unread."""
@@ -118,10 +117,6 @@ class LiveInterface(Feed):
             self.source.release(block)
         return block
 
-    def reached_ns(self, now_ns: int) -> int:
-        """The moment whose packets are all processed, but for the skew; ``now_ns`` was read just before."""
-        return now_ns if self.source.is_idle() else min(self.latest_ns, now_ns)
-
     def source_state(self) -> SourceState:
         """See ``Feed``."""
         stats = self.source.stats
@@ -164,8 +159,9 @@ class LiveLoop:
         self._capture = capture
         self._clock = clock
         self._began_ns = clock.monotonic_ns()
-        self._beat_ns = self._began_ns
-        self._tick: int | None = None
+        self._pace = capture.paces.of(
+            interface, interface.skew_ns, self._began_ns, interface.source.wake
+        )
 
     def run(self) -> None:
         """Capture until the stop, then close all windows and end the streams.
@@ -188,17 +184,20 @@ class LiveLoop:
         """Take the packets of a block, or wait for some, and send heartbeats when they are due."""
         interface, clock = self.interface, self._clock
         limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._began_ns)
-        wait_ns = min(limit_ns, self._until_tick_ns(clock.now_ns()))
+        wait_ns = min(limit_ns, self._pace.wait_ns(clock.now_ns(), clock.monotonic_ns()))
         taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()
         if taken is not None:
             lag_ns = now_ns - interface.earliest_ns
             interface.largest_lag_ns = max(interface.largest_lag_ns, lag_ns)
-        reached_ns = interface.reached_ns(now_ns)
-        if self._is_due(reached_ns):
-            self._beat_ns = clock.monotonic_ns()
+            self._pace.on_packets(interface.earliest_ns, interface.latest_ns)
+        reached_ns = self._pace.reached_ns(
+            now_ns, interface.latest_ns, is_caught_up=interface.source.is_idle()
+        )
+        if self._pace.is_due(reached_ns, clock.monotonic_ns()):
             interface.look_at_drops()
             self._capture.beat(interface, reached_ns)
+            self._pace.on_beat(reached_ns, clock.monotonic_ns())
         self._capture.look_at(interface)
 
     def drain(self, stop_ns: int) -> None:
@@ -220,29 +219,13 @@ class LiveLoop:
         self.interface.look_at_drops()
         self._capture.end(self.interface, self._clock.now_ns())
 
-    def _is_due(self, reached_ns: int) -> bool:
-        """Whether a multiple of the interval was passed since the last heartbeat."""
-        if reached_ns == MIN_TIME_NS:
-            return False
-        interval_ns = self._capture.interval_ns
-        tick = (reached_ns - self.interface.skew_ns) // interval_ns
-        overdue_ns = self._clock.monotonic_ns() - self._beat_ns - OVERDUE_INTERVALS * interval_ns
-        if tick == self._tick and overdue_ns < 0:
-            return False
-        self._tick = tick
-        return True
-
-    def _until_tick_ns(self, now_ns: int) -> int:
-        interval_ns = self._capture.interval_ns
-        return interval_ns - (now_ns - self.interface.skew_ns) % interval_ns
-
 
 class LiveCapture:
     """What the interfaces of a live capture share: the log, the stop, the numbers of heartbeats.
 
     Args:
         log: where heartbeats and ends go; tuples reach it through the runtimes.
-        interval_ns: between heartbeats.
+        paces: when heartbeats are due.
         stop: ends all.
         limit: requests the stop.
         writing: held while the log is written.
@@ -253,14 +236,14 @@ class LiveCapture:
     def __init__(
         self,
         log: StreamLog,
-        interval_ns: int,
+        paces: Paces,
         stop: LiveStop,
         limit: Limit,
         writing: threading.Lock,
         on_progress: Callable[[Progress], None] | None = None,
         statistics: CaptureStatistics | None = None,
     ) -> None:
-        self.interval_ns = interval_ns
+        self.paces = paces
         self.stop = stop
         self.limit = limit
         self.interfaces: list[LiveInterface] = []
@@ -339,6 +322,7 @@ def capture_live(
     on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     statistics: CaptureStatistics | None = None,
+    demands: Demands | None = None,
     make_clock: Callable[[], LiveClock] = LiveClock,
 ) -> Summary:
     """Run the program's LFTAs over live interfaces into ``log`` until stopped, and end all its streams.
@@ -353,6 +337,7 @@ def capture_live(
         on_begin: told when packets are let in, which is when all is ready.
         on_progress: told at every heartbeat.
         statistics: where others see how it goes.
+        demands: what readers want to be promised.
         make_clock: a clock for each interface.
 
     Raises:
@@ -363,9 +348,10 @@ def capture_live(
     engines = engines or compiled_engines(program, settings)
     limit = Limit(stop, settings.packets, settings.duration_ns)
     writing = threading.Lock()
-    capture = LiveCapture(
-        log, settings.heartbeat_interval_ns, stop, limit, writing, on_progress, statistics
+    paces = Paces(
+        program, settings.heartbeat_mode, settings.heartbeat_interval_ns, demands or Demands(())
     )
+    capture = LiveCapture(log, paces, stop, limit, writing, on_progress, statistics)
     for each in settings.interfaces:
         runtime, streams = attach(program, each.name, log, engines, writing)
         capture.interfaces.append(

@@ -11,7 +11,7 @@ from gscope.capture.engines import compiled_engines
 from gscope.capture.feed import attach
 from gscope.capture.inputs import Inputs
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.budget import ShedNewest, WaitForRoom
+from gscope.capture.log.budget import ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, StreamLog
 from gscope.capture.summary import Summary
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gscope.capture.demands import Demands
     from gscope.capture.engines import EngineMaker
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.capture.statistics import CaptureStatistics
@@ -74,7 +75,7 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
         limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
-        budget=(ShedNewest if settings.is_live else WaitForRoom)(settings.log_bytes),
+        budget=(ShedOldest if settings.is_live else WaitForRoom)(settings.log_bytes),
     )
 
 
@@ -88,6 +89,7 @@ def replay_capture(
     stop: Stop | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     statistics: CaptureStatistics | None = None,
+    demands: Demands | None = None,
 ) -> Summary:
     """Run the program's LFTAs over the settings' files into ``log``, and end all its streams.
 
@@ -100,6 +102,7 @@ def replay_capture(
         stop: to end early.
         on_progress: told at every heartbeat.
         statistics: where others see how it goes.
+        demands: what readers want to be promised; None where they cannot ask.
 
     Raises:
         CaptureError: a file cannot be opened, or none is a capture; nothing was read.
@@ -116,6 +119,7 @@ def replay_capture(
                 stop=stop,
                 on_progress=on_progress,
                 statistics=statistics,
+                demands=demands,
             )
     stop = stop or Stop()
     began = time.perf_counter()
@@ -128,11 +132,15 @@ def replay_capture(
         interfaces,
         log,
         ClockSettings(
-            settings.heartbeat_interval_ns, settings.heartbeat_every_tick, settings.speed
+            settings.heartbeat_interval_ns,
+            settings.heartbeat_every_tick,
+            settings.speed,
+            settings.heartbeat_mode,
         ),
         stop=stop.event,
         on_progress=on_progress,
         statistics=statistics,
+        demands=demands,
     )
     stop.watch(inputs)
     try:

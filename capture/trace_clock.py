@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.feed import Feed
+from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.statistics import SourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gscope.capture.demands import Demands
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import Beat, StreamLog
     from gscope.capture.ring.block import Block
@@ -62,11 +64,13 @@ class ClockSettings:
         interval_ns: it stops at multiples of this.
         beats_every_tick: stop and beat at every multiple at which there was a packet.
         speed: so many seconds of the trace a second; None for as fast as possible.
+        mode: of heartbeats. Demands are answered at the next tick, for the clock does not stand between them.
     """
 
     interval_ns: int
     beats_every_tick: bool = False
     speed: float | None = None
+    mode: HeartbeatMode = HeartbeatMode.PERIODIC
 
 
 class TraceInterface(Feed):
@@ -83,6 +87,7 @@ class TraceInterface(Feed):
         head_ns: time of the next packet; meaningless once ``is_ended``.
         packets: processed so far, the late ones not among them.
         late_packets: left out because they step back by more than ``skew_ns``.
+        told_ns: ``reached_ns`` at the last heartbeat.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class TraceInterface(Feed):
         self.source = source
         self.skew_ns = skew_ns
         self.head_ns = MIN_TIME_NS
+        self.told_ns = MIN_TIME_NS
         self.packets = 0
         self.input_bytes = 0
         self.is_ended = False
@@ -202,6 +208,7 @@ class TraceClock:
         stop: when set, the replay ends soon as if the input ended there.
         on_progress: told at every heartbeat.
         statistics: told of every step.
+        demands: what readers want to be promised; None where they cannot ask.
         monotonic: seconds, for coalescing heartbeats and for ``speed``.
         wall_ns: nanoseconds since 1970, for traces.
     """
@@ -215,6 +222,7 @@ class TraceClock:
         stop: threading.Event | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         statistics: CaptureStatistics | None = None,
+        demands: Demands | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -225,6 +233,7 @@ class TraceClock:
         self._stop = stop or threading.Event()
         self._on_progress = on_progress
         self._statistics = statistics
+        self._demands = demands
         self._monotonic = monotonic
         self._wall_ns = wall_ns
         self._clock_ns: int | None = None
@@ -259,6 +268,7 @@ class TraceClock:
             self._retire()
             if self._wants_beat():
                 self._beat(until_ns)
+            self._answer(until_ns)
         for interface in self._active:
             self._end(interface)
         self._tell_progress()
@@ -318,16 +328,31 @@ class TraceClock:
         )
 
     def _beat(self, clock_ns: int) -> None:
-        self._identity += 1
-        beats = [
-            beat
-            for interface in self._active
-            for beat in self._beats(interface, clock_ns, interface.skew_ns)
-        ]
-        self._log.beat(self._identity, clock_ns, beats)
+        if self._settings.mode.is_periodic:
+            self._send(clock_ns, dict.fromkeys(self._active, clock_ns))
+        else:
+            moved = [each for each in self._active if each.reached_ns > each.told_ns]
+            self._send(clock_ns, {interface: interface.reached_ns for interface in moved})
         self._beat_packets = self._packets()
         self._beat_s = self._monotonic()
         self._tell_progress()
+
+    def _answer(self, clock_ns: int) -> None:
+        """Send the heartbeats that somebody asked for."""
+        if self._demands is None:
+            return
+        wanted = [each for each in self._active if self._demands.take(each.streams.values())]
+        if wanted:
+            self._send(clock_ns, dict.fromkeys(wanted, clock_ns))
+
+    def _send(self, clock_ns: int, reached: Mapping[TraceInterface, int]) -> None:
+        """A heartbeat on each stream of interfaces which have reached so far."""
+        self._identity += 1
+        beats: list[Beat] = []
+        for interface, reached_ns in reached.items():
+            interface.told_ns = interface.reached_ns
+            beats += self._beats(interface, reached_ns, interface.skew_ns)
+        self._log.beat(self._identity, clock_ns, beats)
 
     def _beats(self, interface: TraceInterface, clock_ns: int, skew_ns: int) -> list[Beat]:
         """A heartbeat for each stream of ``interface``."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from gscope.errors import StreamError
+from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.streams.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
@@ -40,7 +40,8 @@ class LogClient:
         Ends when all these streams have ended, or when the daemon was told to stop.
 
         Raises:
-            StreamError: a wrong cursor, or the daemon is gone.
+            StreamError: a wrong cursor.
+            DisconnectedError: the daemon is gone.
         """
         with _StreamErrors(self._path):
             ticket = flight.Ticket(json.dumps({"cursors": dict(cursors)}).encode())
@@ -51,11 +52,21 @@ class LogClient:
             finally:
                 reader.cancel()
 
+    def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
+        """Ask for heartbeats of streams as soon as they can promise bounds, by the name of the promise.
+
+        Raises:
+            StreamError: refused.
+            DisconnectedError: the daemon is gone.
+        """
+        self._act("punctuate", {"wanted": {stream: dict(each) for stream, each in wanted.items()}})
+
     def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Tell that ``consumer`` is done with all messages below ``cursors``.
 
         Raises:
-            StreamError: refused, or the daemon is gone.
+            StreamError: refused.
+            DisconnectedError: the daemon is gone.
         """
         self._act("acknowledge", {"consumer": consumer, "cursors": dict(cursors)})
 
@@ -70,6 +81,8 @@ class LogClient:
         """
         try:
             self.acknowledge(consumer, cursors)
+        except DisconnectedError:
+            return
         except StreamError:
             if self._is_there():
                 raise
@@ -144,4 +157,4 @@ class _StreamErrors:
             raise StreamError(message) from error
         if isinstance(error, (pa.ArrowException, OSError)):
             message = f"the capture daemon at {self._path} does not answer"
-            raise StreamError(message) from error
+            raise DisconnectedError(message) from error

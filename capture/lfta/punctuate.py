@@ -94,6 +94,61 @@ def _begin(epoch: Expression, time_ns: int) -> int:
     return late
 
 
+def promise_time(lfta: Lfta, promised: str, bound: int, from_ns: int) -> int | None:
+    """The earliest bound on packet times, ``from_ns`` or later, at which ``lfta`` promises ``bound``.
+
+    Args:
+        lfta: that promises.
+        promised: the name of the promise, see ``Punctuation``.
+        bound: of the promise.
+        from_ns: a time, or ``NO_BOUND``.
+
+    Returns:
+        None if time does not bring it there: another order does, or nothing.
+    """
+    column = promised.removeprefix("-")
+    named = next((n for n in (*lfta.keys, *lfta.columns) if n.name == column), None)
+    if named is None or column not in {c.name for c in lfta.schema.temporal}:
+        return None
+    expression, sign = named.expression, 1 if column == promised else -1
+    time_ns = _first_time(expression, sign, bound, from_ns)
+    if time_ns is None or not lfta.is_aggregation or len(lfta.schema.temporal) == 1:
+        return time_ns
+    epoch = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
+    if _begin(epoch, time_ns) in (time_ns, NO_BOUND):
+        return time_ns
+    # Nothing is promised of the epoch at hand before it is over.
+    following = known_value(epoch, time_ns, {})
+    return None if following is None else _first_time(epoch, 1, following + 1, time_ns)
+
+
+def _first_time(expression: Expression, sign: int, bound: int, from_ns: int) -> int | None:
+    """The first time from ``from_ns`` on at which ``sign * expression`` is at least ``bound``."""
+    if isinstance(expression, PacketField) and sign == 1:
+        unit = {"time": NS_PER_SECOND, "timestamp": 1, "time_ns": 1}.get(expression.name)
+        return None if unit is None else max(from_ns, bound * unit)
+
+    def is_reached(time_ns: int) -> bool | None:
+        value = known_value(expression, time_ns, {})
+        return None if value is None else sign * value >= bound
+
+    if is_reached(from_ns) is not False:
+        return from_ns
+    reach = 1
+    while not is_reached(from_ns + reach):
+        reach *= 2
+        if reach >= _FARTHEST:
+            return None
+    early, late = from_ns, from_ns + reach
+    while early + 1 < late:
+        middle = (early + late) // 2
+        if is_reached(middle):
+            late = middle
+        else:
+            early = middle
+    return late
+
+
 def closed_epoch(lfta: Lfta, bound_ns: int) -> int | None:
     """The last epoch that no packet from ``bound_ns`` on can belong to; None if that cannot be told."""
     expression = next(key.expression for key in lfta.keys if key.name == lfta.epoch)

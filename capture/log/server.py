@@ -2,8 +2,8 @@
 
 ``do_get`` takes a ticket, JSON ``{"cursors": {stream: next sequence number, …}}``, and streams record batches with
 one binary column ``message`` (records of ``streams/wire.py``) as they are written, until all these streams have ended
-or the log is closed. Actions: ``acknowledge`` with the body ``{"consumer": name, "cursors": {…}}``, ``streams``,
-``counters``, ``ping``. The socket's folder is private, so who may connect is who may read the folder.
+or the log is closed. Actions: ``acknowledge`` with the body ``{"consumer": name, "cursors": {…}}``, ``punctuate``
+with ``{"wanted": {stream: {name of a promise: bound, …}, …}}`` (see ``Demands``), ``streams``, ``counters``, ``ping``. The socket's folder is private, so who may connect is who may read the folder.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from gscope.capture.demands import Demands
 from gscope.capture.log.failure import plain_errors
 from gscope.errors import StreamError
 from gscope.queries.streams.socket_address import SocketAddress
@@ -45,8 +46,9 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         StreamError: the socket cannot be made.
     """
 
-    def __init__(self, log: StreamLog, path: Path) -> None:
-        self._log = log
+    def __init__(self, log: StreamLog, path: Path, demands: Demands | None = None) -> None:
+        self.log = log
+        self.demands = demands or Demands(log.streams, is_served=False)
         with plain_errors("replace the socket", path):
             path.unlink(missing_ok=True)
         self._address = SocketAddress(path)
@@ -72,7 +74,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         """Subscribe; see the module."""
         with _client_errors():
             cursors = _cursors(_parsed(ticket.ticket).get("cursors"))
-            self._log.read(cursors, timeout_s=0)
+            self.log.read(cursors, timeout_s=0)
         return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
 
     def do_action(self, _context: Any, action: Any) -> Any:
@@ -82,14 +84,14 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
             message = f"unknown action {action.type!r}; there are {sorted(_ACTIONS)}"
             raise flight.FlightServerError(message)
         with _client_errors():
-            return [json.dumps(handler(self._log, action.body.to_pybytes())).encode()]
+            return [json.dumps(handler(self, action.body.to_pybytes())).encode()]
 
     def list_actions(self, _context: Any) -> Any:
         """The actions there are."""
         return [(name, handler.__doc__) for name, handler in _ACTIONS.items()]
 
     def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        log = self._log
+        log = self.log
         while not context.is_cancelled():
             with _client_errors():
                 messages = log.read(cursors, timeout_s=_CANCEL_CHECK_S)
@@ -102,30 +104,48 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
                 return
 
 
-def _acknowledge(log: StreamLog, body: bytes) -> object:
+def _acknowledge(server: LogServer, body: bytes) -> object:
     """Note what a consumer is done with."""
     fields = _parsed(body)
-    log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
+    server.log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
     return {}
 
 
-def _streams(log: StreamLog, _body: bytes) -> object:
+def _punctuate(server: LogServer, body: bytes) -> object:
+    """Want heartbeats of streams as soon as they can promise what is asked."""
+    wanted = _parsed(body).get("wanted")
+    if not isinstance(wanted, dict):
+        message = f"wanted must be an object of promises by stream, not {wanted!r:.100}"
+        raise StreamError(message)
+    server.demands.ask({stream: _bounds(promises) for stream, promises in wanted.items()})
+    return {}
+
+
+def _claim(server: LogServer, body: bytes) -> object:
+    """Keep batches from being shed until the consumer claims others; tells which are gone already."""
+    fields = _parsed(body)
+    return server.log.claim(str(fields.get("consumer")), _sequences(fields.get("batches")))
+
+
+def _streams(server: LogServer, _body: bytes) -> object:
     """The names of all streams."""
-    return list(log.streams)
+    return list(server.log.streams)
 
 
-def _counters(log: StreamLog, _body: bytes) -> object:
+def _counters(server: LogServer, _body: bytes) -> object:
     """The counters of the log."""
-    return dataclasses.asdict(log.stats)
+    return dataclasses.asdict(server.log.stats)
 
 
-def _ping(_log: StreamLog, _body: bytes) -> object:
+def _ping(_server: LogServer, _body: bytes) -> object:
     """Whether anybody is there."""
     return {}
 
 
-_ACTIONS: dict[str, Callable[[StreamLog, bytes], object]] = {
+_ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
     "acknowledge": _acknowledge,
+    "claim": _claim,
+    "punctuate": _punctuate,
     "streams": _streams,
     "counters": _counters,
     "ping": _ping,
@@ -155,8 +175,25 @@ def _parsed(body: bytes) -> dict[str, object]:
     return fields
 
 
+def _bounds(value: object) -> dict[str, int]:
+    if not isinstance(value, dict) or any(type(bound) is not int for bound in value.values()):
+        message = f"promises must be an object of bounds, not {value!r:.100}"
+        raise StreamError(message)
+    return value
+
+
 def _cursors(value: object) -> dict[str, int]:
     if not isinstance(value, dict) or any(type(cursor) is not int for cursor in value.values()):
         message = f"cursors must be an object of sequence numbers, not {value!r:.100}"
+        raise StreamError(message)
+    return value
+
+
+def _sequences(value: object) -> dict[str, list[int]]:
+    if not isinstance(value, dict) or not all(
+        isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        for numbers in value.values()
+    ):
+        message = f"batches must be an object of lists of sequence numbers, not {value!r:.100}"
         raise StreamError(message)
     return value

@@ -30,6 +30,9 @@ class LiveSource(Protocol):
             CaptureError: the interface is gone for good.
         """
 
+    def wake(self) -> None:
+        """Make a ``next_block`` that waits now, or the next one that would, return None; from any thread."""
+
     def release(self, block: Block) -> None:
         """Give the memory of ``block`` back."""
 

@@ -11,8 +11,10 @@ GscopeError
  ├─ CaptureError          a packet source cannot be opened or read              exit 1
  │   └─ NotACaptureError   it can be read, but there is no capture in it
  ├─ StreamError           the stream log or its wire is unusable                exit 1
+ │   └─ DisconnectedError  its server is gone; it may come back
  ├─ UserCodeError         a user's function or aggregate failed                 exit 1
  └─ EngineError           the HFTA job or its Java failed                       exit 1
+     └─ JavaGoneError      Java ended; the job can be started again
 
 Odd traffic never raises: it is counted.
 """
@@ -135,9 +137,17 @@ class StreamError(GscopeError):
     """The stream log or its wire is unusable."""
 
 
+class DisconnectedError(StreamError):
+    """The server of the stream log is gone; a daemon that is started again serves the same log."""
+
+
 class UserCodeError(GscopeError):
     """A function or aggregate of a user's file raised, or gave what it was not declared to give."""
 
 
 class EngineError(GscopeError):
     """The HFTA job or its Java failed."""
+
+
+class JavaGoneError(EngineError):
+    """Spark's Java ended while it was needed; the job goes on from its last commit when it is started again."""

@@ -97,6 +97,9 @@ class ScriptedSource:
     def start(self) -> None:
         pass
 
+    def wake(self) -> None:
+        pass
+
     def next_block(self, timeout_s: float) -> Block | None:
         assert self.held == 0
         if not self.blocks:

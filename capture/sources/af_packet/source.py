@@ -69,7 +69,7 @@ class AfPacketSource:
     source: ``state`` tells it, and the packets go on when an interface of that name is back. That needs no privilege,
     so they can be dropped as soon as the source is open; only a member of a ``fanout`` group cannot be attached again.
 
-    All but ``interrupt`` belong to one thread. Several threads share an interface by a source each, with the same
+    All but ``interrupt`` and ``wake`` belong to one thread. Several threads share an interface by a source each, with the same
     ``fanout``.
 
     Args:
@@ -205,6 +205,11 @@ class AfPacketSource:
         """Make a ``next_block`` that waits, and all later ones that would, return None; from any thread."""
         with self._lock:
             self._is_interrupted = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Make a ``next_block`` that waits, or the next one that would, return None; from any thread."""
+        with self._lock:
             if self._interruption >= 0:
                 os.eventfd_write(self._interruption, 1)
 
@@ -320,7 +325,10 @@ class AfPacketSource:
         if self._changes.fileno() in ready:
             self._drop_messages()
             self._look_again()
-        return not self._is_interrupted
+        if self._interruption in ready:
+            os.eventfd_read(self._interruption)
+            return False
+        return True
 
     def _drop_messages(self) -> None:
         """Empty the socket of changes: that something changed is enough, also when messages were lost."""

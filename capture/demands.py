@@ -1,0 +1,66 @@
+"""Demands: what readers of streams want to be promised, from the server's threads to those that capture."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from gscope.errors import StreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Wanted = dict[str, int]
+"""Bounds by what is promised (see ``Punctuation``); {} stands for whatever can be promised now."""
+
+
+class Demands:
+    """What is wanted of each stream of a run; for all threads.
+
+    Many demands on one stream are one: the highest bounds count, and a heartbeat that keeps them answers all.
+
+    Args:
+        streams: of the run.
+        is_served: whether heartbeats are sent on demand in this run.
+    """
+
+    def __init__(self, streams: Iterable[str], *, is_served: bool = True) -> None:
+        self._streams = frozenset(streams)
+        self._is_served = is_served
+        self._wanted: dict[str, Wanted] = {}
+        self._wakers: dict[str, Callable[[], None]] = {}
+        self._lock = threading.Lock()
+
+    def attach(self, streams: Iterable[str], wake: Callable[[], None]) -> None:
+        """Call ``wake``, from any thread, whenever something is wanted of ``streams``."""
+        with self._lock:
+            self._wakers.update(dict.fromkeys(streams, wake))
+
+    def ask(self, wanted: Mapping[str, Wanted]) -> None:
+        """Want these streams to promise these bounds as soon as they can.
+
+        Raises:
+            StreamError: an unknown stream, or nobody answers demands in this run.
+        """
+        unknown = [stream for stream in wanted if stream not in self._streams]
+        if unknown:
+            message = f"unknown stream {unknown[0]!r}; there are {sorted(self._streams)}"
+            raise StreamError(message)
+        if not self._is_served:
+            message = "heartbeats are not sent on demand in this run; see heartbeat.mode"
+            raise StreamError(message)
+        with self._lock:
+            for stream, bounds in wanted.items():
+                known = self._wanted.setdefault(stream, {})
+                for column, bound in bounds.items():
+                    known[column] = max(bound, known.get(column, bound))
+            wakers = {self._wakers[stream] for stream in wanted if stream in self._wakers}
+        for wake in wakers:
+            wake()
+
+    def take(self, streams: Iterable[str]) -> dict[str, Wanted]:
+        """What came since the last time for ``streams``; it is the caller's to answer now."""
+        if not self._wanted:
+            return {}
+        with self._lock:
+            return {s: self._wanted.pop(s) for s in streams if s in self._wanted}
