@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from gscope.engine.bounds import ENDED, NOTHING, Bound, Span, bound_of, named, named_spans, span_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gscope.queries.plan.expressions import Expression
-    from gscope.queries.streams.messages import Batch, Extent, Heartbeat
+    from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Shed
 
 
 @dataclass(slots=True)
@@ -49,6 +49,15 @@ class Port:
         """Raise the bounds."""
         self.cursor = max(self.cursor, heartbeat.sequence)
         self.raise_bounds({p.column: p.bound for p in heartbeat.punctuations})
+
+    def on_shed(self, gap: Shed) -> None:
+        """Batches were shed: nothing waits in their place."""
+        self.cursor = max(self.cursor, gap.sequence)
+        self.forget({gap.sequence})
+
+    def forget(self, sequences: Collection[int]) -> None:
+        """Batches that wait here were shed; their rows will never be read."""
+        self.pending = [batch for batch in self.pending if batch.sequence not in sequences]
 
     def on_end(self, sequence: int) -> None:
         """Nothing more will come: every bound is infinite."""

@@ -6,6 +6,7 @@ first, what it takes; the data plane then evaluates the works of one ``Step`` to
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -27,7 +28,7 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
     node_inputs,
 )
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,11 +81,17 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Steps:
-    """The operators of a program and the messages that wait for them."""
+    """The operators of a program and the messages that wait for them.
+
+    Attributes:
+        number: of the last step.
+        took_ns: how long each operator looked for what is released, the last time.
+    """
 
     program: Program
     operators: dict[str, Operator] = field(default_factory=dict)
     number: int = 0
+    took_ns: dict[str, int] = field(default_factory=dict)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +119,8 @@ class Steps:
                         port.on_heartbeat(message)
                     case EndOfStream():
                         port.on_end(message.sequence)
+                    case Shed():
+                        port.on_shed(message)
                     case _:
                         assert_never(message)
 
@@ -120,7 +129,9 @@ class Steps:
         works: list[Work] = []
         fresh: Fresh = {}
         for query, operator in self.operators.items():
+            began_ns = time.perf_counter_ns()
             work = operator.advance(fresh)
+            self.took_ns[query] = time.perf_counter_ns() - began_ns
             if work is not None:
                 works.append(work)
                 if work.reads_rows:

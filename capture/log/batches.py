@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.queries.catalog.types import Direction
+from gscope.queries.plan.program import PartialOp
 from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ class StreamSpec:
         name: of the stream.
         temporal: its temporal columns and the direction of each.
         epoch: the temporal column that closes groups, None where there is none (a selection).
+        packets: the column that says how many packets a tuple stands for, None where there is none.
     """
 
     name: str
     temporal: tuple[tuple[str, Direction], ...]
     epoch: str | None = None
+    packets: str | None = None
 
     @classmethod
     def from_lfta(cls, lfta: Lfta, interface: str) -> StreamSpec:
@@ -42,6 +45,10 @@ class StreamSpec:
             lfta.stream(interface),
             tuple((column.name, column.ordering.direction) for column in lfta.schema.temporal),
             lfta.epoch,
+            next(
+                (p.name for p in lfta.partials if p.op is PartialOp.COUNT and p.argument is None),
+                None,
+            ),
         )
 
 
@@ -68,12 +75,16 @@ class WrittenRows:
     """Tuples that stand in a segment already, which is not sealed yet.
 
     Each of their temporal columns has one value only, so that no punctuation ever cuts them.
+
+    Attributes:
+        packets: that they stand for, None where that is not known.
     """
 
     segment: PlainSegment
     rows: int
     size_bytes: int
     extents: tuple[Extent, ...]
+    packets: int | None = None
 
 
 Part = Rows | WrittenRows

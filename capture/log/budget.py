@@ -1,23 +1,43 @@
-"""What to do when the log's disk budget is used up: one policy a class.
+"""What to do when the log's budget of disk space is used up: one policy a class.
 
-Files can wait, so a replay blocks until consumers acknowledge; a live interface cannot, its policy sheds
-and counts. Both answer the same question for every segment about to be written.
+Files can wait, so a replay blocks until consumers acknowledge; a live interface cannot, its policy sheds and counts.
+Both answer the same question for every segment about to be written. A policy that sheds by another rule than age
+(one that knows which tuples matter least) is another class with the same methods.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gscope.errors import StreamError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.streams.messages import Batch
+
+MAX_HELD_BATCHES = 100_000
+"""So many batches are held at most, however small: each takes half a kilobyte of memory besides its segment."""
+
+DISK_RESERVE_BYTES = 16 << 20
+"""So much of the disk stays free for everything that is small: index, acknowledgements, commits."""
+
 
 class Usage(Protocol):
-    """What a policy may know of the log, and the one thing it may wait for."""
+    """What a policy may know of the log, and what it may do about it."""
 
     @property
     def used_bytes(self) -> int:
         """Bytes of all segments that are still held."""
+
+    @property
+    def held_batches(self) -> int:
+        """How many segments these are."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that the disk has left."""
 
     @property
     def has_consumers(self) -> bool:
@@ -26,19 +46,31 @@ class Usage(Protocol):
     def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
         """Block until less than ``used_bytes`` are used; False when that took longer than the timeout."""
 
+    def sheddable(self) -> Iterator[Batch]:
+        """The batches that no consumer is reading, oldest first; to be asked for anew after ``shed``."""
+
+    def shed(self, batch: Batch) -> None:
+        """Drop a sealed batch; the log counts it and tells its readers."""
+
 
 class Budget(Protocol):
-    """Decides whether a segment may be written."""
+    """Decides whether a segment may be written.
+
+    Attributes:
+        is_lossy: whether tuples may be shed, so that a full disk does not end the capture.
+    """
+
+    is_lossy: bool
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
-        """Whether to write a segment of ``size_bytes``; may block. False sheds its rows with a count.
+        """Whether to write a segment of ``size_bytes``; may block, or shed others. False sheds its rows.
 
         Raises:
             StreamError: neither writing nor shedding would be right.
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WaitForRoom:
     """For input that can wait: block until consumers have acknowledged enough.
 
@@ -50,6 +82,7 @@ class WaitForRoom:
 
     limit_bytes: int
     patience_s: float = 120.0
+    is_lossy = False
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
         """True as soon as there is room."""
@@ -70,16 +103,37 @@ class WaitForRoom:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class ShedNewest:
-    """For input that cannot wait: what finds no room is shed, with a count.
+@dataclass(frozen=True)
+class ShedOldest:
+    """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
+
+    What is being read is spared. Where all else is shed and there is still no room, the new rows are.
 
     Attributes:
         limit_bytes: of all segments together.
+        limit_batches: of all streams together.
+        reserve_bytes: that the disk is to have left.
     """
 
     limit_bytes: int
+    limit_batches: int = MAX_HELD_BATCHES
+    reserve_bytes: int = DISK_RESERVE_BYTES
+    is_lossy = True
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
-        """Whether there is room now."""
-        return usage.used_bytes + size_bytes <= self.limit_bytes
+        """Whether there is room now, or could be made."""
+        if size_bytes > self.limit_bytes:
+            return False
+        while not self._has_room(size_bytes, usage):
+            oldest = next(usage.sheddable(), None)
+            if oldest is None:
+                return False
+            usage.shed(oldest)
+        return True
+
+    def _has_room(self, size_bytes: int, usage: Usage) -> bool:
+        return (
+            usage.used_bytes + size_bytes <= self.limit_bytes
+            and usage.held_batches < self.limit_batches
+            and usage.free_bytes >= size_bytes + self.reserve_bytes
+        )

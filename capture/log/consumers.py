@@ -57,17 +57,32 @@ class Acknowledgements:
         return bool(self._consumers)
 
     def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Note and store that ``consumer`` is done below ``cursors``; a cursor never steps back.
+        """Note that ``consumer`` is done below ``cursors``; a cursor never steps back.
 
         Raises:
-            StreamError: an unknown consumer, or not writable.
+            StreamError: an unknown consumer.
+        """
+        self.ensure_known(consumer)
+        before = self._cursors.get(consumer, {})
+        advanced = {s: max(cursor, before.get(s, 0)) for s, cursor in cursors.items()}
+        self._cursors[consumer] = {**before, **advanced}
+
+    def ensure_known(self, consumer: str) -> None:
+        """See to it that ``consumer`` is one of ours.
+
+        Raises:
+            StreamError: it is not.
         """
         if consumer not in self._consumers:
             problem = f"unknown consumer {consumer!r}; there are {sorted(self._consumers)}"
             raise StreamError(problem)
-        before = self._cursors.get(consumer, {})
-        advanced = {s: max(cursor, before.get(s, 0)) for s, cursor in cursors.items()}
-        self._cursors[consumer] = {**before, **advanced}
+
+    def store(self) -> None:
+        """Write the cursors where a restart finds them.
+
+        Raises:
+            StreamError: not writable; what was there is there still.
+        """
         with plain_errors("write", self._path):
             temporary = self._path.with_suffix(".new")
             temporary.write_text(json.dumps(self._cursors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from gscope.errors import StreamError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @contextmanager
@@ -23,3 +26,8 @@ def plain_errors(doing: str, path: Path) -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         message = f"cannot {doing} {path}: {reason[:1].lower()}{reason[1:]}"
         raise StreamError(message) from error
+
+
+def is_full(error: StreamError) -> bool:
+    """Whether ``error`` says that the disk, or the share of it that we may use, is full."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL

@@ -2,47 +2,116 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gscope.queries.streams.messages import Batch, EndOfStream, Message
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Numbered = tuple[int, Message]
+"""A message and its number in the whole log."""
 
 
 @dataclass(slots=True)
 class HeldMessages:
-    """The messages of one stream from sequence number ``base`` on, each with its number in the whole log."""
+    """The messages of one stream from sequence number ``base`` on.
+
+    Numbers may be missing: of heartbeats that a later one has made superfluous, and of gaps told together.
+
+    Attributes:
+        base: below it everybody has acknowledged everything.
+        end: the sequence number that the next message gets.
+        has_ended: whether there will be no next one.
+    """
 
     base: int = 0
-    messages: list[tuple[int, Message]] = field(default_factory=list)
-    is_ended: bool = False
+    end: int = 0
+    has_ended: bool = False
+    _messages: list[Numbered] = field(default_factory=list)
+    _batches: deque[tuple[int, Batch]] = field(default_factory=deque)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Numbered]:
+        return iter(self._messages)
 
     @property
-    def end(self) -> int:
-        """The sequence number that the next message gets."""
-        return self.base + len(self.messages)
-
-    @property
-    def batches(self) -> list[Batch]:
-        """The batches among them."""
-        return [message for _, message in self.messages if isinstance(message, Batch)]
+    def batches(self) -> deque[tuple[int, Batch]]:
+        """The batches among them, oldest first; not to be changed."""
+        return self._batches
 
     def add(self, number: int, message: Message) -> None:
         """Hold the next message."""
-        self.messages.append((number, message))
-        self.is_ended = isinstance(message, EndOfStream)
+        self._messages.append((number, message))
+        self.end = message.sequence + 1
+        if isinstance(message, Batch):
+            self._batches.append((number, message))
+        self.has_ended = self.has_ended or isinstance(message, EndOfStream)
 
-    def since(self, cursor: int, limit: int) -> list[tuple[int, Message]]:
-        """At most ``limit`` messages from ``cursor`` on, which must not be below ``base``."""
-        begin = cursor - self.base
-        return self.messages[begin : begin + limit]
+    def since(self, cursor: int, limit: int) -> list[Numbered]:
+        """At most ``limit`` messages from ``cursor`` on."""
+        begin = self._place(cursor)
+        return self._messages[begin : begin + limit]
 
     def is_read(self, cursor: int) -> bool:
         """Whether ``cursor`` is behind the end of the stream."""
-        return self.is_ended and cursor == self.end
+        return self.has_ended and cursor == self.end
 
     def drop_below(self, sequence: int) -> list[Batch]:
         """Hold messages below ``sequence`` no more; the batches that were among them."""
-        count = max(0, sequence - self.base)
-        dropped = [m for _, m in self.messages[:count] if isinstance(m, Batch)]
-        del self.messages[:count]
-        self.base += count
+        if sequence <= self.base:
+            return []
+        del self._messages[: self._place(sequence)]
+        self.base = sequence
+        dropped = []
+        while self._batches and self._batches[0][1].sequence < sequence:
+            dropped.append(self._batches.popleft()[1])
         return dropped
+
+    def shed(self, gap: Shed) -> None:
+        """Hold ``gap`` in the place of the batch with its number."""
+        place = self._place(gap.sequence)
+        number, batch = self._messages[place]
+        assert isinstance(batch, Batch)
+        self._messages[place] = (number, gap)
+        if self._batches[0][1] is batch:
+            self._batches.popleft()
+        else:
+            self._batches.remove((number, batch))
+
+    def has_batch(self, sequence: int) -> bool:
+        """Whether the batch of that number is held."""
+        place = self._place(sequence)
+        if place == len(self._messages):
+            return False
+        message = self._messages[place][1]
+        return isinstance(message, Batch) and message.sequence == sequence
+
+    def thin(self) -> None:
+        """Forget what later messages tell as well: all heartbeats but the last, and gaps side by side.
+
+        Bounds never fall, and gaps add up.
+        """
+        kept: list[Numbered] = []
+        has_later = False
+        for number, message in reversed(self._messages):
+            if isinstance(message, Heartbeat):
+                if has_later:
+                    continue
+                has_later = True
+            elif isinstance(message, Shed) and kept:
+                later_number, later = kept[-1]
+                if isinstance(later, Shed):
+                    kept[-1] = (later_number, message.with_later(later))
+                    continue
+            kept.append((number, message))
+        self._messages = kept[::-1]
+
+    def _place(self, sequence: int) -> int:
+        """Where the messages from ``sequence`` on begin."""
+        return bisect_left(self._messages, sequence, key=lambda each: each[1].sequence)

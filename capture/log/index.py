@@ -1,27 +1,49 @@
-"""The log's index: one append-only file of wire records for all streams.
+"""The log's index: one append-only file of wire records for all streams, rewritten when most of it is gone.
 
 The index is the truth: a message exists when its record is whole there. It is not fsynced, because what it must
 survive is the end of its process, and the kernel keeps what was written; it does not promise to survive a loss of
 power, after which a replay starts again from its files.
+
+Records stand in the order of writing. A ``Shed`` below the end of its stream replaces the batch that stood there. A
+``Base`` says that what is missing before it is gone: everybody acknowledged it, or a later heartbeat says more.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.failure import plain_errors
 from gscope.errors import StreamError
+from gscope.queries.streams.messages import Base, EndOfStream, Message, Shed
 from gscope.queries.streams.wire import decode_records, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from gscope.queries.streams.messages import Message
-
 INDEX_NAME = "index"
+
+_REWRITTEN_NAME = "index.new"
+
+
+@dataclass(slots=True)
+class IndexContents:
+    """What an index holds.
+
+    Attributes:
+        messages: in the order of writing, what was shed in the place of its batch.
+        bases: by stream, where its messages begin and what is to be known of those before.
+        size_bytes: of the whole records.
+        records: how many these are.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    bases: dict[str, Base] = field(default_factory=dict)
+    size_bytes: int = 0
+    records: int = 0
 
 
 class Index:
@@ -31,7 +53,8 @@ class Index:
         folder: of the log; must exist.
 
     Attributes:
-        recovered: the messages found when it was opened; a record that a crash cut off is removed.
+        recovered: what was found when it was opened; a record that a crash cut off is removed.
+        records: how many it has.
 
     Raises:
         StreamError: unusable, damaged, or in use by another process.
@@ -39,35 +62,66 @@ class Index:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / INDEX_NAME
+        self._rewritten = folder / _REWRITTEN_NAME
         with plain_errors("open the stream log", self._path):
-            self._descriptor = os.open(
-                self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-            )
+            self._descriptor = _open(self._path)
         try:
-            self._lock()
-            self.recovered, self._size = read_index(folder)
+            _lock(self._descriptor, self._path)
+            self.recovered = read_index(folder)
+            self._size = self.recovered.size_bytes
+            self.records = self.recovered.records
             with plain_errors("repair the stream log", self._path):
                 os.ftruncate(self._descriptor, self._size)
+                self._rewritten.unlink(missing_ok=True)
         except BaseException:
             os.close(self._descriptor)
             raise
 
-    def append(self, messages: Sequence[Message]) -> None:
+    @property
+    def size_bytes(self) -> int:
+        """Of the file."""
+        return self._size
+
+    def append(self, messages: Iterable[Message]) -> None:
         """Write the messages with one call: all of them are there, or an error tells that none is.
 
         Raises:
             StreamError: not writable; the index is as it was before.
         """
-        records = b"".join(map(encode, messages))
+        records = [encode(message) for message in messages]
+        data = b"".join(records)
         with plain_errors("write to the stream log", self._path):
             try:
-                written = 0
-                while written < len(records):
-                    written += os.write(self._descriptor, records[written:])
+                _write(self._descriptor, data)
             except OSError:
                 os.ftruncate(self._descriptor, self._size)
                 raise
-        self._size += len(records)
+        self._size += len(data)
+        self.records += len(records)
+
+    def rewrite(self, records: Iterable[Message | Base]) -> None:
+        """Hold these records and no others, from one moment to the next, whenever a crash comes.
+
+        Raises:
+            StreamError: not writable; the index is as it was before.
+        """
+        encoded = [encode(record) for record in records]
+        data = b"".join(encoded)
+        with plain_errors("rewrite the stream log", self._rewritten):
+            self._rewritten.unlink(missing_ok=True)
+            descriptor = _open(self._rewritten)
+            try:
+                # Locked before it has its name: nobody else gets hold of it.
+                _lock(descriptor, self._path)
+                _write(descriptor, data)
+                self._rewritten.replace(self._path)
+            except BaseException:
+                os.close(descriptor)
+                self._rewritten.unlink(missing_ok=True)
+                raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._size, self.records = len(data), len(encoded)
 
     def close(self) -> None:
         """Give the folder up; harmless when called twice."""
@@ -75,16 +129,31 @@ class Index:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            message = f"the stream log {self._path.parent} is in use by another process"
-            raise StreamError(message) from error
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def read_index(folder: Path) -> tuple[list[Message], int]:
-    """All messages of the index in ``folder`` and how many of its bytes they take; needs no lock.
+def _write(descriptor: int, data: bytes) -> None:
+    written = 0
+    while written < len(data):
+        written += os.write(descriptor, data[written:])
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_current = not path.exists() or os.fstat(descriptor).st_nlink
+    except OSError:
+        is_current = 0
+    # Rewritten by another process between our opening it and our lock, the file has no name any more.
+    if not is_current:
+        message = f"the stream log {path.parent} is in use by another process"
+        raise StreamError(message)
+
+
+def read_index(folder: Path) -> IndexContents:
+    """What the index in ``folder`` holds; needs no lock.
 
     Raises:
         StreamError: unreadable or damaged.
@@ -93,14 +162,44 @@ def read_index(folder: Path) -> tuple[list[Message], int]:
     with plain_errors("read the stream log", path):
         data = path.read_bytes()
     try:
-        messages, size = decode_records(data)
+        records, size = decode_records(data)
+        return _contents(records, size)
     except StreamError as error:
         message = f"the stream log {path} is damaged: {error}"
         raise StreamError(message) from error
-    expected: dict[str, int] = {}
-    for message_ in messages:
-        if message_.sequence != expected.get(message_.stream, 0):
-            problem = f"the stream log {path} is damaged: message {message_.sequence} of stream {message_.stream!r} is out of sequence"
-            raise StreamError(problem)
-        expected[message_.stream] = message_.sequence + 1
-    return messages, size
+
+
+def _contents(records: list[Message | Base], size_bytes: int) -> IndexContents:
+    contents = IndexContents(size_bytes=size_bytes, records=len(records))
+    places: dict[tuple[str, int], int] = {}
+    ends: dict[str, int] = {}
+    ended: set[str] = set()
+    for record in records:
+        stream, sequence = record.stream, record.sequence
+        end = ends.get(stream, 0)
+        if isinstance(record, Base):
+            if sequence < end:
+                raise _out_of_sequence(record)
+            contents.bases.setdefault(stream, record)
+            ends[stream] = sequence
+            if record.has_ended:
+                ended.add(stream)
+        elif isinstance(record, Shed) and sequence < end:
+            place = places.get((stream, sequence))
+            if place is None:
+                raise _out_of_sequence(record)
+            contents.messages[place] = record
+        else:
+            if sequence != end or stream in ended:
+                raise _out_of_sequence(record)
+            places[stream, sequence] = len(contents.messages)
+            contents.messages.append(record)
+            ends[stream] = sequence + 1
+            if isinstance(record, EndOfStream):
+                ended.add(stream)
+    return contents
+
+
+def _out_of_sequence(record: Message | Base) -> StreamError:
+    problem = f"message {record.sequence} of stream {record.stream!r} is out of sequence"
+    return StreamError(problem)

@@ -1,7 +1,7 @@
 """The stream log: what LFTAs put out, kept until every consumer has acknowledged it.
 
 One thread writes (``append``, ``beat``, ``end``); any number of threads read and acknowledge. Memory is bounded by
-the open batches, disk by the budget.
+the open batches and by how many messages are held, disk by the budget.
 
 Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is written as a
 whole before the index tells of it and removed after the acknowledgement is stored, so at a crash at any moment the
@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.batches import OpenBatch, Part, Rows, StreamSpec, WrittenRows, combined
+from gscope.capture.log.batches import OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
-from gscope.capture.log.consumers import Acknowledgements, Consumer
-from gscope.capture.log.held import HeldMessages
-from gscope.capture.log.index import Index, read_index
-from gscope.capture.log.plain_segment import is_plain
+from gscope.capture.log.index import read_index
+from gscope.capture.log.ledger import UNNUMBERED, Ledger
+from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
@@ -34,12 +33,13 @@ from gscope.queries.streams.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from gscope.capture.log.plain_segment import PlainSegment
+    from gscope.capture.log.consumers import Consumer
+    from gscope.capture.log.totals import LogStats, StreamTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,6 @@ class Beat:
     trace: tuple[Hop, ...] = ()
 
 
-@dataclass(slots=True)
-class LogStats:
-    """Counters of a log since it was opened; ``used_bytes`` are those of segments still held."""
-
-    batches_total: int = 0
-    tuples_total: int = 0
-    written_bytes_total: int = 0
-    shed_tuples_total: int = 0
-    used_bytes: int = 0
-
-
 class StreamLog:
     """The open log in ``folder``, exclusively ours.
 
@@ -100,27 +89,24 @@ class StreamLog:
         limits: BatchLimits | None = None,
         budget: Budget | None = None,
     ) -> None:
-        self.stats = LogStats()
+        specs = {spec.name: spec for spec in streams}
         self._folder = folder
         self._limits = limits or BatchLimits()
         self._budget = budget or WaitForRoom(8 << 30)
         self._segments = SegmentFolder(folder)
-        self._index = Index(folder)
         self._changed = threading.Condition()
         self._is_closed = False
+        self._ledger = Ledger(
+            folder, specs, self._segments, consumers, is_lossy=self._budget.is_lossy
+        )
+        self._held = self._ledger.held
+        self._sealer = Sealer(
+            specs, self._segments, self._budget, self._ledger, self, self._changed
+        )
         self._open = {
-            spec.name: OpenBatch(spec, functools.partial(self._write_now, spec.name))
-            for spec in streams
+            name: OpenBatch(spec, functools.partial(self._sealer.write_now, name))
+            for name, spec in specs.items()
         }
-        self._growing: dict[tuple[str, tuple[Extent, ...]], PlainSegment] = {}
-        self._held = {name: HeldMessages() for name in self._open}
-        self._published = 0
-        try:
-            self._acknowledged = Acknowledgements(folder, consumers)
-            self._recover()
-        except BaseException:
-            self._index.close()
-            raise
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -132,7 +118,7 @@ class StreamLog:
     @property
     def is_ended(self) -> bool:
         """Whether every stream has ended."""
-        return all(held.is_ended for held in self._held.values())
+        return all(held.has_ended for held in self._held.values())
 
     def append(self, stream: str, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
         """Add tuples to the open batch of ``stream``; they are copied. May block for the disk budget.
@@ -148,10 +134,10 @@ class StreamLog:
         opened = self._open[stream]
         opened.add(batch, extents)
         if opened.rows >= self._limits.rows or opened.size_bytes >= self._limits.size_bytes:
-            self._publish(self._seal(stream, opened.take_for_size()))
+            self._publish(self._sealer.seal(stream, opened.take_for_size()))
         elif sum(other.size_bytes for other in self._open.values()) >= self._limits.open_bytes:
             largest = max(self._open, key=lambda name: self._open[name].size_bytes)
-            self._publish(self._seal(largest, self._open[largest].take_for_size()))
+            self._publish(self._sealer.seal(largest, self._open[largest].take_for_size()))
 
     def beat(self, identity: int, clock_ns: int, beats: Iterable[Beat]) -> None:
         """Write a heartbeat to each stream of ``beats``, behind the rows that its punctuation passes.
@@ -163,12 +149,9 @@ class StreamLog:
         """
         messages: list[Message] = []
         for beat in beats:
-            sealed = self._seal(beat.stream, self._open[beat.stream].take_passed(beat.punctuations))
-            sequence = self._held[beat.stream].end + len(sealed)
-            messages += sealed
-            messages.append(
-                Heartbeat(beat.stream, sequence, identity, clock_ns, beat.punctuations, beat.trace)
-            )
+            passed = self._open[beat.stream].take_passed(beat.punctuations)
+            messages += self._sealer.seal(beat.stream, passed)
+            messages.append(_heartbeat(beat, identity, clock_ns))
         self._publish(messages)
 
     def end(
@@ -194,27 +177,22 @@ class StreamLog:
         last = {beat.stream: beat for beat in beats}
         messages: list[Message] = []
         for stream in dict.fromkeys(streams):
-            if self._held[stream].is_ended:
+            if self._held[stream].has_ended:
                 continue
-            messages += (sealed := self._seal(stream, [self._open[stream].take_all()]))
-            sequence = self._held[stream].end + len(sealed)
+            messages += self._sealer.seal(stream, [self._open[stream].take_all()])
             if stream in last:
-                beat = last[stream]
-                messages.append(
-                    Heartbeat(stream, sequence, identity, clock_ns, beat.punctuations, beat.trace)
-                )
-                sequence += 1
-            messages.append(EndOfStream(stream, sequence))
-        self._publish(messages)
+                messages.append(_heartbeat(last[stream], identity, clock_ns))
+            messages.append(EndOfStream(stream, UNNUMBERED))
+        if not self._publish(messages):
+            problem = f"cannot write to the stream log {self._folder}: the disk is full"
+            raise StreamError(problem)
 
     def close(self) -> None:
         """End all waiting and give the folder up; what was not sealed is gone. Harmless when called twice."""
         with self._changed:
             self._is_closed = True
-            for segment in self._growing.values():
-                self._segments.abandon(segment)
-            self._growing = {}
-            self._index.close()
+            self._sealer.abandon()
+            self._ledger.close()
             self._changed.notify_all()
 
     @property
@@ -266,14 +244,28 @@ class StreamLog:
             StreamError: an unknown consumer or stream, a cursor beyond what was written, or not writable.
         """
         with self._changed:
-            for stream, cursor in cursors.items():
-                held = self._held.get(stream)
-                if held is None or not 0 <= cursor <= held.end:
-                    problem = f"cannot acknowledge stream {stream!r} up to {cursor}"
-                    raise StreamError(problem)
-            self._acknowledged.advance(consumer, cursors)
-            self._drop(cursors)
+            self._ledger.acknowledge(consumer, cursors)
             self._changed.notify_all()
+
+    def claim(
+        self, consumer: str, wanted: Mapping[str, Collection[int]]
+    ) -> dict[str, tuple[int, ...]]:
+        """Keep these batches from being shed until ``consumer`` claims others.
+
+        Whoever reads a segment of a live capture has claimed it before. That does not acknowledge it.
+
+        Args:
+            consumer: who is to read.
+            wanted: sequence numbers of batches, by stream.
+
+        Returns:
+            Those that were shed already, by stream; their rows will never be read.
+
+        Raises:
+            StreamError: an unknown consumer or stream.
+        """
+        with self._changed:
+            return self._ledger.claim(consumer, wanted)
 
     def wait_acknowledged(self, timeout_s: float | None = None) -> bool:
         """Block until every stream has ended and every consumer acknowledged all of it; whether that is so.
@@ -286,148 +278,94 @@ class StreamLog:
             )
             return self._is_all_acknowledged()
 
-    # -- for the budget --------------------------------------------------------------------------
+    # -- what there is ---------------------------------------------------------------------------
 
     @property
-    def used_bytes(self) -> int:
-        """Bytes of all segments that are still held."""
-        return self.stats.used_bytes
+    def stats(self) -> LogStats:
+        """The counters of all streams together."""
+        with self._changed:
+            return self._ledger.stats
+
+    @property
+    def totals(self) -> dict[str, StreamTotals]:
+        """A copy of the counters of each stream."""
+        with self._changed:
+            return {name: replace(each) for name, each in self._ledger.totals.items()}
 
     @property
     def waiting_messages(self) -> int:
         """Messages that are held until all have acknowledged them."""
-        return sum(len(held.messages) for held in self._held.values())
+        return self._ledger.held_messages
 
     @property
     def open_tuples(self) -> int:
         """Tuples of open batches, which no reader sees yet."""
         return sum(opened.rows for opened in self._open.values())
 
+    # -- for the budget --------------------------------------------------------------------------
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all segments that are still held."""
+        return self._ledger.used_bytes
+
+    @property
+    def held_batches(self) -> int:
+        """How many segments these are."""
+        return self._ledger.held_batches
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that the disk has left for us."""
+        return self._segments.free_bytes()
+
     @property
     def has_consumers(self) -> bool:
         """Whether segments are ever let go."""
-        return self._acknowledged.has_consumers
+        return self._ledger.acknowledged.has_consumers
 
     def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
         """Block until less than ``used_bytes`` are used; False when that took longer than the timeout."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_closed or self.stats.used_bytes < used_bytes, timeout_s
+                lambda: self._is_closed or self._ledger.used_bytes < used_bytes, timeout_s
             )
-            return self.stats.used_bytes < used_bytes
+            return self._ledger.used_bytes < used_bytes
+
+    def sheddable(self) -> Iterator[Batch]:
+        """The batches that nobody has claimed, oldest first."""
+        with self._changed:
+            return self._ledger.sheddable()
+
+    def shed(self, batch: Batch) -> None:
+        """Make a gap of a batch that is held."""
+        with self._changed:
+            # It may have been acknowledged, or claimed, in the meantime.
+            if batch in self._ledger.sheddable():
+                self._ledger.shed(batch)
+                self._changed.notify_all()
 
     # -- private ---------------------------------------------------------------------------------
 
-    def _write_now(self, stream: str, rows: Rows) -> WrittenRows | None:
-        """Write rows into a segment that grows until it is sealed; None if that cannot be.
-
-        As the open batches in memory, it is counted in the budget from then on.
-        """
-        segment = self._growing.get((stream, rows.extents))
-        if segment is None:
-            if not is_plain(rows.batch):
-                return None
-            label = self._label(stream, self._held[stream].end)
-            segment = self._segments.begin(label, rows.batch.schema)
-            self._growing[stream, rows.extents] = segment
-        self._segments.add(segment, rows.batch)
-        return WrittenRows(segment, rows.rows, rows.size_bytes, rows.extents)
-
-    def _seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
-        """Make each cut whole segments; the batches are the next messages of the stream, not yet published."""
-        sealed: list[Message] = []
-        for parts in cuts:
-            rows = sum(part.rows for part in parts)
-            if rows == 0:
-                continue
-            written = [part for part in parts if isinstance(part, WrittenRows)]
-            grown = list(dict.fromkeys(part.segment for part in written))
-            self._growing = {k: other for k, other in self._growing.items() if other not in grown}
-            if not self._budget.admit(sum(part.size_bytes for part in parts), self):
-                self.stats.shed_tuples_total += rows
-                for segment in grown:
-                    self._segments.abandon(segment)
-                continue
-            waiting = [part for part in parts if isinstance(part, Rows)]
-            for segment in grown:
-                inside: list[Part] = [part for part in written if part.segment == segment]
-                # What waited in memory goes with the first.
-                for part in waiting:
-                    self._segments.add(segment, part.batch)
-                place = self._segments.finish(segment)
-                sealed.append(self._sealed(stream, len(sealed), place, [*inside, *waiting]))
-                waiting = []
-            if waiting:
-                label = self._label(stream, self._held[stream].end + len(sealed))
-                place = self._segments.write(label, [part.batch for part in waiting])
-                sealed.append(self._sealed(stream, len(sealed), place, waiting))
-        return sealed
-
-    def _sealed(
-        self, stream: str, ahead: int, place: tuple[str, int], parts: Sequence[Part]
-    ) -> Batch:
-        """The message of a whole segment, behind so many that are not published either."""
-        path, size = place
-        rows = sum(part.rows for part in parts)
+    def _publish(self, messages: Sequence[Message]) -> bool:
+        """Let readers see messages; False if the disk is full, then they see them later."""
+        if not messages:
+            return True
         with self._changed:
-            self.stats.used_bytes += size
-        self.stats.batches_total += 1
-        self.stats.tuples_total += rows
-        self.stats.written_bytes_total += size
-        return Batch(stream, self._held[stream].end + ahead, path, rows, size, combined(parts))
-
-    def _label(self, stream: str, sequence: int) -> str:
-        number = list(self._held).index(stream)
-        return f"{number:04d}-{sequence:08d}"
-
-    def _publish(self, messages: Sequence[Message]) -> None:
-        if messages:
-            with self._changed:
-                self._index.append(messages)
-                for message in messages:
-                    self._hold(message)
-                self._changed.notify_all()
-
-    def _hold(self, message: Message) -> None:
-        self._held[message.stream].add(self._published, message)
-        self._published += 1
-
-    def _recover(self) -> None:
-        for message in self._index.recovered:
-            self._held.setdefault(message.stream, HeldMessages())
-            self._hold(message)
-        self._index.recovered = []
-        kept = self._drop(self._held)
-        for batch in kept:
-            size = self._segments.size_bytes(batch.path)
-            if size != batch.size_bytes:
-                found = "is missing" if size is None else f"has {size} bytes"
-                problem = (
-                    f"the segment {self._folder / batch.path} of {batch.size_bytes} bytes {found}"
-                )
-                raise StreamError(problem)
-            self.stats.used_bytes += batch.size_bytes
-        self._segments.remove_others(batch.path for batch in kept)
-
-    def _drop(self, streams: Iterable[str]) -> list[Batch]:
-        """Forget what all consumers acknowledged of ``streams`` and remove its segments; the batches kept."""
-        kept: list[Batch] = []
-        for stream in streams:
-            held = self._held[stream]
-            dropped = held.drop_below(self._acknowledged.floor(stream, held.end))
-            # While the log is being recovered, these segments are not counted yet and may be gone.
-            present = [b for b in dropped if self._segments.size_bytes(b.path) is not None]
-            self._segments.remove(batch.path for batch in present)
-            self.stats.used_bytes = max(
-                0, self.stats.used_bytes - sum(batch.size_bytes for batch in present)
-            )
-            kept += held.batches
-        return kept
+            is_published = self._ledger.publish(messages)
+            if not is_published and (oldest := next(self._ledger.sheddable(), None)):
+                self._ledger.shed(oldest)
+                is_published = self._ledger.publish(())
+            self._changed.notify_all()
+            return is_published
 
     def _is_all_acknowledged(self) -> bool:
         return all(
-            held.is_ended
-            and (not self.has_consumers or self._acknowledged.floor(stream, held.end) == held.end)
+            held.has_ended
+            and (
+                not self.has_consumers
+                or self._ledger.acknowledged.floor(stream, held.end) == held.end
+            )
             for stream, held in self._held.items()
         )
 
@@ -455,4 +393,8 @@ def read_log(folder: Path) -> list[Message]:
     Raises:
         StreamError: unreadable or damaged.
     """
-    return read_index(folder)[0]
+    return read_index(folder).messages
+
+
+def _heartbeat(beat: Beat, identity: int, clock_ns: int) -> Heartbeat:
+    return Heartbeat(beat.stream, UNNUMBERED, identity, clock_ns, beat.punctuations, beat.trace)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +92,7 @@ class SegmentFolder:
             StreamError: cannot be made.
         """
         path = self._new_path(label)
-        with plain_errors("write the segment", path):
+        with self._whole_or_none(path):
             return PlainSegment(path, schema)
 
     def add(self, segment: PlainSegment, batch: pa.RecordBatch) -> None:
@@ -116,6 +118,14 @@ class SegmentFolder:
         """Remove a segment of ``begin`` that will not be finished, if that is possible."""
         with contextlib.suppress(OSError):
             segment.path.unlink()
+
+    def free_bytes(self) -> int:
+        """Bytes that the disk has left for us; as many as there can be where that is not to be known."""
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError:
+            return sys.maxsize
+        return disk.f_bavail * disk.f_frsize
 
     def size_bytes(self, name: str) -> int | None:
         """Bytes of the segment, None when it is not there."""

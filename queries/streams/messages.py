@@ -110,4 +110,51 @@ class EndOfStream:
     sequence: int
 
 
-Message = Batch | Heartbeat | EndOfStream
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """A gap: the batch that stood here was dropped on purpose, because the log's budget was used up.
+
+    Attributes:
+        sequence: of the batch, or of the last of several that are told together.
+        tuples: that it held.
+        packets: that these stood for, None where that is not known.
+        extents: of its temporal columns.
+    """
+
+    stream: str
+    sequence: int
+    tuples: int
+    packets: int | None
+    extents: tuple[Extent, ...]
+
+    def with_later(self, later: Shed) -> Shed:
+        """This gap and a later one of the stream as one, in the later one's place."""
+        is_known = self.packets is not None and later.packets is not None
+        return Shed(
+            self.stream,
+            later.sequence,
+            self.tuples + later.tuples,
+            (self.packets or 0) + (later.packets or 0) if is_known else None,
+            tuple(
+                Extent(a.column, min(a.least, b.least), max(a.greatest, b.greatest))
+                for a, b in zip(self.extents, later.extents, strict=True)
+            ),
+        )
+
+
+Message = Batch | Heartbeat | EndOfStream | Shed
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """In an index only: the messages of the stream below ``sequence`` that do not stand before are gone.
+
+    Attributes:
+        counters: of the stream, over the messages that are gone; () if nothing of them is to be known.
+        has_ended: whether its end is among them.
+    """
+
+    stream: str
+    sequence: int
+    counters: tuple[tuple[str, int], ...] = ()
+    has_ended: bool = False

@@ -17,6 +17,7 @@ from zlib import crc32
 
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
+    Base,
     Batch,
     EndOfStream,
     Extent,
@@ -24,6 +25,7 @@ from gscope.queries.streams.messages import (
     Hop,
     Message,
     Punctuation,
+    Shed,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _HEADER = struct.Struct("<HHII")
 _CHECKED = struct.Struct("<II")
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Message | Base) -> bytes:
     """The record of ``message``.
 
     Raises:
@@ -60,13 +62,13 @@ def decode(record: bytes) -> Message:
         StreamError: the record is damaged, cut or followed by something.
     """
     messages, end = decode_records(record)
-    if len(messages) != 1 or end != len(record):
+    if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base):
         problem = f"{len(record)} bytes are not one whole message"
         raise StreamError(problem)
     return messages[0]
 
 
-def decode_records(data: bytes) -> tuple[list[Message], int]:
+def decode_records(data: bytes) -> tuple[list[Message | Base], int]:
     """All whole records from the beginning of ``data``, and the offset where the last one ends.
 
     What follows that offset is the beginning of a record whose rest is missing (or nothing).
@@ -74,7 +76,7 @@ def decode_records(data: bytes) -> tuple[list[Message], int]:
     Raises:
         StreamError: a record is damaged; the message names its offset.
     """
-    messages: list[Message] = []
+    messages: list[Message | Base] = []
     offset = 0
     size = len(data)
     while size - offset >= _HEADER.size:
@@ -111,22 +113,20 @@ _to_json: Callable[[object], str] = json.JSONEncoder(
     separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
 
-_BATCH, _HEARTBEAT, _END = 0, 1, 2
+_BATCH, _HEARTBEAT, _END, _SHED, _BASE = range(5)
 
 
-def _fields(message: Message) -> list[object]:
+def _fields(message: Message | Base) -> list[object]:
     match message:
         case Batch():
-            extents = [(extent.column, extent.least, extent.greatest) for extent in message.extents]
-            size = message.size_bytes
             return [
                 _BATCH,
                 message.stream,
                 message.sequence,
                 message.path,
                 message.rows,
-                size,
-                extents,
+                message.size_bytes,
+                _extents(message),
             ]
         case Heartbeat():
             return [
@@ -143,12 +143,33 @@ def _fields(message: Message) -> list[object]:
             ]
         case EndOfStream():
             return [_END, message.stream, message.sequence]
+        case Shed():
+            return [
+                _SHED,
+                message.stream,
+                message.sequence,
+                message.tuples,
+                message.packets,
+                _extents(message),
+            ]
+        case Base():
+            return [
+                _BASE,
+                message.stream,
+                message.sequence,
+                message.counters,
+                int(message.has_ended),
+            ]
+
+
+def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
+    return [(extent.column, extent.least, extent.greatest) for extent in message.extents]
 
 
 # Unpacking raises ValueError or TypeError where the shape is wrong; ``_ensure`` does where a type is.
 
 
-def _message(fields: list[object]) -> Message:
+def _message(fields: list[object]) -> Message | Base:
     kind, *rest = fields
     if type(kind) is not int or kind not in _MAKERS:
         problem = f"unknown kind of message {kind!r}"
@@ -206,10 +227,14 @@ def _hop(*fields: object) -> Hop:
     if type(arrived_ns) is not int or type(queued_ns) is not int or type(worked_ns) is not int:
         problem = "wrong type in a hop"
         raise TypeError(problem)
-    pairs = tuple((name, count) for name, count in counters)
+    return Hop(node, arrived_ns, queued_ns, worked_ns, _counters(counters))
+
+
+def _counters(value: list[object]) -> tuple[tuple[str, int], ...]:
+    pairs: tuple[tuple[str, int], ...] = tuple((name, count) for name, count in value)  # type: ignore[misc, has-type]
     _ensure(str, (name for name, _ in pairs))
     _ensure(int, (count for _, count in pairs))
-    return Hop(node, arrived_ns, queued_ns, worked_ns, pairs)
+    return pairs
 
 
 def _end(stream: str, sequence: int) -> EndOfStream:
@@ -218,7 +243,28 @@ def _end(stream: str, sequence: int) -> EndOfStream:
     return EndOfStream(stream, sequence)
 
 
-_MAKERS: dict[int, Callable[..., Message]] = {_BATCH: _batch, _HEARTBEAT: _heartbeat, _END: _end}
+def _shed(
+    stream: str, sequence: int, tuples: int, packets: int | None, extents: list[list[object]]
+) -> Shed:
+    _ensure(str, (stream,))
+    _ensure(int, (sequence, tuples, *(() if packets is None else (packets,))))
+    return Shed(stream, sequence, tuples, packets, tuple(_extent(*e) for e in extents))
+
+
+def _base(stream: str, sequence: int, counters: list[object], has_ended: int) -> Base:
+    _ensure(str, (stream,))
+    _ensure(list, (counters,))
+    _ensure(int, (sequence, has_ended))
+    return Base(stream, sequence, _counters(counters), bool(has_ended))
+
+
+_MAKERS: dict[int, Callable[..., Message | Base]] = {
+    _BATCH: _batch,
+    _HEARTBEAT: _heartbeat,
+    _END: _end,
+    _SHED: _shed,
+    _BASE: _base,
+}
 
 
 def _ensure(expected: type, values: Iterable[object]) -> None:

@@ -24,6 +24,7 @@ from gscope.queries.streams.messages import (
     Heartbeat,
     Message,
     Punctuation,
+    Shed,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def beat(log: StreamLog, bound: int, *streams: str) -> None:
 
 
 def shape(messages: list[Message]) -> list[str]:
-    kinds = {Batch: "batch", Heartbeat: "beat", EndOfStream: "end"}
+    kinds = {Batch: "batch", Heartbeat: "beat", EndOfStream: "end", Shed: "shed"}
     return [f"{m.stream}{m.sequence} {kinds[type(m)]}" for m in messages]
 
 
@@ -317,14 +318,16 @@ def test_a_full_log_that_nobody_empties_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_a_budget_sheds_is_counted(tmp_path: Path) -> None:
-    class Shed:
+    class ShedAll:
+        is_lossy = True
+
         def admit(self, size_bytes: int, usage: Usage) -> bool:
             return False
 
-    log = StreamLog(tmp_path, SPECS, budget=Shed())
+    log = StreamLog(tmp_path, SPECS, budget=ShedAll())
     put(log, "a", 1, 2, 3)
     beat(log, 3, "a")
-    assert shape(read_log(tmp_path)) == ["a0 beat"]
+    assert shape(read_log(tmp_path)) == ["a0 shed", "a1 beat"]
     assert log.stats.shed_tuples_total == 2
 
 
@@ -396,15 +399,17 @@ def test_what_grows_is_gone_when_the_log_is_closed_or_after_a_crash(tmp_path: Pa
 
 
 def test_a_segment_that_grows_is_shed_as_a_whole(tmp_path: Path) -> None:
-    class Shed:
+    class ShedAll:
+        is_lossy = True
+
         def admit(self, size_bytes: int, usage: Usage) -> bool:
             return False
 
-    log = StreamLog(tmp_path, SPECS, budget=Shed())
+    log = StreamLog(tmp_path, SPECS, budget=ShedAll())
     put_many(log, "a", 1)
     put_many(log, "a", 1, rows=3)
     beat(log, 3, "a")
-    assert shape(read_log(tmp_path)) == ["a0 beat"]
+    assert shape(read_log(tmp_path)) == ["a0 shed", "a1 beat"]
     assert log.stats.shed_tuples_total == MANY + 3
     assert segments(tmp_path) == []
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
+    Base,
     Batch,
     EndOfStream,
     Extent,
@@ -19,6 +20,7 @@ from gscope.queries.streams.messages import (
     Hop,
     Message,
     Punctuation,
+    Shed,
 )
 from gscope.queries.streams.wire import MAX_PAYLOAD_BYTES, decode, decode_records, encode
 
@@ -48,6 +50,12 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         st.lists(HOPS, max_size=3).map(tuple),
     ),
     st.builds(EndOfStream, NAMES, NUMBERS),
+    st.builds(
+        Shed, NAMES, NUMBERS, NUMBERS, st.none() | NUMBERS, st.lists(EXTENTS, max_size=3).map(tuple)
+    ),
+)
+BASES = st.builds(
+    Base, NAMES, NUMBERS, st.lists(st.tuples(NAMES, NUMBERS), max_size=3).map(tuple), st.booleans()
 )
 BEAT = Heartbeat(
     "flow@main1",
@@ -62,6 +70,14 @@ BEAT = Heartbeat(
 @given(MESSAGES)
 def test_decode_is_the_inverse_of_encode(message: Message) -> None:
     assert decode(encode(message)) == message
+
+
+@given(BASES)
+def test_a_base_is_read_from_an_index_and_is_no_message(base: Base) -> None:
+    record = encode(base)
+    assert decode_records(record) == ([base], len(record))
+    with pytest.raises(StreamError, match="not one whole message"):
+        decode(record)
 
 
 @given(st.lists(MESSAGES, max_size=4), st.data())

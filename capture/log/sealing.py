@@ -1,0 +1,171 @@
+"""Sealing: rows of open batches become segments, or gaps where there is no room for them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.batches import Part, Rows, WrittenRows, combined
+from gscope.capture.log.failure import is_full
+from gscope.capture.log.ledger import UNNUMBERED
+from gscope.capture.log.plain_segment import is_plain
+from gscope.capture.log.totals import packets_in
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import Batch, Extent, Message, Shed
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gscope.capture.log.batches import StreamSpec
+    from gscope.capture.log.budget import Budget, Usage
+    from gscope.capture.log.ledger import Ledger
+    from gscope.capture.log.plain_segment import PlainSegment
+    from gscope.capture.log.segments import SegmentFolder
+
+
+class Sealer:
+    """Makes segments; for the thread that writes the log.
+
+    Args:
+        specs: of the streams.
+        segments: where they go.
+        budget: decides what is written.
+        ledger: counts.
+        usage: what the budget may know and do.
+        lock: of the ledger.
+    """
+
+    def __init__(
+        self,
+        specs: Mapping[str, StreamSpec],
+        segments: SegmentFolder,
+        budget: Budget,
+        ledger: Ledger,
+        usage: Usage,
+        lock: threading.Condition,
+    ) -> None:
+        self._specs = specs
+        self._segments = segments
+        self._budget = budget
+        self._ledger = ledger
+        self._usage = usage
+        self._lock = lock
+        self._growing: dict[tuple[str, tuple[Extent, ...]], PlainSegment] = {}
+        self._broken: set[PlainSegment] = set()
+
+    def write_now(self, stream: str, rows: Rows) -> WrittenRows | None:
+        """Write rows into a segment that grows until it is sealed; None if that cannot be.
+
+        As the open batches in memory, it is counted in the budget from then on.
+        """
+        segment = self._growing.get((stream, rows.extents))
+        try:
+            if segment is None:
+                if not is_plain(rows.batch):
+                    return None
+                label = self._label(stream)
+                segment = self._segments.begin(label, rows.batch.schema)
+                self._growing[stream, rows.extents] = segment
+            self._segments.add(segment, rows.batch)
+        except StreamError as error:
+            if not self._budget.is_lossy or not is_full(error):
+                raise
+            self._ledger.full_disk_total += 1
+            if segment is not None:
+                # What it held is gone; it is counted when it is sealed.
+                del self._growing[stream, rows.extents]
+                self._broken.add(segment)
+            return None
+        # Nobody else will know should they be shed.
+        packets = packets_in(rows.batch, self._specs[stream]) if self._budget.is_lossy else None
+        return WrittenRows(segment, rows.rows, rows.size_bytes, rows.extents, packets)
+
+    def seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
+        """Make each cut whole segments, or a gap; the messages are not yet published."""
+        sealed: list[Message] = []
+        for parts in cuts:
+            if not sum(part.rows for part in parts):
+                continue
+            written = [part for part in parts if isinstance(part, WrittenRows)]
+            grown = list(dict.fromkeys(part.segment for part in written))
+            self._growing = {k: other for k, other in self._growing.items() if other not in grown}
+            lost = [part for part in written if part.segment in self._broken]
+            if lost:
+                self._broken.difference_update(part.segment for part in lost)
+                sealed.append(self._gap(stream, lost))
+            gone = {id(part) for part in lost}
+            whole = [part for part in parts if id(part) not in gone]
+            if not whole:
+                continue
+            if self._budget.admit(sum(part.size_bytes for part in whole), self._usage):
+                sealed += self._written(stream, whole)
+            else:
+                for segment in grown:
+                    self._segments.abandon(segment)
+                sealed.append(self._gap(stream, whole))
+        return sealed
+
+    def abandon(self) -> None:
+        """Remove segments that will not be finished."""
+        for segment in self._growing.values():
+            self._segments.abandon(segment)
+        self._growing = {}
+
+    def _written(self, stream: str, parts: Sequence[Part]) -> list[Message]:
+        """Make segments of parts; a gap of those for which the disk has no room any more."""
+        waiting = [part for part in parts if isinstance(part, Rows)]
+        grown: dict[PlainSegment, list[Part]] = {}
+        for part in parts:
+            if isinstance(part, WrittenRows):
+                grown.setdefault(part.segment, []).append(part)
+        messages: list[Message] = []
+        for segment, inside in grown.items():
+            # What waited in memory goes with the first.
+            messages.append(
+                self._segment_of(
+                    stream, [*inside, *waiting], functools.partial(self._finish, segment, waiting)
+                )
+            )
+            waiting = []
+        if waiting:
+            batches = [part.batch for part in waiting]
+            write = functools.partial(self._segments.write, self._label(stream), batches)
+            messages.append(self._segment_of(stream, waiting, write))
+        return messages
+
+    def _finish(self, segment: PlainSegment, waiting: Sequence[Rows]) -> tuple[str, int]:
+        for part in waiting:
+            self._segments.add(segment, part.batch)
+        return self._segments.finish(segment)
+
+    def _segment_of(
+        self, stream: str, parts: Sequence[Part], write: Callable[[], tuple[str, int]]
+    ) -> Batch | Shed:
+        try:
+            path, size = write()
+        except StreamError as error:
+            if not self._budget.is_lossy or not is_full(error):
+                raise
+            self._ledger.full_disk_total += 1
+            return self._gap(stream, parts)
+        with self._lock:
+            self._ledger.on_sealed(size)
+        rows = sum(part.rows for part in parts)
+        return Batch(stream, UNNUMBERED, path, rows, size, combined(parts))
+
+    def _gap(self, stream: str, parts: Sequence[Part]) -> Shed:
+        """Rows that are shed before they make a batch."""
+        counts = [
+            part.packets
+            if isinstance(part, WrittenRows)
+            else packets_in(part.batch, self._specs[stream])
+            for part in parts
+        ]
+        packets = None if None in counts else sum(count or 0 for count in counts)
+        rows = sum(part.rows for part in parts)
+        return Shed(stream, UNNUMBERED, rows, packets, combined(parts))
+
+    def _label(self, stream: str) -> str:
+        number = list(self._ledger.held).index(stream)
+        return f"{number:04d}-{self._ledger.held[stream].end:08d}"
