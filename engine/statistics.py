@@ -1,0 +1,301 @@
+"""The HFTA job's counters as others see them: ``job.stats.json`` in the run's folder.
+
+Written at most once a second, while messages come, also when nothing is released. Counters are those since the run
+began: a job that is started again goes on from what the one before had told, and from the commits behind that.
+``docs/status.md`` has the fields.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gscope.engine.event_time import EventTimes
+from gscope.engine.held_by import held_by
+from gscope.engine.operators.base import waiting
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from gscope.engine.bounds import Bound
+    from gscope.engine.commits import Commit, Output
+    from gscope.engine.operators.base import Operator
+    from gscope.engine.ports import Port
+    from gscope.engine.steps import Step, Steps
+    from gscope.engine.tracing import Tracer
+    from gscope.queries.streams.messages import Message
+
+SCHEMA = 1
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class _StreamCounters:
+    """What came of one stream of the log."""
+
+    batches_total: int = 0
+    tuples_total: int = 0
+    bytes_total: int = 0
+    heartbeats_total: int = 0
+    last_heartbeat_ns: int | None = None
+    has_ended: bool = False
+
+
+@dataclass(slots=True)
+class _StepCounters:
+    """The steps that were evaluated."""
+
+    evaluated_total: int = 0
+    seconds_total: float = 0.0
+    tuples_total: int = 0
+    rows_total: int = 0
+    last_seconds: float = 0.0
+    last_tuples: int = 0
+
+
+@dataclass(slots=True)
+class _QueryCounters:
+    """The answers of one query."""
+
+    rows_total: int = 0
+    last_answer_ns: int | None = None
+
+
+@dataclass(slots=True)
+class _Since:
+    """What the job is about."""
+
+    state: str
+    since_ns: int
+    undecodable: Mapping[str, int] = field(default_factory=dict)
+
+
+class JobStatistics:
+    """What the job has counted; for one thread.
+
+    Args:
+        path: of the file.
+        steps: the operators.
+        tracer: of heartbeats.
+        java_pid: of Spark.
+        wall_ns: nanoseconds since 1970.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        steps: Steps,
+        tracer: Tracer,
+        java_pid: int | None,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._steps = steps
+        self._tracer = tracer
+        self._java_pid = java_pid
+        self._wall_ns = wall_ns
+        self._times = EventTimes(steps.program)
+        self._file = SnapshotFile(path, monotonic)
+        self._earlier = read_snapshot(path) or {}
+        self._began_ns = self._earlier.get("began_ns", wall_ns())
+        self._streams = {name: _StreamCounters() for name in steps.streams}
+        self._answered = _StepCounters()
+        self._queries: dict[str, _QueryCounters] = {}
+        self._since = _Since("waiting", wall_ns())
+
+    def recover(self, commits: Iterable[Commit]) -> None:
+        """Go on from what an earlier job of the run told, and from the commits that it told nothing of."""
+        told = self._earlier.get("steps", {})
+        for query in self._earlier.get("queries", ()):
+            self._queries[query["name"]] = _QueryCounters(
+                query["rows_total"], query["last_answer_ns"]
+            )
+        for name in ("evaluated_total", "seconds_total", "tuples_total", "rows_total"):
+            setattr(self._answered, name, told.get(name, 0))
+        for commit in commits:
+            if commit.step > told.get("number", 0):
+                self._answered.evaluated_total += 1
+                self._count(commit.outputs)
+
+    def on_messages(self, messages: Iterable[Message]) -> None:
+        """Count what came from the log."""
+        for message in messages:
+            counters = self._streams.get(message.stream)
+            if counters is None:
+                continue
+            if isinstance(message, Batch):
+                counters.batches_total += 1
+                counters.tuples_total += message.rows
+                counters.bytes_total += message.size_bytes
+            elif isinstance(message, Heartbeat):
+                counters.heartbeats_total += 1
+                counters.last_heartbeat_ns = self._wall_ns()
+            elif isinstance(message, EndOfStream):
+                counters.has_ended = True
+
+    def evaluating(self, step: Step) -> None:
+        """Spark begins to evaluate a step."""
+        self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
+        self.refresh()
+
+    def on_commit(
+        self, step: Step, outputs: Iterable[Output], seconds: float, undecodable: Mapping[str, int]
+    ) -> None:
+        """A step was committed; it took ``seconds`` in Spark."""
+        tuples = sum(work.rows for work in step.works)
+        self._answered.evaluated_total += 1
+        self._answered.seconds_total += seconds
+        self._answered.last_seconds = seconds
+        self._answered.tuples_total += tuples
+        self._answered.last_tuples = tuples
+        self._count(outputs)
+        self._since = _Since("waiting", self._wall_ns(), undecodable)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Replace the file if it is old."""
+        if self._file.is_due:
+            self.write()
+
+    def write(self) -> None:
+        """Replace the file."""
+        self._file.write(self._document())
+
+    def _count(self, outputs: Iterable[Output]) -> None:
+        for output in outputs:
+            counters = self._queries.setdefault(output.query, _QueryCounters())
+            counters.rows_total += output.rows
+            self._answered.rows_total += output.rows
+            if output.rows:
+                counters.last_answer_ns = self._wall_ns()
+
+    def _document(self) -> dict[str, Any]:
+        steps, tracer = self._steps, self._tracer
+        return {
+            "schema": SCHEMA,
+            "written_ns": self._wall_ns(),
+            "began_ns": self._began_ns,
+            "pid": os.getpid(),
+            "memory_bytes": _memory_bytes("self"),
+            "cpu_s": round(time.process_time(), 3),
+            "java_pid": self._java_pid,
+            "java_memory_bytes": _memory_bytes(self._java_pid),
+            "java_cpu_s": _cpu_s(self._java_pid),
+            "state": self._since.state,
+            "state_since_ns": self._since.since_ns,
+            "clock_ns": tracer.clock_ns,
+            "steps": {"number": steps.number, **_step_fields(self._answered)},
+            "streams": [self._stream(name) for name in steps.streams],
+            "operators": [self._operator(name) for name in steps.operators],
+            "queries": [self._query(name) for name, _ in steps.program.results],
+            "undecodable": dict(self._since.undecodable),
+            "heartbeats": {
+                "heartbeats_total": tracer.heartbeats_total,
+                "idle_total": tracer.idle_total,
+                "newest": tracer.newest(steps),
+            },
+        }
+
+    def _stream(self, name: str) -> dict[str, Any]:
+        counters = self._streams[name]
+        return {
+            "name": name,
+            "batches_total": counters.batches_total,
+            "tuples_total": counters.tuples_total,
+            "bytes_total": counters.bytes_total,
+            "heartbeats_total": counters.heartbeats_total,
+            "last_heartbeat_ns": counters.last_heartbeat_ns,
+            "has_ended": counters.has_ended,
+        }
+
+    def _operator(self, name: str) -> dict[str, Any]:
+        operator = self._steps.operators[name]
+        held, state = waiting(operator), operator.state
+        return {
+            "name": name,
+            "kind": type(operator.node).__name__.removesuffix("Node").lower(),
+            **self._progress(name, operator),
+            "late_tuples_total": operator.late_tuples,
+            "waiting_tuples": held.tuples,
+            "waiting_bytes": held.size_bytes,
+            "state_tuples": 0 if state is None else state.rows,
+            "state_bytes": 0 if state is None else state.size_bytes,
+            "waits_for": list(held_by(self._steps.operators, name)),
+            "sides": [[_port(port) for port in side.ports.values()] for side in operator.sides],
+        }
+
+    def _query(self, name: str) -> dict[str, Any]:
+        counters = self._queries.get(name, _QueryCounters())
+        operator = self._steps.operators.get(name)
+        return {
+            "name": name,
+            **self._progress(name, operator),
+            "rows_total": counters.rows_total,
+            "late_tuples_total": 0 if operator is None else operator.late_tuples,
+            "last_answer_ns": counters.last_answer_ns,
+        }
+
+    def _progress(self, name: str, operator: Operator | None) -> dict[str, Any]:
+        watermark = -math.inf if operator is None else operator.watermark
+        return {
+            "watermark": _finite(watermark),
+            "watermark_ns": self._times.of(name, watermark),
+            "has_ended": watermark == math.inf,
+        }
+
+
+def _step_fields(counters: _StepCounters) -> dict[str, Any]:
+    seconds, evaluated = counters.seconds_total, counters.evaluated_total
+    return {
+        "evaluated_total": evaluated,
+        "seconds_total": round(seconds, 3),
+        "tuples_total": counters.tuples_total,
+        "rows_total": counters.rows_total,
+        "last_seconds": round(counters.last_seconds, 3),
+        "last_tuples": counters.last_tuples,
+        "average_seconds": round(seconds / evaluated, 3) if evaluated else None,
+        "tuples_per_second": round(counters.tuples_total / seconds, 1) if seconds else None,
+    }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    return {
+        "name": port.name,
+        "punctuation": {column: _finite(bound) for column, bound in port.bounds.items()},
+        "waiting_tuples": sum(batch.rows for batch in port.pending),
+        "waiting_bytes": sum(batch.size_bytes for batch in port.pending),
+        "has_ended": port.has_ended,
+    }
+
+
+def _finite(bound: Bound) -> Bound | None:
+    return bound if math.isfinite(bound) else None
+
+
+def _memory_bytes(pid: int | str | None) -> int | None:
+    """Resident memory of a process; None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123  # three times as fast as Path
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _cpu_s(pid: int | None) -> float | None:
+    """Processor time of a process; None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
+            fields = file.read().rsplit(b")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    except (OSError, IndexError, ValueError):
+        return None

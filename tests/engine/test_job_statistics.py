@@ -1,0 +1,102 @@
+"""What others see of the job."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.engine.watched_steps import SECOND, batch, heartbeat, steps, stream_of
+
+from gscope.engine.commits import Commit, Output
+from gscope.engine.observer import Observer
+from gscope.engine.steps import Evaluation, Steps
+from gscope.queries.streams.snapshot import JOB_FILE, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gscope.queries.streams.messages import Message
+
+
+def observed(run_dir: Path, watched: Steps, commits: Sequence[Commit] = ()) -> Observer:
+    return Observer(run_dir, watched, commits, None)
+
+
+def seen(run_dir: Path) -> dict[str, Any]:
+    snapshot = read_snapshot(run_dir / JOB_FILE)
+    assert snapshot is not None
+    return snapshot
+
+
+def answer(observer: Observer, watched: Steps, rows: int) -> None:
+    observer.advancing()
+    step = watched.next()
+    assert step is not None
+    outputs = (Output("tens", f"tens/{step.number}", rows),)
+    observer.evaluated(step, Evaluation(outputs), 0, 1)
+    commit = Commit(step.number, watched.snapshot(), outputs, (), {"dns_name": 2})
+    observer.committed(step, commit, 1, 0.25)
+
+
+def test_it_says_what_waits_and_for_whom(tmp_path: Path) -> None:
+    watched = steps("eth0", "eth1")
+    observer = observed(tmp_path, watched)
+    messages: list[Message] = [
+        batch(watched, "eth0", 0, 40),
+        heartbeat(watched, "eth0", 1, 50, 1),
+        heartbeat(watched, "eth1", 0, 40, 2),
+    ]
+    observer.on_messages(messages, 0)
+    watched.on_messages(messages)
+    watched.next()
+    observer.close()
+    snapshot = seen(tmp_path)
+    tens = snapshot["operators"][0]
+    assert (tens["name"], tens["kind"]) == ("tens", "aggregation")
+    assert tens["waiting_tuples"] == 5
+    assert tens["watermark_ns"] == 400 * SECOND
+    assert tens["waits_for"] == [stream_of(watched, "eth1")]
+    assert [port["waiting_tuples"] for port in tens["sides"][0]] == [5, 0]
+    assert [port["punctuation"] for port in tens["sides"][0]] == [{"tb": 50}, {"tb": 40}]
+    assert [stream["heartbeats_total"] for stream in snapshot["streams"]] == [1, 1]
+    assert snapshot["clock_ns"] == 500 * SECOND
+    assert snapshot["heartbeats"]["heartbeats_total"] == 2
+
+
+def test_answers_are_counted_by_query(tmp_path: Path) -> None:
+    watched = steps("eth0")
+    observer = observed(tmp_path, watched)
+    watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
+    answer(observer, watched, 3)
+    observer.close()
+    snapshot = seen(tmp_path)
+    rows = {query["name"]: query["rows_total"] for query in snapshot["queries"]}
+    assert rows == {"tens": 3, "minutes": 0}
+    assert snapshot["steps"]["evaluated_total"] == 1
+    assert snapshot["steps"]["tuples_total"] == 5
+    assert snapshot["steps"]["tuples_per_second"] == 20
+    assert snapshot["undecodable"] == {"dns_name": 2}
+
+
+def test_a_job_that_is_started_again_goes_on_counting(tmp_path: Path) -> None:
+    watched = steps("eth0")
+    observer = observed(tmp_path, watched)
+    watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
+    answer(observer, watched, 3)
+    observer.close()
+    told = Commit(1, watched.snapshot(), (Output("tens", "tens/1", 3),))
+    untold = Commit(2, watched.snapshot(), (Output("tens", "tens/2", 4),))
+    again = steps("eth0")
+    again.restore(2, untold.operators)
+    observed(tmp_path, again, (told, untold)).close()
+    snapshot = seen(tmp_path)
+    assert snapshot["queries"][0]["rows_total"] == 7
+    assert snapshot["steps"]["evaluated_total"] == 2
+
+
+def test_it_is_plain_json_of_finite_numbers(tmp_path: Path) -> None:
+    observed(tmp_path, steps("eth0")).close()
+    text = (tmp_path / JOB_FILE).read_text()
+    json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
+    assert seen(tmp_path)["operators"][0]["watermark"] is None
