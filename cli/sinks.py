@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.cli.claims import claim
 from gscope.engine.sinks.text import csv_header, write_csv, write_ndjson
 from gscope.errors import GscopeError, UsageError
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-_TEXT: dict[str, Callable[[pa.Table, BinaryIO], None]] = {"csv": write_csv, "ndjson": write_ndjson}
+TEXT_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
+    "csv": write_csv,
+    "ndjson": write_ndjson,
+}
 
 
 class StreamSink:
@@ -30,7 +33,7 @@ class StreamSink:
     """
 
     def __init__(self, file: BinaryIO, kind: str, queries: Sequence[str]) -> None:
-        if kind not in _TEXT:
+        if kind not in TEXT_WRITERS:
             message = f"{kind} is for files; name a folder for them with -w DIR"
             raise UsageError(message)
         if kind == "csv" and len(queries) > 1:
@@ -47,7 +50,7 @@ class StreamSink:
     def begin(self, _query: str, schema: pa.Schema) -> None:
         """The heading, also of an empty answer."""
         if self._kind == "csv":
-            with _sentences("the answer"):
+            with in_sentences("the answer"):
                 self._file.write(csv_header(schema.names))
                 self._file.flush()
 
@@ -56,9 +59,16 @@ class StreamSink:
         if self._says_query:
             name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))
             table = table.add_column(0, "query", name)
-        with _sentences("the answer"):
-            _TEXT[self._kind](table, self._file)
+        with in_sentences("the answer"):
+            TEXT_WRITERS[self._kind](table, self._file)
             self._file.flush()
+
+    def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
+        """Rows are out when they are written; what was out when the process was killed comes again."""
+        return {}
+
+    def publish(self) -> None:
+        """Rows are seen as they are written."""
 
     def close(self, *, is_complete: bool) -> None:
         """Nothing is held back."""
@@ -98,6 +108,12 @@ class FolderSink:
         """Write rows."""
         self._writers[query].write(table)
 
+    def settle(self, *, is_last: bool) -> None:
+        """Nothing is safe before everything is."""
+
+    def publish(self) -> None:
+        """Nothing is seen before everything is."""
+
     def close(self, *, is_complete: bool) -> None:
         """Put complete files into place; remove incomplete ones."""
         for writer in self._writers.values():
@@ -111,27 +127,21 @@ class _FileWriter:
         self._path = folder / f"{query}.{kind}"
         self._partial = folder / f".{query}.{kind}.partial"
         self._kind = kind
-        self._file: BinaryIO = self._partial.open("ab")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.close()
-            message = f"another run is writing {self._path}"
-            raise UsageError(message) from error
+        self._file = claim(folder, query, kind)
         self._file.truncate(0)
         self._columns: Any = None
 
     def begin(self, schema: pa.Schema) -> None:
-        with _sentences(str(self._path)):
+        with in_sentences(str(self._path)):
             if self._kind == "csv":
                 self._file.write(csv_header(schema.names))
-            elif self._kind not in _TEXT:
+            elif self._kind not in TEXT_WRITERS:
                 self._columns = self._columnar(schema)
 
     def write(self, table: pa.Table) -> None:
-        with _sentences(str(self._path)):
+        with in_sentences(str(self._path)):
             if self._columns is None:
-                _TEXT[self._kind](table, self._file)
+                TEXT_WRITERS[self._kind](table, self._file)
             else:
                 self._columns.write_table(table)
 
@@ -142,7 +152,7 @@ class _FileWriter:
             with suppress(OSError, pa.ArrowException):
                 self._finish()
             return
-        with _sentences(str(self._path)):
+        with in_sentences(str(self._path)):
             self._finish()
             self._partial.rename(self._path)
 
@@ -160,7 +170,7 @@ class _FileWriter:
 
 
 @contextmanager
-def _sentences(what: str) -> Iterator[None]:
+def in_sentences(what: str) -> Iterator[None]:
     """Turn what the system refuses into a sentence; a reader that is gone is no error of ours.
 
     Raises:

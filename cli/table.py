@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,6 +68,13 @@ class TableSink:
             self._head(query, layout, is_changed=is_changed)
             self._file.write(layout.lines(columns))
         self._file.flush()
+
+    def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
+        """Rows are out when they are written."""
+        return {}
+
+    def publish(self) -> None:
+        """Rows are seen as they are written."""
 
     def close(self, *, is_complete: bool) -> None:
         """Say how many rows there were, unless they are not all."""

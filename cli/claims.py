@@ -1,0 +1,50 @@
+"""Who may write a result in a folder: one run at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def claim(folder: Path, query: str, kind: str) -> BinaryIO:
+    """The file ``.<query>.<kind>.partial``, open to append and locked: who has it writes the result, nobody else.
+
+    Raises:
+        UsageError: somebody else does.
+        OSError: it cannot be opened.
+    """
+    path = folder / f".{query}.{kind}.partial"
+    while True:
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            message = f"another run is writing {folder / f'{query}.{kind}'}"
+            raise UsageError(message) from error
+        if _is_at(path, file):
+            return file
+        # Whoever had it before removed it between our opening and locking it.
+        file.close()
+
+
+def give_back(folder: Path, query: str, kind: str, file: BinaryIO) -> None:
+    """Remove the file of a claim and give the claim up."""
+    (folder / f".{query}.{kind}.partial").unlink(missing_ok=True)
+    with suppress(OSError):
+        file.close()
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(file.fileno()))

@@ -1,0 +1,99 @@
+"""Rows of a stream that is an answer: in order, and each once, however often the run is killed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.cli.delivered import StreamPosition
+from gscope.cli.outlet import Outlet
+from gscope.queries.streams.messages import Batch, Extent
+
+Row = tuple[int, int]
+"""Its time and a number of its own."""
+
+
+def table(rows: list[Row]) -> pa.Table:
+    return pa.table({"time": pa.array([t for t, _ in rows], pa.int64()), "n": [n for _, n in rows]})
+
+
+def take(outlet: Outlet, message: list[Row] | int, sequence: int) -> None:
+    if isinstance(message, int):
+        outlet.raise_bound({"time": message})
+    else:
+        times = [time for time, _ in message]
+        extents = (Extent("time", min(times), max(times)),)
+        outlet.add(Batch("s", sequence, "", len(message), 1, extents), table(message))
+    outlet.next = sequence + 1
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[Row] | int]:
+    """Batches and bounds; no row is below a bound that came before it."""
+    bound, number = 0, 0
+    messages: list[list[Row] | int] = []
+    for _ in range(draw(st.integers(1, 12))):
+        if draw(st.booleans()):
+            bound += draw(st.integers(0, 4))
+            messages.append(bound)
+        else:
+            times = draw(st.lists(st.integers(bound, bound + 6), min_size=1, max_size=5))
+            messages.append([(time, number + place) for place, time in enumerate(times)])
+            number += len(times)
+    return messages
+
+
+@given(logs(), st.data())
+def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.DataObject) -> None:
+    outlet = Outlet("q", "time", StreamPosition())
+    came: list[Row] = []
+    while outlet.next < len(log):
+        sequence = outlet.next
+        take(outlet, log[sequence], sequence)
+        if data.draw(st.booleans(), "let go"):
+            rows = outlet.let_go()
+            if rows is not None:
+                came += zip(rows["time"].to_pylist(), rows["n"].to_pylist(), strict=True)
+            position = outlet.position
+            assert position.cursor <= outlet.next <= position.seen
+            if data.draw(st.integers(0, 3), "killed when 0") == 0:
+                outlet = Outlet("q", "time", position)
+    outlet.has_ended = True
+    rest = outlet.let_go()
+    if rest is not None:
+        came += zip(rest["time"].to_pylist(), rest["n"].to_pylist(), strict=True)
+    times = [time for time, _ in came]
+    assert times == sorted(times)
+    assert sorted(n for _, n in came) == list(range(len(came)))
+    assert len(came) == sum(len(each) for each in log if isinstance(each, list))
+    assert outlet.position.cursor == outlet.next
+
+
+def test_without_an_order_rows_go_as_they_come() -> None:
+    outlet = Outlet("q", None, StreamPosition())
+    outlet.add(Batch("s", 0, "", 1, 1, ()), table([(5, 0)]))
+    outlet.next = 1
+    rows = outlet.let_go()
+    assert rows is not None
+    assert outlet.position == StreamPosition(1, 1, None)
+    assert outlet.let_go() is None
+
+
+def test_a_row_without_a_time_comes_once() -> None:
+    extents = (Extent("time", 9, 9),)
+    batch = Batch("s", 0, "", 2, 1, extents)
+    rows = pa.table({"time": pa.array([None, 9], pa.int64()), "n": [0, 1]})
+    outlet = Outlet("q", "time", StreamPosition())
+    outlet.add(batch, rows)
+    outlet.next = 1
+    outlet.raise_bound({"time": 3})
+    first = outlet.let_go()
+    assert first is not None
+    assert first["n"].to_pylist() == [0]
+    again = Outlet("q", "time", outlet.position)
+    again.add(batch, rows)
+    again.has_ended = True
+    second = again.let_go()
+    assert second is not None
+    assert second["n"].to_pylist() == [1]
