@@ -3,6 +3,8 @@
 A step writes its outputs and carries below names that nobody reads, then one commit record, then
 renames the outputs into place (``publish``). A restart repeats the renames of the last record, which is
 harmless when they had been done, and sweeps away what no record names.
+
+Whoever delivers an output removes it then. A record is kept while it is the last one, or an output of it is there.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections import deque
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.errors import EngineError
@@ -66,6 +69,8 @@ class CommitLog:
         self.outputs = folder / "outputs"
         self.carry = folder / "carry"
         self._records = folder / "commits"
+        self._earlier: deque[_Kept] = deque()
+        self._last: _Kept | None = None
         try:
             for each in (self.outputs, self.carry, self._records):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -79,15 +84,25 @@ class CommitLog:
         return path.with_name(_STAGED + path.name)
 
     def write(self, commit: Commit) -> None:
-        """Make ``commit`` the last one, durably; from here on its outputs are answers."""
+        """Make ``commit`` the last one, durably; from here on its outputs are answers.
+
+        Raises:
+            EngineError: not writable; the last one is the one before.
+        """
         path = self._records / f"{commit.step:012d}.json"
         staged = path.with_suffix(".new")
-        with staged.open("w", encoding="utf-8") as file:
-            json.dump(asdict(commit), file)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.rename(path)
-        _sync_folder(self._records)
+        try:
+            with staged.open("w", encoding="utf-8") as file:
+                json.dump(asdict(commit), file)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.rename(path)
+            _sync_folder(self._records)
+        except OSError as error:
+            message = f"cannot write the commit record {path}: {error.strerror}"
+            raise EngineError(message) from error
+        self._keep(path, commit.outputs)
+        self._prune()
 
     def publish(self, outputs: Sequence[Output]) -> None:
         """Rename committed outputs into place; harmless when repeated."""
@@ -98,9 +113,15 @@ class CommitLog:
 
     def recover(self) -> list[Commit]:
         """All commits, oldest first, with the last one published and all leftovers removed."""
-        commits = [_read(path) for path in sorted(self._records.glob("*.json"))]
+        for cut_off in self._records.glob("*.new"):
+            _remove(cut_off)
+        paths = sorted(self._records.glob("*.json"))
+        commits = [_read(path) for path in paths]
         if commits:
             self.publish(commits[-1].outputs)
+        for path, commit in zip(paths, commits, strict=True):
+            self._keep(path, commit.outputs)
+        self._prune()
         for leftover in self.outputs.glob(f"*/{_STAGED}*"):
             _remove(leftover)
         named = {
@@ -114,11 +135,42 @@ class CommitLog:
                 _remove(path)
         return commits
 
+    @property
+    def undelivered_bytes(self) -> int:
+        """Size of the outputs that nobody has removed yet, those of the last commit aside."""
+        self._prune()
+        return sum(kept.size_bytes for kept in self._earlier)
+
+    @property
+    def carry_bytes(self) -> int:
+        """Size of the rows that wait for later steps."""
+        return sum(_size_bytes(path) for path in self.carry.iterdir())
+
+    def _keep(self, path: Path, outputs: Sequence[Output]) -> None:
+        if self._last is not None:
+            size = sum(_size_bytes(output) for output in self._last.outputs)
+            self._earlier.append(replace(self._last, size_bytes=size))
+        self._last = _Kept(path, tuple(self.outputs / output.path for output in outputs))
+
+    def _prune(self) -> None:
+        """Forget earlier commits that are delivered, which they are in order."""
+        while self._earlier and not any(output.exists() for output in self._earlier[0].outputs):
+            _remove(self._earlier.popleft().record)
+
     def drop_carry(self, keep: set[str]) -> None:
         """Remove carried rows that no operator waits for any more."""
         for path in self.carry.iterdir():
             if path.name not in keep:
                 _remove(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A commit record that is there, and the outputs it is kept for."""
+
+    record: Path
+    outputs: tuple[Path, ...]
+    size_bytes: int = 0
 
 
 def batch_to_json(batch: Batch) -> dict[str, Any]:
@@ -150,6 +202,16 @@ def _read(path: Path) -> Commit:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"the commit record {path.name} is unreadable: {error}"
         raise EngineError(message) from error
+
+
+def _size_bytes(path: Path) -> int:
+    """Of a file, or of the files of a folder; 0 of what is gone meanwhile."""
+    try:
+        if path.is_dir():
+            return sum(_size_bytes(inside) for inside in path.iterdir())
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _remove(path: Path) -> None:

@@ -30,6 +30,8 @@ class EngineSettings:
         heap_bytes: of Spark's Java.
         consumer: the job's name towards the stream log.
         expected_bytes: of all captures together; None when it is not known (a pipe, an interface).
+        is_live: whether input is lost that nobody takes, so that the log may have shed some.
+        disk_bytes: of answers that were not taken, and of carried rows.
         asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
     """
 
@@ -38,6 +40,8 @@ class EngineSettings:
     consumer: str = "hfta"
     expected_bytes: int | None = None
     asks_for_heartbeats: bool = False
+    is_live: bool = False
+    disk_bytes: int = 8 << 30
 
     @property
     def expects_much(self) -> bool:

@@ -75,3 +75,36 @@ def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "commits" / "000000000001.json").write_text("{}")
     with pytest.raises(EngineError, match=r"000000000001\.json"):
         log.recover()
+
+
+def test_records_are_kept_until_their_outputs_are_delivered(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    outputs = [Output("q", f"q/{step}.arrow", 1) for step in range(5)]
+    for step, output in enumerate(outputs):
+        staged(log, output, "rows")
+        log.write(Commit(step, state(), (output,)))
+        log.publish((output,))
+    assert steps_of(tmp_path) == [0, 1, 2, 3, 4]
+    assert log.undelivered_bytes == 4 * len("rows")
+    for output in outputs[:3]:
+        (log.outputs / output.path).unlink()
+    assert log.undelivered_bytes == len("rows")
+    assert steps_of(tmp_path) == [3, 4]
+    again = CommitLog(tmp_path)
+    assert [commit.step for commit in again.recover()] == [3, 4]
+    for output in outputs[3:]:
+        (log.outputs / output.path).unlink()
+    again.write(Commit(5, state(), ()))
+    assert steps_of(tmp_path) == [5]
+
+
+def test_days_of_steps_leave_one_record(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    for step in range(200):
+        log.write(Commit(step, state(), ()))
+    assert steps_of(tmp_path) == [199]
+    assert [commit.step for commit in CommitLog(tmp_path).recover()] == [199]
+
+
+def steps_of(folder: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (folder / "commits").iterdir())

@@ -1,0 +1,84 @@
+"""What the job keeps on disk stays within its budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gscope.engine.commits import Commit, CommitLog, Output
+from gscope.engine.room import Room
+from gscope.engine.steps import Carry, Evaluation, Steps
+from gscope.errors import EngineError
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.streams.messages import Batch, Extent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUERIES = """
+DEFINE { query_name 'flows'; } SELECT tb, srcIP, count(*) AS c FROM IP GROUP BY time/10 AS tb, srcIP;
+DEFINE { query_name 'talkers'; } SELECT tb2, count(*) AS n FROM flows GROUP BY tb/6 AS tb2
+"""
+
+
+def steps_with_carry(*rows: int) -> Steps:
+    """A step each left so many rows, of ten bytes, which wait for the end of a minute."""
+    program = compile_queries((QueryText(QUERIES, "test"),), Surroundings(("eth0",))).program
+    steps = Steps(program)
+    extents = (Extent("tb", 6, 6),)
+    for number, count in enumerate(rows, 1):
+        batch = Batch("flows", number, f"carry-{number}", count, 10 * count, extents)
+        steps.on_evaluated(Evaluation(carries=(Carry("talkers", 0, batch),)))
+    return steps
+
+
+def test_a_live_job_sheds_the_oldest_carried_rows_with_a_count(tmp_path: Path) -> None:
+    steps = steps_with_carry(5, 7, 11)
+    room = Room(CommitLog(tmp_path), 120, is_live=True)
+    assert room.fit(steps) == {"talkers": 12}
+    assert steps.carried() == {"carry-3"}
+    assert room.fit(steps) == {}
+
+
+def test_a_replay_says_that_carried_rows_do_not_fit(tmp_path: Path) -> None:
+    room = Room(CommitLog(tmp_path), 120, is_live=False)
+    with pytest.raises(EngineError, match=r"talkers keeps 230 bytes .* budget of 120"):
+        room.fit(steps_with_carry(5, 7, 11))
+
+
+def test_the_job_waits_until_its_answers_are_taken(tmp_path: Path) -> None:
+    commits = CommitLog(tmp_path)
+    paths = []
+    for step in range(3):
+        output = Output("q", f"q/{step}.arrow", 1)
+        path = commits.outputs / output.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        commits.write(Commit(step, {}, (output,)))
+        paths.append(path)
+    looked = 0
+
+    def take(_seconds: float) -> None:
+        nonlocal looked
+        looked += 1
+        paths.pop(0).unlink()
+
+    Room(commits, 150, is_live=True, pause=take).wait()
+    assert looked == 1
+
+
+def test_a_live_job_waits_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [1 << 20, 1 << 20, 1 << 30]
+
+    class Usage:
+        @property
+        def free(self) -> int:
+            return free[0]
+
+    monkeypatch.setattr("gscope.engine.room.shutil.disk_usage", lambda _: Usage())
+    Room(CommitLog(tmp_path), 150, is_live=True, pause=lambda _: free.pop(0)).wait()
+    assert free == [1 << 30]
+    Room(CommitLog(tmp_path), 150, is_live=False).wait()
