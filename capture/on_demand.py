@@ -44,7 +44,8 @@ class OnDemand:
         self._runtime = runtime
         self._lftas = dict(lftas)
         self._demands = demands
-        self._asked_ns = NEVER_NS
+        # The first heartbeat comes at once: readers know then how far every stream is.
+        self._asked_ns = NO_BOUND
         self._oldest_ns = NEVER_NS
         self._latest_ns = NO_BOUND
         self._told_tuples = 0
@@ -74,8 +75,10 @@ class OnDemand:
         return min(self._asked_ns, self._rows_ns(), self._groups_ns())
 
     def _time_of(self, lfta: Lfta, wanted: Wanted) -> int:
-        """When all of ``wanted`` can be promised; at once where that is not a matter of time."""
+        """When all of ``wanted`` can be promised; soon where that is not a matter of time."""
         now_ns = self._runtime.bound_ns
+        if not wanted:
+            return now_ns if now_ns == NO_BOUND else now_ns + PROMPT_NS
         times = [promise_time(lfta, name, bound, now_ns) for name, bound in wanted.items()]
         return max([now_ns, *(time_ns for time_ns in times if time_ns is not None)])
 

@@ -162,6 +162,27 @@ class Side:
             port.told = max([port.told, *(batch.sequence for batch in port.pending)])
         return late
 
+    def has_come(self, high: Bound) -> bool:
+        """Whether batches came since the last ``take_late`` with rows below ``high``."""
+        assert self.epoch is not None
+        return any(
+            batch.sequence > port.told and batch_span(batch, self.epoch)[0] < high
+            for port in self.ports.values()
+            for batch in port.pending
+        )
+
+    def forget_read(self, released: Bound) -> None:
+        """Forget batches that came again, after a restart, although all of their rows were read before."""
+        assert self.epoch is not None
+        for port in self.ports.values():
+            port.pending = [
+                batch
+                for batch in port.pending
+                if batch.sequence > port.told
+                or batch.sequence in port.begun
+                or batch_span(batch, self.epoch)[0] >= released
+            ]
+
     def discard(self, high: Bound) -> None:
         """Forget the batches that lie wholly below ``high``: everything below has been released."""
         assert self.epoch is not None

@@ -7,6 +7,7 @@ first, what it takes; the data plane then evaluates the works of one ``Step`` to
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -86,12 +87,14 @@ class Steps:
     Attributes:
         number: of the last step.
         took_ns: how long each operator looked for what is released, the last time.
+        shed_tuples: carried rows that were dropped for want of room, by the query that was to read them.
     """
 
     program: Program
     operators: dict[str, Operator] = field(default_factory=dict)
     number: int = 0
     took_ns: dict[str, int] = field(default_factory=dict)
+    shed_tuples: Counter[str] = field(default_factory=Counter)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -193,8 +196,9 @@ class Steps:
         self.number = number
         for query, saved in state.items():
             operator = self.operators[query]
-            operator.restore(saved["watermark"])
+            operator.restore(saved["watermark"], saved["released"])
             operator.late_tuples = saved["late_tuples"]
+            self.shed_tuples[query] = saved["shed_tuples"]
             operator.state = batch_from_json(saved["state"]) if saved["state"] else None
             for side, ports in zip(operator.sides, saved["sides"], strict=True):
                 for name, port_state in ports.items():
@@ -210,7 +214,9 @@ class Steps:
         held = waiting(operator)
         return {
             "watermark": operator.watermark,
+            "released": operator.released,
             "late_tuples": operator.late_tuples,
+            "shed_tuples": self.shed_tuples[operator.node.query],
             "waiting_tuples": held.tuples,
             "waiting_bytes": held.size_bytes,
             "state": None if operator.state is None else batch_to_json(operator.state),

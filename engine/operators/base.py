@@ -31,11 +31,12 @@ class Work:
 
     Attributes:
         node: the configured operator.
-        low: rows below were answered before.
+        low: rows below are late.
         high: rows from here on stay where they are.
         inputs: what each side reads.
         state: rows of its own that the operator left in an earlier step, None if it left none.
         extents: of the temporal columns of the rows that come out.
+        begun: of batches of which rows were read before, those below were.
         last: once ``high`` is infinite, the epoch at which the clock stood; -inf if that is not known.
     """
 
@@ -45,6 +46,7 @@ class Work:
     inputs: tuple[Taken, ...]
     state: Batch | None = None
     extents: tuple[Extent, ...] = ()
+    begun: Bound = -math.inf
     last: Bound = -math.inf
 
     @property
@@ -111,8 +113,12 @@ class Operator(Protocol):
     def watermark(self) -> Bound:
         """The bound below which everything has been answered."""
 
-    def restore(self, watermark: Bound) -> None:
-        """Continue after a restart from a committed watermark."""
+    @property
+    def released(self) -> Bound:
+        """The bound below which everything that had come was read: the watermark, or just above it."""
+
+    def restore(self, watermark: Bound, released: Bound) -> None:
+        """Continue after a restart from what was committed."""
 
 
 def waiting(operator: Operator) -> Waiting:

@@ -43,6 +43,9 @@ class EpochOperator:
         keys: computed columns between input and output that ``outputs`` refers to instead; () if
             there are none.
         slack: by how much the watermark stays behind the punctuation, unit of the epoch.
+        beyond: 1 where rows at the watermark itself are released too, because more of them may follow: a merge
+            puts equal values out as they come. 0 where their epoch must be over.
+        released: rows below were read, in batches that had come by then.
     """
 
     node: HftaNode
@@ -50,25 +53,33 @@ class EpochOperator:
     outputs: tuple[NamedExpression, ...]
     keys: tuple[NamedExpression, ...] = ()
     slack: int = 0
+    beyond: int = 0
     watermark: Bound = NOTHING
     state: Batch | None = None
     late_tuples: int = 0
+    released: Bound = NOTHING
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
-        low = self.watermark
-        high = max(low, self.reach())
+        low, begun = self.watermark, self.released
+        reached = max(low, self.reach())
+        high = max(begun, reached + self.beyond)
+        if self.beyond:
+            for side in self.sides:
+                side.forget_read(begun)
+        has_come = [side.has_come(high) for side in self.sides if self.beyond]
         late = [self._count_late(side, low) for side in self.sides]
         has_fresh = any(name in fresh for side in self.sides for name in side.ports)
-        if high == low and not has_fresh and not any(late):
+        if high == begun and not has_fresh and not any(late) and not any(has_come):
             return None
         taken = [side.release(low, high) for side in self.sides]
-        if not has_fresh and high > low:
+        if not has_fresh and high > begun:
             nearer = affordable(taken, high)
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
-        self.watermark = high
+        self.watermark = min(reached, high)
+        self.released = high
         for side in self.sides:
             side.discard(high)
         inputs = tuple(
@@ -77,7 +88,7 @@ class EpochOperator:
         )
         known = _read_spans(inputs, fresh, low, high)
         extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
-        return Work(self.node, low, high, inputs, self.state, extents)
+        return Work(self.node, low, high, inputs, self.state, extents, begun=begun)
 
     def reach(self) -> Bound:
         """How far the watermark may go."""
@@ -93,9 +104,10 @@ class EpochOperator:
             return ended(self.node.schema)
         return promises(self.node.schema, self.outputs, self._through_keys(self._unread_bound))
 
-    def restore(self, watermark: Bound) -> None:
-        """Continue from a committed watermark."""
+    def restore(self, watermark: Bound, released: Bound) -> None:
+        """Continue from what was committed."""
         self.watermark = watermark
+        self.released = released
 
     def _count_late(self, side: Side, low: Bound) -> list[tuple[str, Batch]]:
         """Batches some rows of which are late; those that are wholly late are counted here."""

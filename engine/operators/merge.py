@@ -8,6 +8,7 @@ from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.release import Side
 from gscope.engine.spark.expressions import quote
 from gscope.queries.catalog.evaluate import call
+from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, NamedExpression
 
 if TYPE_CHECKING:
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import MergeNode
 
 
+_WHOLE = (GsqlType.INT, GsqlType.TIMESTAMP)
+
+
 def bookkeeping(node: MergeNode) -> EpochOperator:
     """The running state of a merge; its epoch is the merged column itself.
 
-    A tuple may be ``slack`` behind the punctuation, so rows are held that much longer. Each row comes
+    A tuple may be ``slack`` behind the punctuation, so rows are held that much longer. Rows that are equal in the
+    merged column go out as they come, for none before them can follow: simultaneous tuples wait for nobody. Each row comes
     from one side alone; for all that is known of their columns, the output is a ``coalesce`` over them.
     """
     places = range(len(node.inputs))
@@ -29,7 +34,8 @@ def bookkeeping(node: MergeNode) -> EpochOperator:
         NamedExpression(c.name, call("coalesce", *(_column(c, place) for place in places)))
         for c in node.schema.columns
     )
-    return EpochOperator(node, sides, outputs, slack=node.slack)
+    beyond = int(node.schema[node.on[0]].type in _WHOLE)
+    return EpochOperator(node, sides, outputs, slack=node.slack, beyond=beyond)
 
 
 def lower(node: MergeNode, sources: Sequence[str]) -> str:

@@ -63,7 +63,12 @@ class SelectionOperator:
             lambda part: self.side.clock(part) if isinstance(part, Column) else None,
         )
 
-    def restore(self, watermark: Bound) -> None:
+    @property
+    def released(self) -> Bound:
+        """See ``Operator``."""
+        return self.watermark
+
+    def restore(self, watermark: Bound, released: Bound) -> None:
         """Nothing to restore: what was read is known from the cursors."""
 
     def _bound(self, part: Expression) -> Bound | None:

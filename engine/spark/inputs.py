@@ -77,7 +77,7 @@ class Inputs:
         selects = []
         new = [each for each in taken.batches if each not in taken.begun]
         least = work.low if taken.late else NOTHING
-        for label, low, batches in (("new", least, new), ("begun", work.low, taken.begun)):
+        for label, low, batches in (("new", least, new), ("begun", work.begun, taken.begun)):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
             high = work.high if _reaches(taken, batches, work.high) else ENDED
