@@ -23,23 +23,21 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.demands import Demands
 from gscope.capture.engines import compiled_engines
-from gscope.capture.feed import Feed, attach
+from gscope.capture.feed import attach
 from gscope.capture.live_clock import LiveClock
+from gscope.capture.live_interface import RingInterface
 from gscope.capture.live_stop import Limit, LiveStop
 from gscope.capture.pace import Paces
-from gscope.capture.sources.af_packet.device import DeviceState
-from gscope.capture.statistics import SourceState
 from gscope.capture.summary import Summary
-from gscope.capture.trace_clock import MAX_TIME_NS, MIN_TIME_NS, Progress
+from gscope.capture.trace_clock import MIN_TIME_NS, Progress
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.engines import EngineMaker
-    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.live_interface import LiveInterface
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.ring.block import Block
     from gscope.capture.settings import CaptureSettings
     from gscope.capture.sources.live import LiveSource
     from gscope.capture.statistics import CaptureStatistics
@@ -51,98 +49,6 @@ WAIT_S = 0.1
 
 DRAIN_S = 10.0
 """How long what came before the stop may take to be processed; the rest is told as unread."""
-
-
-class LiveInterface(Feed):
-    """One live interface: its source, its LFTAs and how far it got.
-
-    Args:
-        name: of the interface.
-        source: open; closed by its owner.
-        runtime: the LFTAs.
-        streams: the stream that each LFTA (by name) writes.
-        skew_ns: see the module.
-        limit: of packets.
-
-    Attributes:
-        packets: processed so far.
-        earliest_ns: the earliest time of a packet of the last block.
-        latest_ns: the latest time of a packet, before all times when there was none.
-        largest_lag_ns: the longest that a packet took from its stamp until it was processed.
-        clock_ns: of the last heartbeat.
-        dropped_packets: by the kernel, when last looked at.
-        is_drained: whether all that came before the stop was processed.
-        damage: sentences on what went wrong.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        source: LiveSource,
-        runtime: LftaEngine,
-        streams: Mapping[str, str],
-        skew_ns: int,
-        limit: Limit,
-    ) -> None:
-        super().__init__(name, runtime, streams)
-        self.source = source
-        self.skew_ns = skew_ns
-        self.packets = 0
-        self.earliest_ns = MAX_TIME_NS
-        self.latest_ns = MIN_TIME_NS
-        self.largest_lag_ns = 0
-        self.clock_ns = MIN_TIME_NS
-        self.dropped_packets = 0
-        self.is_drained = False
-        self.damage: list[str] = []
-        self._limit = limit
-
-    def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> Block | None:
-        """Process the next block, as far as its packets are before ``until_ns``.
-
-        Returns:
-            The block, released already; None if there was none in time.
-        """
-        block = self.source.next_block(timeout_s)
-        if block is None:
-            return None
-        try:
-            block.count = self._limit.admit(block.count)
-            if block.count:
-                least_ns, greatest_ns = block.time_extent_ns
-                self.earliest_ns = least_ns
-                self.latest_ns = max(self.latest_ns, greatest_ns)
-                self.packets += self.process(block, 0, until_ns)
-        finally:
-            self.source.release(block)
-        return block
-
-    def source_state(self) -> SourceState:
-        """See ``Feed``."""
-        stats = self.source.stats
-        return SourceState(
-            device=getattr(self.source, "device", self.name),
-            state=getattr(self.source, "state", DeviceState.UP).value,
-            received_bytes=stats.received_bytes,
-            frozen_total=stats.frozen_total,
-            interruptions_total=getattr(stats, "interruptions_total", 0),
-            ring_bytes=getattr(self.source, "ring_bytes", 0),
-            ring_occupancy=getattr(self.source, "occupancy", 0.0),
-            skew_ns=self.skew_ns,
-            largest_lag_ns=self.largest_lag_ns,
-            last_packet_ns=_known(self.latest_ns),
-            clock_ns=_known(self.clock_ns),
-        )
-
-    def current_summary(self) -> InterfaceSummary:
-        """See ``Feed``; what was received and is not processed waits."""
-        stats = self.source.stats
-        left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
-        return self.summary(stats, left - self.packets, tuple(self.damage))
-
-    def look_at_drops(self) -> None:
-        """Update ``dropped_packets``."""
-        self.dropped_packets = self.source.stats.dropped_packets
 
 
 class LiveLoop:
@@ -159,9 +65,7 @@ class LiveLoop:
         self._capture = capture
         self._clock = clock
         self._began_ns = clock.monotonic_ns()
-        self._pace = capture.paces.of(
-            interface, interface.skew_ns, self._began_ns, interface.source.wake
-        )
+        self._pace = capture.paces.of(interface, interface.skew_ns, self._began_ns, interface.wake)
 
     def run(self) -> None:
         """Capture until the stop, then close all windows and end the streams.
@@ -187,12 +91,12 @@ class LiveLoop:
         wait_ns = min(limit_ns, self._pace.wait_ns(clock.now_ns(), clock.monotonic_ns()))
         taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()
-        if taken is not None:
+        if taken:
             lag_ns = now_ns - interface.earliest_ns
             interface.largest_lag_ns = max(interface.largest_lag_ns, lag_ns)
             self._pace.on_packets(interface.earliest_ns, interface.latest_ns)
         reached_ns = self._pace.reached_ns(
-            now_ns, interface.latest_ns, is_caught_up=interface.source.is_idle()
+            now_ns, interface.latest_ns, is_caught_up=interface.is_idle()
         )
         if self._pace.is_due(reached_ns, clock.monotonic_ns()):
             interface.look_at_drops()
@@ -206,11 +110,11 @@ class LiveLoop:
         stopped_ns = clock.monotonic_ns()
         while (waited_ns := clock.monotonic_ns() - stopped_ns) < int(DRAIN_S * 1e9):
             left_ns = max(0, interface.skew_ns - waited_ns)
-            if interface.take(min(left_ns / 1e9, WAIT_S), stop_ns) is None:
-                interface.is_drained = interface.source.is_idle() or not left_ns
-            else:
-                is_past = interface.latest_ns >= stop_ns
+            if interface.take(min(left_ns / 1e9, WAIT_S), stop_ns):
+                is_past = interface.has_passed(stop_ns)
                 interface.is_drained = is_past or self._capture.limit.is_spent
+            else:
+                interface.is_drained = interface.is_idle() or not left_ns
             if interface.is_drained:
                 return
 
@@ -355,7 +259,7 @@ def capture_live(
     for each in settings.interfaces:
         runtime, streams = attach(program, each.name, log, engines, writing)
         capture.interfaces.append(
-            LiveInterface(each.name, sources[each.name], runtime, streams, each.skew_ns, limit)
+            RingInterface(each.name, sources[each.name], runtime, streams, each.skew_ns, limit)
         )
     for source in sources.values():
         source.start()
@@ -371,10 +275,6 @@ def capture_live(
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
     )
-
-
-def _known(time_ns: int) -> int | None:
-    return None if time_ns == MIN_TIME_NS else time_ns
 
 
 def _summary(interface: LiveInterface) -> InterfaceSummary:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from gscope.capture.sources.base import SourceStats
 
 
-class LiveSource(Protocol):
-    """Packets of an interface as they come; for one thread, but for ``close``.
+class LiveDevice(Protocol):
+    """An interface that is captured live, by one thread or several.
 
     Attributes:
         name: of the interface.
@@ -20,6 +20,17 @@ class LiveSource(Protocol):
 
     def start(self) -> None:
         """Let packets in; those that come before it are neither kept nor counted."""
+
+    @property
+    def stats(self) -> SourceStats:
+        """What the source and the kernel below it have counted by now."""
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+
+
+class LiveSource(LiveDevice, Protocol):
+    """Packets of an interface as they come; for one thread, but for ``wake``."""
 
     def next_block(self, timeout_s: float) -> Block | None:
         """The next block; None if there was none for ``timeout_s`` seconds.
@@ -36,15 +47,8 @@ class LiveSource(Protocol):
     def release(self, block: Block) -> None:
         """Give the memory of ``block`` back."""
 
-    @property
-    def stats(self) -> SourceStats:
-        """What the source and the kernel below it have counted by now."""
-
     def is_idle(self) -> bool:
         """Whether there is nothing to hand out: a fact, looked up now, not a timeout.
 
         What arrived longer ago than the source may keep it to itself (its block retire time) was handed out.
         """
-
-    def close(self) -> None:
-        """Release everything; harmless when called twice."""

@@ -1,0 +1,223 @@
+"""The highest rate at which live capture loses nothing: the flow query beside tcpdump and dumpcap.
+
+    python -m benchmarks.live_rate [--repeats 3] [--seconds 10] [--steps 4] [--only gscope tcpdump]
+
+Needs root: it makes a network of its own. The sender (``benchmarks.live_sender``) and the contestant share the machine.
+Each contestant is tried first with a sender that is as fast as it can be beside it; one that loses packets then goes on to a
+binary search below that rate. A trial passes when the kernel dropped nothing and every packet sent was received. Contestants
+take turns, one trial each. All have 64 MiB for packets that wait, much more than the peers have by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.live_network import DEVICE, SENDER, enter_own_network
+from benchmarks.trace import OUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BUFFER_MIB = 64
+START_S = 60.0
+SETTLE_S = 0.5
+
+_GSCOPE = re.compile(r"([\d,]+) packets received = ")
+_GSCOPE_DROPPED = re.compile(r"([\d,]+) dropped")
+_TCPDUMP = re.compile(r"(\d+) packets received by filter\s+(\d+) packets dropped by kernel")
+_DUMPCAP = re.compile(r"received/dropped on interface '[^']*': (\d+)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial: packets sent and for how long, packets that came and packets dropped by the kernel."""
+
+    sent: int
+    seconds: float
+    received: int
+    dropped: int
+
+    @property
+    def rate(self) -> int:
+        """Packets a second."""
+        return int(self.sent / self.seconds)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was lost."""
+        return self.dropped == 0 and self.received == self.sent
+
+
+@dataclass(slots=True)
+class Search:
+    """A binary search for the highest rate without loss; what passed is ``best``, 0 for nothing yet."""
+
+    best: int = 0
+    failed: int | None = None
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def next_rate(self) -> int:
+        """What to try next; 0 for as fast as the sender can."""
+        return 0 if self.failed is None else (self.best + self.failed) // 2
+
+    @property
+    def is_over(self) -> bool:
+        """Whether even the fastest sender made it lose nothing."""
+        return self.failed is None and self.best > 0
+
+    def note(self, trial: Trial) -> None:
+        """Go on with what the trial showed."""
+        self.trials.append(trial)
+        if trial.is_whole:
+            self.best = max(self.best, trial.rate)
+        else:
+            self.failed = min(trial.rate, self.failed or trial.rate)
+
+
+def commands(work: Path) -> Mapping[str, Sequence[str]]:
+    """The contestants that are installed here."""
+    gscope = (sys.executable, "-m", "gscope", "run", "flow", "-i", DEVICE, "-o", "csv")
+    found = {"gscope": (*gscope, "--work-dir", str(work), "--ring", f"{BUFFER_MIB}M")}
+    if shutil.which("tcpdump"):
+        kib = str(BUFFER_MIB << 10)
+        found["tcpdump"] = ("tcpdump", "-n", "-i", DEVICE, "-B", kib, "-w", os.devnull)
+    if shutil.which("dumpcap"):
+        found["dumpcap"] = ("dumpcap", "-i", DEVICE, "-B", str(BUFFER_MIB), "-w", os.devnull)
+    return found
+
+
+def attempt(command: Sequence[str], rate: int, seconds: float, folder: Path) -> Trial:
+    """Let a contestant capture while the sender sends.
+
+    Raises:
+        RuntimeError: the contestant did not start, or did not tell what became of the packets.
+    """
+    rows, words = folder / "rows", folder / "words"
+    with rows.open("wb") as output, words.open("wb") as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
+    try:
+        _wait_until_ready(process, rows, words)
+        sender = (sys.executable, "-m", "benchmarks.live_sender", SENDER, str(rate), str(seconds))
+        done = subprocess.run(sender, check=True, capture_output=True)
+        time.sleep(SETTLE_S)
+        process.send_signal(signal.SIGINT)
+        process.wait(START_S)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    told = json.loads(done.stdout)
+    received, dropped = _counted(words.read_text(errors="replace"))
+    return Trial(told["sent"], told["seconds"], received, dropped)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], rows: Path, words: Path) -> None:
+    """gscope writes the heading when it captures, the others say a word on standard error."""
+    until = time.monotonic() + START_S
+    while not (
+        rows.stat().st_size or b"istening" in words.read_bytes() or b"File:" in words.read_bytes()
+    ):
+        if process.poll() is not None or time.monotonic() > until:
+            message = f"{process.args!r} does not capture: {words.read_text(errors='replace')}"
+            raise RuntimeError(message)
+        time.sleep(0.05)
+    time.sleep(SETTLE_S)
+
+
+def _counted(text: str) -> tuple[int, int]:
+    """Packets received without those dropped, and packets dropped."""
+    if match := _TCPDUMP.search(text) or _DUMPCAP.search(text):
+        received, dropped = (int(number) for number in match.groups())
+        return received - (dropped if "dumpcap:" not in text else 0), dropped
+    if match := _GSCOPE.search(text):
+        lost = _GSCOPE_DROPPED.search(text)
+        received, dropped = (int(m[1].replace(",", "")) if m else 0 for m in (match, lost))
+        return received - dropped, dropped
+    message = f"no counters in {text!r}"
+    raise RuntimeError(message)
+
+
+def race(
+    contestants: Mapping[str, Sequence[str]], repeats: int, steps: int, seconds: float
+) -> dict[str, list[Search]]:
+    """All searches of all contestants, in turns; progress goes to stderr."""
+    searches: dict[str, list[Search]] = {name: [] for name in field}
+    with tempfile.TemporaryDirectory() as folder:
+        for repeat in range(repeats):
+            now = {name: Search() for name in field}
+            for _ in range(1 + steps):
+                for name, search in now.items():
+                    if search.is_over:
+                        continue
+                    trial = attempt(field[name], search.next_rate, seconds, Path(folder))
+                    search.note(trial)
+                    line = f"{repeat + 1}/{repeats} {name}: {trial.rate:,}/s, {trial.dropped:,} dropped"
+                    print(line, f"(load {os.getloadavg()[0]:.1f})", file=sys.stderr)
+            for name, search in now.items():
+                searches[name].append(search)
+    return searches
+
+
+def table(searches: dict[str, list[Search]]) -> str:
+    """Medians as a Markdown table."""
+    lines = [
+        "| contestant | packets/s without loss | min-max | of the best peer |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    best = {name: [search.best for search in each] for name, each in searches.items()}
+    middle = {name: statistics.median(rates) for name, rates in best.items()}
+    peer = max((rate for name, rate in middle.items() if name != "gscope"), default=0) or 1
+    for name, rates in best.items():
+        share = f"{100 * middle[name] / peer:.0f} %"
+        lines.append(f"| {name} | {middle[name]:,.0f} | {min(rates):,}-{max(rates):,} | {share} |")
+    return "\n".join(lines)
+
+
+def write_csv(searches: dict[str, list[Search]], path: Path) -> None:
+    """Every single trial, one row each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["contestant", "repeat", "sent", "seconds", "received", "dropped"])
+        for name, repeats in searches.items():
+            for number, search in enumerate(repeats, 1):
+                for t in search.trials:
+                    writer.writerow(
+                        [name, number, t.sent, f"{t.seconds:.3f}", t.received, t.dropped]
+                    )
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of sending in each trial")
+    parser.add_argument("--steps", type=int, default=4, help="of the binary search")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
+    given = parser.parse_args()
+    enter_own_network()
+    with tempfile.TemporaryDirectory() as work:
+        field = commands(Path(work))
+        if given.only:
+            field = {name: field[name] for name in given.only}
+        searches = race(field, given.repeats, given.steps, given.seconds)
+    print(table(searches))
+    write_csv(searches, OUT / "live_rate.csv")
+
+
+if __name__ == "__main__":
+    _main()
