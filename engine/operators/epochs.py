@@ -62,8 +62,8 @@ class EpochOperator:
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
         low, begun = self.watermark, self.released
-        reached = max(low, self.reach())
-        high = max(begun, reached + self.beyond)
+        reach = self.reach()
+        high = max(begun, reach + self.beyond)
         if self.beyond:
             for side in self.sides:
                 side.forget_read(begun)
@@ -78,7 +78,7 @@ class EpochOperator:
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
-        self.watermark = min(reached, high)
+        self.watermark = min(max(low, reach), high)
         self.released = high
         for side in self.sides:
             side.discard(high)
