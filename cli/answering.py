@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds
     from gscope.cli.config import Config
-    from gscope.cli.supervisor import Outcome, Supervisor, Watcher
+    from gscope.cli.outcome import Outcome
+    from gscope.cli.supervisor import Supervisor, Watcher
     from gscope.queries.plan.program import Program
 
 EXIT_FAILED = 1
@@ -70,6 +71,7 @@ class Run:
         Raises:
             GscopeError: a query is wrong, or a process failed.
         """
+        from gscope.cli.liveness import Patience
         from gscope.cli.run_dir import RunDir
         from gscope.cli.run_name import default_name
         from gscope.cli.supervisor import Supervisor
@@ -83,7 +85,8 @@ class Run:
                 is_live=any(interface.device is not None for interface in self.interfaces),
                 folder=None if self.folder is None else str(self.folder.resolve()),
             )
-            supervisor = Supervisor(run_dir.file, watcher, began)
+            patience = Patience.of(config.failure_timeout_ns, config.heartbeat_interval_ns)
+            supervisor = Supervisor(run_dir.file, watcher, began, patience)
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(

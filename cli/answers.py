@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gscope.cli.delivered import Position
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
 from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
+    from gscope.cli.delivered import Delivered, StreamPosition
     from gscope.queries.plan.program import Program
 
 
@@ -30,38 +33,119 @@ class Sink(Protocol):
             OSError: they cannot be written.
         """
 
+    def settle(self, *, is_last: bool) -> dict[str, Any] | None:
+        """Make everything written so far safe from the end of this process.
+
+        Args:
+            is_last: nothing may be put off.
+
+        Returns:
+            What the sink wants to be told when the run is resumed; None to go on holding rows back.
+        """
+
+    def publish(self) -> None:
+        """What ``settle`` gave is on record: readers may see it."""
+
     def close(self, *, is_complete: bool) -> None:
         """No more rows. Unless the answer is complete, nothing partial is left behind."""
 
 
 class Answers:
-    """Delivers what steps have committed below ``outputs`` to ``sink``."""
+    """Delivers what steps have committed below ``outputs``, and rows of streams, to ``sink``.
 
-    def __init__(self, program: Program, outputs: Path, sink: Sink) -> None:
+    Args:
+        program: what is answered.
+        outputs: where the HFTA job publishes.
+        sink: where rows go.
+        delivered: the record to go on from and to keep; None for a run that is not resumed when it is killed.
+
+    Attributes:
+        rows: delivered, by query.
+    """
+
+    def __init__(
+        self, program: Program, outputs: Path, sink: Sink, delivered: Delivered | None = None
+    ) -> None:
         self._program = program
         self._outputs = outputs
         self._sink = sink
-        self._step = 0
-        self.rows: dict[str, int] = {query: 0 for query, _ in program.results}
+        self._delivered = delivered
+        position = delivered.position if delivered is not None else Position()
+        self._step = position.step
+        self._streams = dict(position.streams)
+        self._unsettled: list[Path] = []
+        self.rows = {query: position.rows.get(query, 0) for query, _ in program.results}
 
     def begin(self) -> None:
         """Every input could be opened: rows will come."""
         for query in self.rows:
             self._sink.begin(query, readable_schema(self._program.schema(query)))
+        self._settle()
 
     def on_commit(self, step: int, outputs: list[dict[str, Any]]) -> None:
         """Deliver a step; one that a restarted job tells of again is known by its number."""
+        paths = [self._outputs / output["path"] for output in outputs]
         if step <= self._step:
+            self._forget(path for path in paths if path not in self._unsettled)
             return
         self._step = step
-        for output in outputs:
-            query, path = output["query"], self._outputs / output["path"]
+        for output, path in zip(outputs, paths, strict=True):
+            query = output["query"]
             order = [promised_name(c) for c in self._program.schema(query).temporal]
             for table in read_output(path, order):
-                self.deliver(query, table)
-            remove_output(path)
+                self._write(query, table)
+        self._unsettled += paths
+        self._settle()
 
-    def deliver(self, query: str, table: pa.Table) -> None:
-        """Deliver rows of ``query`` as Spark or an LFTA wrote them."""
+    def on_rows(
+        self,
+        rows: Iterable[tuple[str, pa.Table]],
+        streams: Mapping[str, StreamPosition],
+        *,
+        is_last: bool = False,
+    ) -> dict[str, int]:
+        """Deliver rows of streams as LFTAs wrote them.
+
+        Args:
+            rows: with the query that they answer.
+            streams: how far that delivers the streams.
+            is_last: no more rows of streams will come.
+
+        Returns:
+            For each stream the cursor up to which it may be acknowledged.
+        """
+        for query, table in rows:
+            self._write(query, table)
+        self._streams |= streams
+        self._settle(is_last=is_last)
+        settled = self._delivered.position.streams if self._delivered is not None else self._streams
+        return {stream: position.cursor for stream, position in settled.items()}
+
+    def on_tick(self) -> None:
+        """Time has passed: the sink may want to let rows be seen that it has held back."""
+        if self._delivered is not None:
+            self._settle()
+
+    def finish(self) -> None:
+        """Nothing more will come: hold nothing back."""
+        self._settle(is_last=True)
+
+    def _write(self, query: str, table: pa.Table) -> None:
         self.rows[query] += table.num_rows
         self._sink.write(query, readable(table, self._program.schema(query)))
+
+    def _settle(self, *, is_last: bool = False) -> None:
+        if self._delivered is not None:
+            sink = self._sink.settle(is_last=is_last)
+            if sink is None:
+                return
+            position = Position(self._step, dict(self.rows), dict(self._streams), sink)
+            if position != self._delivered.position:
+                self._delivered.record(position)
+            self._sink.publish()
+        self._forget(self._unsettled)
+        self._unsettled = []
+
+    def _forget(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            remove_output(path)

@@ -44,6 +44,7 @@ class Config:
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode
+    failure_timeout_ns: int | None
     spark_cores: int | None
     spark_memory_bytes: int
     table_slots: int

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import queue
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
 from gscope.cli.capture_plan import CONSUMER
+from gscope.cli.delivered import StreamPosition
+from gscope.cli.outlet import Outlet
 from gscope.cli.processes import Event
-from gscope.cli.reorder import Reorder
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
 from gscope.engine.subscription import LogClient
-from gscope.errors import GscopeError
+from gscope.errors import GscopeError, StreamError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.program import StreamInput
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -27,94 +30,141 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 
+SOURCE = "passthrough"
+
 
 class Passthrough:
     """Reads the streams that are answers and hands their rows to the event queue.
 
     Rows come in the order of their first increasing column. Messages are acknowledged when what they
-    let go has been delivered, so that rows are read no faster than the answers are taken.
+    let go is safe, and read no faster than the answers are taken. Its events:
+
+    ======== =====================================================================================
+    rows     ``rows``: (query, table) pairs, ``streams``: how far that delivers the streams, ``is_last``,
+             ``done``: to be called with the cursors that may be acknowledged
+    finished everything is delivered and acknowledged
+    error    ``message``: the log is there but cannot be read
+    ======== =====================================================================================
+
+    Args:
+        program: with the results.
+        run_dir: of the run.
+        positions: how far streams were delivered before.
     """
 
-    def __init__(self, program: Program, run_dir: Path) -> None:
+    def __init__(
+        self,
+        program: Program,
+        run_dir: Path,
+        positions: Mapping[str, StreamPosition] | None = None,
+    ) -> None:
         self._run_dir = run_dir
         self._outlets = {
-            stream: _Outlet(query, _order(program.schema(query)))
+            stream: Outlet(
+                query,
+                _order(program.schema(query)),
+                (positions or {}).get(stream, StreamPosition()),
+            )
             for query, source in program.results
             if isinstance(source, StreamInput)
             for stream in program.lfta(source.lfta).streams
         }
+        self._thread: threading.Thread | None = None
+        self._is_wanted = threading.Event()
+        self._acknowledged: dict[str, int] = {}
 
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams it reads; () if every result needs Spark."""
         return tuple(self._outlets)
 
-    def start(self, events: Events) -> None:
-        """Read in a thread of its own."""
-        threading.Thread(target=self._read, args=(events,), name=CONSUMER, daemon=True).start()
+    def connect(self, events: Events) -> None:
+        """The daemon listens, for the first time or once more: read on, in a thread of its own."""
+        self._is_wanted.set()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, args=(events,), name=SOURCE, daemon=True
+            )
+            self._thread.start()
 
-    def _read(self, events: Events) -> None:
-        cursors = dict.fromkeys(self._outlets, 0)
+    def _run(self, events: Events) -> None:
+        has_ended = False
+        while not has_ended:
+            # A daemon that is gone is somebody else's care; its successor is announced.
+            self._is_wanted.wait()
+            self._is_wanted.clear()
+            try:
+                with LogClient(self._run_dir / SOCKET_FILE) as client:
+                    has_ended = self._follow(client, events)
+            except (GscopeError, OSError) as error:
+                events.put(Event(SOURCE, "error", {"message": str(error)}))
+                return
+        events.put(Event(SOURCE, "finished", {}))
+
+    def _follow(self, client: LogClient, events: Events) -> bool:
+        """Read until all streams have ended; False if the daemon went away before.
+
+        Raises:
+            StreamError: the daemon is there, but does not give what is asked for.
+        """
+        outlets = self._outlets
         try:
-            with LogClient(self._run_dir / SOCKET_FILE) as client:
-                for messages in client.subscribe(cursors):
-                    for message in messages:
-                        self._take(message)
-                        cursors[message.stream] = message.sequence + 1
-                    for outlet in self._outlets.values():
-                        _deliver(outlet.query, outlet.let_go(), events)
-                    client.acknowledge(CONSUMER, cursors)
-        except (GscopeError, OSError) as error:
-            events.put(Event("passthrough", "error", {"message": str(error)}))
-        else:
-            events.put(Event("passthrough", "finished", {}))
+            for messages in client.subscribe({name: each.next for name, each in outlets.items()}):
+                for message in messages:
+                    self._take(message)
+                self._deliver(client, {message.stream for message in messages}, events)
+        except StreamError:
+            if _is_there(client):
+                raise
+            return False
+        if not all(outlet.has_ended for outlet in outlets.values()):
+            return False
+        self._deliver(client, outlets, events, is_last=True)
+        return True
 
     def _take(self, message: Message) -> None:
         outlet = self._outlets[message.stream]
         match message:
             case Batch():
-                outlet.add(pq.read_table(self._run_dir / LOG_FOLDER / message.path))
+                outlet.add(message, pq.read_table(self._run_dir / LOG_FOLDER / message.path))
             case Heartbeat():
                 outlet.raise_bound({p.column: p.bound for p in message.punctuations})
             case EndOfStream():
                 outlet.has_ended = True
+            case Shed():
+                pass  # the log counts it
+        outlet.next = message.sequence + 1
+
+    def _deliver(
+        self, client: LogClient, streams: Iterable[str], events: Events, *, is_last: bool = False
+    ) -> None:
+        """Hand rows over, wait until they are taken, and acknowledge what is safe by then."""
+        rows: list[tuple[str, pa.Table]] = []
+        for stream in streams:
+            table = self._outlets[stream].let_go()
+            if table is not None:
+                rows.append((self._outlets[stream].query, table))
+        positions = {stream: self._outlets[stream].position for stream in streams}
+        reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+        fields = {"rows": rows, "streams": positions, "is_last": is_last, "done": reply.put}
+        events.put(Event(SOURCE, "rows", fields))
+        cursors = reply.get()
+        if is_last:
+            client.acknowledge_last(CONSUMER, cursors)
+        elif cursors != self._acknowledged:
+            client.acknowledge(CONSUMER, cursors)
+            self._acknowledged = cursors
 
 
-class _Outlet:
-    """What came of one stream and was not delivered yet."""
-
-    def __init__(self, query: str, column: str | None) -> None:
-        self.query = query
-        self.has_ended = False
-        self._column = column
-        self._bound: int | None = None
-        self._reorder = Reorder(column)
-
-    def add(self, table: pa.Table) -> None:
-        self._reorder.add(table)
-
-    def raise_bound(self, bounds: dict[str, int]) -> None:
-        if self._column in bounds:
-            self._bound = bounds[self._column]
-
-    def let_go(self) -> pa.Table | None:
-        """The rows that may go now; all when the stream has ended or has no order to keep."""
-        if self.has_ended or self._column is None:
-            return self._reorder.rest()
-        return None if self._bound is None else self._reorder.release(self._bound)
+def _is_there(client: LogClient) -> bool:
+    try:
+        client.ping()
+    except StreamError:
+        return False
+    return True
 
 
 def _order(schema: Schema) -> str | None:
     """The column that the answers are ordered by, None for none."""
     increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
     return increasing[0] if increasing else None
-
-
-def _deliver(query: str, table: pa.Table | None, events: Events) -> None:
-    """Hand rows over and wait until they are delivered."""
-    if table is None:
-        return
-    delivered = threading.Event()
-    fields: dict[str, Any] = {"query": query, "table": table, "done": delivered.set}
-    events.put(Event("passthrough", "rows", fields))
-    delivered.wait()

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
 AUTOMATIC = "auto"
 
+MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
+"""Processes give signs of life twice a second; a few may come late."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -98,6 +101,16 @@ def _parse_positive_duration(text: str) -> int:
     return value
 
 
+def _parse_patience(text: str) -> int:
+    value = parse_duration(text)
+    if value < MIN_FAILURE_TIMEOUT_NS:
+        message = (
+            f"{text!r} is too short; it must be at least {show_duration(MIN_FAILURE_TIMEOUT_NS)}"
+        )
+        raise ValueError(message)
+    return value
+
+
 def _parse_positive_size(text: str) -> int:
     value = parse_size(text)
     if value < 1:
@@ -145,6 +158,7 @@ def _parse_folder(text: str) -> Path:
 
 
 DURATION = Kind("DURATION", _parse_positive_duration, show_duration)
+PATIENCE = Kind("DURATION", _parse_patience, show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
@@ -183,6 +197,14 @@ SETTINGS: tuple[Setting, ...] = (
         _CAPTURE.heartbeat_mode,
         "when heartbeats are sent: at every interval, when an operator that waits asks, or never; how soon "
         "answers come depends on it, not what they say",
+    ),
+    Setting(
+        "failure.timeout",
+        "failure_timeout_ns",
+        PATIENCE,
+        None,
+        "a live interface whose streams are silent for so long has failed, and its process is started again; by"
+        " default 5 heartbeat intervals, at least 5s",
     ),
     Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
     Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gscope.cli.supervisor import Outcome
+    from gscope.cli.outcome import Outcome
 
 TERMS = ("dropped", "filtered", "shed", "late", "unread")
 _LOST = ("dropped", "shed", "late", "unread")
@@ -52,9 +52,29 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield f"  {_counted(count, 'payload')} not decodable by {function}"
     if lost := _lost_tuples(capture):
         yield f"  the stream log was full and shed {_counted(lost, 'partial tuple')}; give it more with --log"
-    if outcome.restarts:
-        times = _counted(outcome.restarts, "time")
-        yield f"  the HFTA job was started again {times}; no answer was lost"
+    if times := outcome.restarts.get("job"):
+        yield f"  the HFTA job was started again {_counted(times, 'time')}; no answer was lost"
+    yield from _crashes(outcome)
+
+
+def _crashes(outcome: Outcome) -> Iterator[str]:
+    """What a capture daemon that was killed took with it."""
+    streams = outcome.capture["lftas"].values()
+    times = max(
+        (counters.get("crashes_total", 0) for counters in streams),
+        default=outcome.restarts.get("capture", 0),
+    )
+    if not times:
+        return
+    uncaptured_ns = max((c.get("uncaptured_ns_total", 0) for c in streams), default=0)
+    tuples = sum(counters.get("lost_in_crash_tuples_total", 0) for counters in streams)
+    lost = (
+        f"up to {_counted(tuples, 'partial tuple')} of open groups" if tuples else "no open group"
+    )
+    yield (
+        f"  the capture daemon was started again {_counted(times, 'time')}: nothing was captured for"
+        f" {uncaptured_ns / 1e9:.1f} s, and {lost} {'were' if tuples > 1 else 'was'} lost"
+    )
 
 
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:

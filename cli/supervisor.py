@@ -1,4 +1,9 @@
-"""Launches the capture daemon and the HFTA job of one run, and watches both."""
+"""Launches the capture daemon and the HFTA job of one run, and watches both.
+
+Of a live run both are started again when they fail, the daemon into its log and the job from its last commit; see
+``restarts.py`` for how often and ``liveness.py`` for how it is noticed that one hangs. Of a replay only the job is: its
+captures can be read again.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ import pickle
 import queue
 import signal
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gscope.cli.interfaces import STDIN
-from gscope.cli.processes import Event, Events, Process, stop_all
+from gscope.cli.liveness import LOOK_S, Patience
+from gscope.cli.outcome import Outcome
+from gscope.cli.processes import Event, Events, Process
+from gscope.cli.restarts import RestartPolicy
+from gscope.cli.supervised import Supervised
 from gscope.engine.settings import JOB_FOLDER, PROGRAM_FILE, EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 
@@ -26,15 +35,16 @@ if TYPE_CHECKING:
     from gscope.cli.run_file import RunFile
     from gscope.queries.plan.program import Program
 
-MAX_RESTARTS = 3
-BACKOFF_S = 0.5
 CAUSE_WAIT_S = 0.5
 JOB_GRACE_S = 3.0
+END_GRACE_S = 3.0
+"""How long the capture daemon may take to end when everything is answered."""
 
 CAPTURE = "capture"
 JOB = "job"
 PASSTHROUGH = "passthrough"
 MODULES = {CAPTURE: "gscope.capture.daemon", JOB: "gscope.engine.job"}
+_TITLES = {CAPTURE: "the capture daemon", JOB: "the HFTA job"}
 
 
 class Interrupted(GscopeError):
@@ -64,28 +74,8 @@ class Watcher(Protocol):
     def on_phase(self, text: str) -> None:
         """The run entered another phase."""
 
-
-@dataclass(slots=True)
-class Outcome:
-    """How a run ended.
-
-    Attributes:
-        capture: the capture daemon's ``summary`` event.
-        phases: seconds since the start of the command by what had been reached then.
-        job_phases: the same of the HFTA job by its own account, since its own start.
-        late_tuples: rows that came to the HFTA job below a watermark and are in no answer, by query.
-        undecodable: payloads that a function of a query could not read, by function.
-        restarts: how often the HFTA job was started again.
-        signal: that ended the input, 0 for none.
-    """
-
-    capture: dict[str, Any] = field(default_factory=dict)
-    phases: dict[str, float] = field(default_factory=dict)
-    job_phases: dict[str, float] = field(default_factory=dict)
-    late_tuples: dict[str, int] = field(default_factory=dict)
-    undecodable: dict[str, int] = field(default_factory=dict)
-    restarts: int = 0
-    signal: int = 0
+    def on_notice(self, text: str) -> None:
+        """Something happened that the user must know, one sentence."""
 
 
 class Supervisor:
@@ -96,14 +86,29 @@ class Supervisor:
     Args:
         run_file: the run's record of itself, kept true; its folder is where everything is.
         began: ``time.monotonic()`` when the command began, where phases are counted from.
+        patience: how long processes may be silent.
+        policy: how often they are started again.
     """
 
-    def __init__(self, run_file: RunFile, watcher: Watcher, began: float) -> None:
+    def __init__(
+        self,
+        run_file: RunFile,
+        watcher: Watcher,
+        began: float,
+        patience: Patience | None = None,
+        policy: RestartPolicy | None = None,
+    ) -> None:
         self.run_dir = run_file.record.path
         self._file = run_file
         self._watcher = watcher
+        self._patience = patience or Patience()
+        self._policy = policy or RestartPolicy()
         self._events: Events = queue.SimpleQueue()
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, Supervised] = {}
+        self._waiting: set[str] = set()
+        self._settings: CaptureSettings | None = None
+        self._next_look_s = 0.0
+        self._answered_s: float | None = None
         self._began = began
         self.outcome = Outcome()
 
@@ -115,32 +120,41 @@ class Supervisor:
     def start_job(self, settings: EngineSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         settings.write(self.run_dir)
-        self._processes[JOB] = self._job()
+        # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
+        # which Java answers its owner, is removed with the run.
+        self._supervise(JOB, grace_s=JOB_GRACE_S)
         self.reached("processes started")
 
     def drop_job(self) -> None:
         """The program needs no Spark after all."""
-        process = self._processes.pop(JOB, None)
-        if process is not None:
-            process.stop()
+        job = self._processes.pop(JOB, None)
+        if job is not None:
+            job.stop()
             self._file.drop(JOB)
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Hand the program over and start the capture daemon, which compiles its kernel first."""
-        from gscope.capture.settings import SETTINGS_FILE
-
         self._watcher.on_phase("compiling")
         with (self.run_dir / PROGRAM_FILE).open("wb") as file:
             pickle.dump(program, file)
-        (self.run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
-        self._processes[CAPTURE] = Process(
-            CAPTURE,
-            MODULES[CAPTURE],
-            self.run_dir,
-            self._events,
-            gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
+        self._settings = settings
+        self._write_settings(settings)
+        self._supervise(
+            CAPTURE, gets_stdin=any(STDIN in interface.files for interface in settings.interfaces)
         )
-        self._file.on_process(CAPTURE, "starting", self._processes[CAPTURE].pid)
+
+    def _supervise(self, name: str, **how: Any) -> None:
+        def spawn() -> Process:
+            return Process(name, MODULES[name], self.run_dir, self._events, **how)
+
+        self._processes[name] = Supervised(
+            name, spawn, self._patience.start_s, self._file, self._policy
+        )
+
+    def _write_settings(self, settings: CaptureSettings) -> None:
+        from gscope.capture.settings import SETTINGS_FILE
+
+        (self.run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
 
     def reached(self, phase: str) -> None:
         """Note when a phase was reached first."""
@@ -166,115 +180,199 @@ class Supervisor:
             GscopeError: a process failed for good, or the user left.
             BrokenPipeError: nobody reads the answers any more.
         """
-        waiting = {CAPTURE}
-        if JOB in self._processes:
-            waiting.add(JOB)
+        self._waiting = {CAPTURE} | ({JOB} & self._processes.keys())
         if passthrough.streams:
-            waiting.add(PASSTHROUGH)
-        while waiting:
-            event = self._events.get()
-            match event:
-                case Event("user", "signal"):
-                    self._file.enter("stopping")
-                    self._watcher.on_phase("closing windows")
-                    self._processes[CAPTURE].signal(signal.SIGTERM)
-                case Event("job") if JOB not in self._processes:
-                    continue  # dropped: whatever it complains of, nobody needs it
-                case Event(source, "error"):
-                    raise self._root_cause(event)
-                case Event("capture", "listening"):
-                    self.reached("capture listening")
-                    self._file.on_process(CAPTURE, "running")
-                    if not self.outcome.signal:
-                        self._file.enter("running")
-                    with self._watcher.aside():
-                        answers.begin()
-                    self._connect()
-                    if passthrough.streams:
-                        passthrough.start(self._events)
-                case Event("capture", "progress"):
-                    self._watcher.on_progress(event.fields)
-                case Event("capture", "summary"):
-                    self.outcome.capture = event.fields
-                    self.reached("capture finished")
-                    self._watcher.on_phase("answering")
-                case Event("job", "ready"):
-                    self.reached("Spark ready")
-                    self._file.on_process(JOB, "running")
-                case Event("job", "commit"):
-                    self.reached("first step committed")
-                    self.outcome.late_tuples = event.fields["late_tuples"]
-                    self.outcome.undecodable = event.fields["undecodable"]
-                    with self._watcher.aside():
-                        answers.on_commit(event.fields["step"], event.fields["outputs"])
-                    self.reached("first rows delivered")
-                case Event("job", "finished"):
-                    self._file.on_process(JOB, "ended")
-                    self.outcome.job_phases = event.fields["phases"]
-                    waiting.discard(JOB)
-                case Event("passthrough", "rows"):
-                    with self._watcher.aside():
-                        answers.deliver(event.fields["query"], event.fields["table"])
-                    self.reached("first rows delivered")
-                    event.fields["done"]()
-                case Event("passthrough", "finished"):
-                    waiting.discard(PASSTHROUGH)
-                case Event(source, "exit"):
-                    self._on_exit(source, event.fields, waiting)
+            self._waiting.add(PASSTHROUGH)
+        while self._waiting:
+            event = self._next()
+            if event is not None:
+                self._on_event(event, answers, passthrough)
+            if time.monotonic() >= self._next_look_s:
+                self._look()
         self.reached("answered")
 
     def stop(self) -> None:
         """End every process, and the progress display."""
         self._watcher.close()
-        stop_all(list(self._processes.values()))
+        for each in self._processes.values():
+            each.stop()
 
-    def _job(self) -> Process:
-        # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
-        # which Java answers its owner, is removed with the run.
-        process = Process(JOB, MODULES[JOB], self.run_dir, self._events, grace_s=JOB_GRACE_S)
-        self._file.on_process(JOB, "starting", process.pid)
-        return process
+    def _next(self) -> Event | None:
+        """The next event; None if it is time to look after the processes."""
+        with suppress(queue.Empty):
+            return self._events.get(timeout=max(0.0, self._next_look_s - time.monotonic()))
+        return None
+
+    def _on_event(self, event: Event, answers: Answers, passthrough: Passthrough) -> None:
+        process = self._processes.get(event.source)
+        if process is not None:
+            process.liveness.on_sign(event.fields.get("silent_s", 0.0))
+        match event:
+            case Event("user", "signal"):
+                self._file.enter("stopping")
+                self._watcher.on_phase("closing windows")
+                self._close_windows()
+            case Event("job") if process is None:
+                return  # dropped: whatever it complains of, nobody needs it
+            case Event("capture" | "job", "error") if self._can_try_again(event):
+                self._processes[event.source].complaint = event.fields["message"]
+            case Event(_, "error"):
+                raise self._root_cause(event)
+            case Event("job", "failed"):
+                self._processes[JOB].complaint = event.fields["message"]
+            case Event("capture", "listening"):
+                self._on_listening(answers, passthrough)
+            case Event("capture", "progress"):
+                self._watcher.on_progress(event.fields)
+                answers.on_tick()
+            case Event("capture", "summary"):
+                self.outcome.capture = event.fields
+                self.reached("capture finished")
+                self._watcher.on_phase("answering")
+                # What follows, until the last step is acknowledged, takes as long as it takes.
+                self._processes[CAPTURE].liveness.expect(self._stream_s())
+            case Event("job", "java"):
+                self._processes[JOB].on_child(event.fields["pid"])
+            case Event("job", "ready"):
+                self.reached("Spark ready")
+                self._processes[JOB].on_working(self._patience.job_s if self._is_live else None)
+            case Event("job", "commit"):
+                self.reached("first step committed")
+                self.outcome.late_tuples = event.fields["late_tuples"]
+                self.outcome.undecodable = event.fields["undecodable"]
+                with self._watcher.aside():
+                    answers.on_commit(event.fields["step"], event.fields["outputs"])
+                self.reached("first rows delivered")
+            case Event("job", "finished"):
+                self._file.on_process(JOB, "ended")
+                self.outcome.job_phases = event.fields["phases"]
+                self._waiting.discard(JOB)
+                self._processes[JOB].liveness.expect(None)
+            case Event("passthrough", "rows"):
+                self._on_rows(event.fields, answers)
+            case Event("passthrough", "finished"):
+                self._waiting.discard(PASSTHROUGH)
+            case Event("capture" | "job", "exit"):
+                self._on_exit(event.source, event.fields)
+
+    @property
+    def _is_live(self) -> bool:
+        return self._settings is not None and self._settings.is_live
+
+    def _stream_s(self) -> float | None:
+        return self._patience.stream_s if self._is_live else None
+
+    def _on_listening(self, answers: Answers, passthrough: Passthrough) -> None:
+        """The daemon lets packets in and consumers may connect: for the first time, or once more."""
+        capture = self._processes[CAPTURE]
+        is_first = not capture.has_worked
+        capture.on_working(self._stream_s())
+        self.reached("capture listening")
+        if is_first:
+            with self._watcher.aside():
+                answers.begin()
+        if self.outcome.signal:
+            self._close_windows()
+        else:
+            self._file.enter("running")
+        self._connect()
+        if passthrough.streams:
+            passthrough.connect(self._events)
+
+    def _on_rows(self, fields: dict[str, Any], answers: Answers) -> None:
+        rows, streams = fields["rows"], fields["streams"]
+        with self._watcher.aside() if rows else nullcontext():
+            cursors = answers.on_rows(rows, streams, is_last=fields["is_last"])
+        if rows:
+            self.reached("first rows delivered")
+        fields["done"](cursors)
 
     def _connect(self) -> None:
-        if JOB in self._processes:
-            self._processes[JOB].tell("connect")
+        """Tell the job that the daemon is there."""
+        capture, job = self._processes.get(CAPTURE), self._processes.get(JOB)
+        if capture is not None and job is not None and capture.is_working and not job.is_down:
+            job.process.tell("connect")
 
-    def _on_exit(self, source: str, fields: dict[str, Any], waiting: set[str]) -> None:
-        process = self._processes.get(source)
-        if process is None or process.pid != fields["pid"]:
-            return
-        if source == CAPTURE:
-            if fields["code"] != 0 or not self.outcome.capture:
-                raise self._failure(source, f"the capture daemon ended with {_how(fields['code'])}")
-            waiting.discard(CAPTURE)
-            self._file.on_process(CAPTURE, "ended")
-        elif source == JOB and JOB in waiting:
-            self._restart_job(fields["code"])
+    def _close_windows(self) -> None:
+        """End the input, once; a live daemon is told when it listens, before that it would only die of it."""
+        capture = self._processes[CAPTURE]
+        if not capture.is_stopping and (capture.is_working or not self._is_live):
+            capture.is_stopping = True
+            capture.process.signal(signal.SIGTERM)
+            capture.liveness.expect(self._patience.start_s if self._is_live else None)
 
-    def _restart_job(self, code: int) -> None:
-        """The job continues from its last commit; the log keeps what it has not acknowledged."""
-        if self.outcome.restarts >= MAX_RESTARTS:
-            raise self._failure(
-                JOB, f"the HFTA job ended with {_how(code)}, the {self.outcome.restarts + 1}th time"
+    # -- failures --------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Start again what is due, and find out who hangs."""
+        for name, process in self._processes.items():
+            silent_s = process.liveness.silence_s()
+            if process.is_due:
+                self._start_again(name)
+            elif not process.is_down and silent_s is not None and self._is_live:
+                self._on_failure(name, f"gave no sign of life for {silent_s:.0f} s")
+        self._end_capture()
+        pauses = [each.until_due_s for each in self._processes.values()]
+        pause_s = min([LOOK_S, *(pause for pause in pauses if pause is not None)])
+        self._next_look_s = time.monotonic() + pause_s
+
+    def _start_again(self, name: str) -> None:
+        settings = self._settings
+        if name == CAPTURE and settings is not None and settings.duration_ns is not None:
+            listening_s = self._began + self.outcome.phases.get("capture listening", 0.0)
+            spent_ns = int((time.monotonic() - listening_s) * 1e9)
+            self._write_settings(
+                replace(settings, duration_ns=max(1, settings.duration_ns - spent_ns))
             )
-        self.outcome.restarts += 1
-        self._file.on_restart(JOB, f"ended with {_how(code)}")
-        self._watcher.on_phase(f"the HFTA job ended with {_how(code)}; starting it again")
-        self._processes[JOB].stop()
-        self._wait(BACKOFF_S * 2 ** (self.outcome.restarts - 1))
-        self._processes[JOB] = self._job()
-        if "capture listening" in self.outcome.phases:
+        self._processes[name].start_again()
+        if name == JOB:
             self._connect()
 
-    def _wait(self, seconds: float) -> None:
-        """Back off; what comes meanwhile is looked at afterwards."""
-        until = time.monotonic() + seconds
-        postponed: list[Event] = []
-        while (rest := until - time.monotonic()) > 0:
-            with suppress(queue.Empty):
-                postponed.append(self._events.get(timeout=rest))
-        for event in postponed:
-            self._events.put(event)
+    def _end_capture(self) -> None:
+        """End a daemon that waits for acknowledgements which the one before it was given."""
+        if self._waiting != {CAPTURE} or not self.outcome.capture:
+            return
+        now_s = time.monotonic()
+        if self._answered_s is None:
+            self._answered_s = now_s
+        elif now_s - self._answered_s >= END_GRACE_S:
+            self._processes[CAPTURE].end()
+            self._waiting.discard(CAPTURE)
+
+    def _on_exit(self, source: str, fields: dict[str, Any]) -> None:
+        process = self._processes[source]
+        if process.is_down or process.process.pid != fields["pid"]:
+            return
+        how = f"ended with {_how(fields['code'])}"
+        if process.complaint:
+            how = f"failed: {process.complaint}"
+        is_over = fields["code"] == 0 or self._waiting == {CAPTURE}
+        if source == CAPTURE and self.outcome.capture and is_over:
+            process.end()
+            self._waiting.discard(CAPTURE)
+        elif source in self._waiting:
+            self._on_failure(source, how)
+
+    def _on_failure(self, name: str, reason: str) -> None:
+        """Start a process again in a while, or give it up.
+
+        Raises:
+            GscopeError: it is given up.
+        """
+        process = self._processes[name]
+        title = _TITLES[name]
+        if name == CAPTURE and not (self._is_live and process.has_worked):
+            raise self._failure(name, f"{title} {reason}")
+        if process.on_failure(reason) is None:
+            raise self._failure(name, f"{title} {reason}; {process.verdict}, and is given up")
+        self.outcome.restarts[name] = self.outcome.restarts.get(name, 0) + 1
+        self._watcher.on_notice(f"{title} {reason}; it is started again")
+        self._next_look_s = 0.0
+
+    def _can_try_again(self, event: Event) -> bool:
+        """Whether what a process complains of may be over when it is started again."""
+        is_final = event.fields.get("is_final", False)
+        return self._is_live and self._processes[event.source].has_worked and not is_final
 
     def _root_cause(self, error: Event) -> GscopeError:
         """The error to report: readers of a dead capture daemon complain before its own word comes."""
@@ -292,8 +390,8 @@ class Supervisor:
 
     def _failure(self, source: str, message: str) -> GscopeError:
         kinds: dict[str, Callable[[str], GscopeError]] = {CAPTURE: CaptureError, JOB: EngineError}
-        process = self._processes.get(source)
-        words = process.last_words() if process is not None else ""
+        supervised = self._processes.get(source)
+        words = supervised.process.last_words() if supervised is not None else ""
         detail = f": {words}" if words and "ended with" in message else ""
         return kinds.get(source, EngineError)(message + detail)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.cli.supervisor import Outcome
+    from gscope.cli.outcome import Outcome
 
 _JOB = {
     "jvm_launched": "Java launched",

@@ -8,6 +8,8 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -20,18 +22,30 @@ if TYPE_CHECKING:
 def watcher(*, is_quiet: bool, is_live: bool = False) -> Watcher:
     """Progress if standard error is a terminal, otherwise one that says nothing."""
     if is_quiet or not sys.stderr.isatty():
-        return Silence()
+        return Silence(is_quiet=is_quiet)
     return (LiveLine if is_live else ProgressBar)(shares_terminal=sys.stdout.isatty())
 
 
 class Silence:
-    """Shows nothing."""
+    """Shows no progress.
+
+    Args:
+        is_quiet: nor anything else.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self._is_quiet = is_quiet
 
     def on_progress(self, fields: dict[str, Any]) -> None:
         """Nothing to show."""
 
     def on_phase(self, text: str) -> None:
         """Nothing to show."""
+
+    def on_notice(self, text: str) -> None:
+        """Tell it, on a line of its own."""
+        if not self._is_quiet:
+            click.echo(f"gscope: {text}", err=True)
 
     def aside(self) -> AbstractContextManager[None]:
         """Nothing is in the way."""
@@ -93,6 +107,10 @@ class ProgressBar:
     def on_phase(self, text: str) -> None:
         """Show another phase; what it lasts is not known."""
         self._progress.update(self._task, description=text)
+
+    def on_notice(self, text: str) -> None:
+        """Tell it, on a line of its own above the bar."""
+        self._progress.console.print(f"gscope: {text}", markup=False, highlight=False)
 
     @contextmanager
     def aside(self) -> Iterator[None]:

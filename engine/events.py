@@ -8,7 +8,10 @@ commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``, 
          (rows below an operator's watermark when they came, in no answer, by query), ``undecodable``
          (payloads that a function could not read, by function); both since the run began
 finished ``steps``, ``phases`` (seconds by name)
-error    ``message``: one sentence; the job ends with code 1
+error    ``message``: one sentence; ``is_final``: whether it would fail again; the job ends with code 1
+failed   ``message``: one phrase; the job ends and can be started again
+java     ``pid``: of a Java it has started, which must not outlive it
+alive    Java answers; every second
 ======== =====================================================================
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import queue
+import shutil
 import signal
 import sys
 import threading
@@ -18,8 +18,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.engine.claims import wanted, without
 from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.events import Events
+from gscope.engine.room import Room
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
@@ -30,20 +32,18 @@ from gscope.engine.settings import (
 from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
-from gscope.errors import GscopeError
+from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.inbox import Inbox
+    from gscope.engine.observer import Observer
     from gscope.engine.spark.evaluation import Evaluator
     from gscope.engine.steps import Step, Steps
-    from gscope.engine.subscription import LogClient
-    from gscope.engine.traces import Tracer
     from gscope.queries.plan.program import Program
-    from gscope.queries.streams.messages import Message
 
 
 MAX_IDLE_STEPS = 30
@@ -61,6 +61,8 @@ class Job:
         self._commits = CommitLog(run_dir / JOB_FOLDER)
         self._phases: dict[str, float] = {}
         self._undecodable: Counter[str] = Counter()
+        self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
+        self._java_pid: int | None = None
 
     def run(self, connect: threading.Event) -> None:
         """Start Java, wait for ``connect``, answer everything.
@@ -75,12 +77,15 @@ class Job:
                 only_c1=not self._settings.expects_much,
             )
         )
+        _sweep(self._run_dir / JOB_FOLDER)
         with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
             self._phase("jvm_launched")
+            self._events.send("java", pid=jvm.pid)
             # imported only now, while the JVM starts beside
+            from gscope.engine.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
+            from gscope.engine.spark.pulse import Pulse
             from gscope.engine.spark.session import SessionSettings, start_session, stop_session
-            from gscope.engine.subscription import LogClient  # noqa: F401
 
             session = start_session(
                 jvm,
@@ -90,75 +95,96 @@ class Job:
             )
             try:
                 self._phase("session")
+                # Another one if the first could not use its class-data archive.
+                self._events.send("java", pid=jvm.pid)
+                self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
-                connect.wait()
-                self._phase("connected")
-                steps = self._answer(session)
+                with Pulse(jvm, session, self._events):
+                    connect.wait()
+                    self._phase("connected")
+                    steps = self._answer(session, connect)
             finally:
                 stop_session(session, jvm)
         self._phase("finished")
         build_later(settings)
         self._events.send("finished", steps=steps, phases=self._phases)
 
-    def _answer(self, session: SparkSession) -> int:
+    def _answer(self, session: SparkSession, connect: threading.Event) -> int:
         """Answer what the last commit has not; the number of the last step."""
+        from gscope.engine.inbox import Inbox
+        from gscope.engine.observer import Observer
         from gscope.engine.spark.evaluation import Evaluator
         from gscope.engine.steps import Steps
-        from gscope.engine.subscription import LogClient
-        from gscope.engine.traces import Tracer
 
         program = self._program()
         steps = Steps(program)
-        self._recover(steps)
+        commits = self._recover(steps)
+        observer = Observer(self._run_dir, steps, commits, self._java_pid)
         # All may have been answered before a crash; the daemon is gone then.
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
-            with LogClient(self._run_dir / SOCKET_FILE) as client:
-                self._follow(steps, evaluator, Tracer(), client)
+            with Inbox(self._run_dir / SOCKET_FILE, steps.needed(), connect) as inbox:
+                self._follow(steps, evaluator, observer, inbox)
+        observer.close()
         return steps.number
 
-    def _follow(
-        self, steps: Steps, evaluator: Evaluator, tracer: Tracer, client: LogClient
-    ) -> None:
+    def _follow(self, steps: Steps, evaluator: Evaluator, observer: Observer, inbox: Inbox) -> None:
         """One step after another until everything is answered."""
-        inbox = _subscribe(client, steps)
+        from gscope.engine.asking import Asker
+
         idle_steps = 0
+        asker = None
+        if self._settings.asks_for_heartbeats:
+            asker = Asker(steps.operators, inbox.punctuate)
         while not steps.is_finished:
+            observer.advancing()
             step = steps.next()
             if step is None:
+                observer.waiting()
+                if asker is not None:
+                    asker.ask()
                 messages = inbox.take()
-                tracer.on_messages(messages, time.time_ns())
+                observer.on_messages(messages, inbox.received_ns)
                 steps.on_messages(messages)
+                if asker is not None:
+                    asker.on_messages(messages)
             elif step.reads_rows or idle_steps == MAX_IDLE_STEPS or steps.is_finished:
                 idle_steps = 0
-                self._evaluate(step, steps, evaluator, tracer)
+                self._room.wait()
+                if self._settings.is_live:
+                    gone = inbox.claim(self._settings.consumer, wanted(step, steps))
+                    step = without(step, steps, gone)
+                self._evaluate(step, steps, evaluator, observer)
                 self._phases.setdefault("first_commit", time.monotonic() - self._began)
                 if not steps.is_finished:
-                    client.acknowledge(self._settings.consumer, steps.needed())
+                    inbox.acknowledge(self._settings.consumer, steps.needed())
             else:
                 idle_steps += 1
-        client.acknowledge_last(self._settings.consumer, steps.needed())
+        inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
-    def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, tracer: Tracer) -> None:
+    def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, observer: Observer) -> None:
         from gscope.engine.spark.udf import user_failures
 
+        observer.evaluating(step)
         began = time.time_ns()
         with user_failures():
             evaluation = evaluator.run(step)
         steps.on_evaluated(evaluation)
+        steps.shed_tuples.update(self._room.fit(steps))
         ended = time.time_ns()
         outputs = evaluation.outputs
-        rows = sum(output.rows for output in outputs)
         state = steps.snapshot()
-        trace = tracer.committed(step, steps, began, ended, rows)
+        trace = observer.evaluated(step, evaluation, began, ended)
         undecodable = dict(self._undecodable + Counter(evaluator.undecodable()))
         commit = Commit(step.number, state, outputs, trace, undecodable)
+        committing = time.time_ns()
         self._commits.write(commit)
         self._commits.publish(outputs)
+        observer.committed(step, commit, committing, (ended - began) / 1e9)
         self._commits.drop_carry(steps.carried())
         self._report(commit, (ended - began) / 1e9)
 
-    def _recover(self, steps: Steps) -> None:
+    def _recover(self, steps: Steps) -> list[Commit]:
         """Continue after the last commit; tell of all outputs, the supervisor knows which it has."""
         commits = self._commits.recover()
         for commit in commits:
@@ -166,6 +192,7 @@ class Job:
         if commits:
             steps.restore(commits[-1].step, commits[-1].operators)
             self._undecodable = Counter(commits[-1].undecodable)
+        return commits
 
     def _report(self, commit: Commit, step_s: float) -> None:
         self._events.send(
@@ -178,6 +205,11 @@ class Job:
                 query: state["late_tuples"]
                 for query, state in commit.operators.items()
                 if state["late_tuples"]
+            },
+            shed_tuples={
+                query: state["shed_tuples"]
+                for query, state in commit.operators.items()
+                if state["shed_tuples"]
             },
             undecodable=commit.undecodable,
         )
@@ -196,50 +228,11 @@ class Job:
         self._phases[name] = time.monotonic() - self._began
 
 
-class _Inbox:
-    """Messages from the subscription thread to the main thread."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[list[Message] | Exception] = queue.SimpleQueue()
-
-    def put(self, messages: list[Message] | Exception) -> None:
-        """Hand over messages, or what ended the subscription."""
-        self._queue.put(messages)
-
-    def take(self) -> list[Message]:
-        """Everything that has come; waits for the first.
-
-        Raises:
-            Exception: what ended the subscription.
-        """
-        return [message for chunk in self._chunks() for message in chunk]
-
-    def _chunks(self) -> Iterator[list[Message]]:
-        item = self._queue.get()
-        while True:
-            if isinstance(item, Exception):
-                raise item
-            yield item
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
-                return
-
-
-def _subscribe(client: LogClient, steps: Steps) -> _Inbox:
-    """Follow the log in a thread of its own, from the oldest message still needed."""
-    inbox = _Inbox()
-    cursors = steps.needed()
-
-    def follow() -> None:
-        try:
-            for messages in client.subscribe(cursors):
-                inbox.put(messages)
-        except GscopeError as error:
-            inbox.put(error)
-
-    threading.Thread(target=follow, name="log-subscription", daemon=True).start()
-    return inbox
+def _sweep(folder: Path) -> None:
+    """Remove what the Java of a job that was killed left."""
+    for path in folder.glob("jvm-*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _watch_supervisor(connect: threading.Event) -> None:
@@ -264,8 +257,12 @@ def main() -> None:
     threading.Thread(target=_watch_supervisor, args=(connect,), daemon=True).start()
     try:
         Job(Path(sys.argv[1]), events).run(connect)
+    except JavaGoneError as error:
+        events.send("failed", message=str(error))
+        raise SystemExit(1) from error
     except GscopeError as error:
-        events.send("error", message=str(error))
+        is_final = isinstance(error, UserCodeError | UsageError | GsqlError)
+        events.send("error", message=str(error), is_final=is_final)
         raise SystemExit(1) from error
 
 

@@ -13,7 +13,7 @@ from gscope.queries.streams.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -69,6 +69,24 @@ class LogClient:
             DisconnectedError: the daemon is gone.
         """
         self._act("acknowledge", {"consumer": consumer, "cursors": dict(cursors)})
+
+    def claim(
+        self, consumer: str, batches: Mapping[str, Sequence[int]]
+    ) -> dict[str, tuple[int, ...]]:
+        """Keep batches from being shed until ``consumer`` claims others.
+
+        Args:
+            consumer: who is to read them.
+            batches: their sequence numbers, by stream.
+
+        Returns:
+            Those that were shed already, by stream.
+
+        Raises:
+            StreamError: refused, or the daemon is gone.
+        """
+        fields = {"consumer": consumer, "batches": {s: list(n) for s, n in batches.items()}}
+        return {stream: tuple(gone) for stream, gone in self._act("claim", fields).items()}
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Tell that ``consumer`` is done with everything.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gscope.cli.summary import is_whole, summary_lines
-from gscope.cli.supervisor import Outcome
+from gscope.cli.outcome import Outcome
 from gscope.cli.timings import timing_lines
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import textwrap
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.gscope_command import is_alive
 
-from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.cli import supervisor as module
+from gscope.cli.liveness import Patience
+from gscope.cli.restarts import RestartPolicy
 from gscope.cli.run_file import RunFile
 from gscope.cli.runs import RunRecord
 from gscope.cli.supervisor import CAPTURE, JOB, Interrupted, Supervisor
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 PROGRAM = Program(("a",), (), (), (), ())
 SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
+LIVE = CaptureSettings((InterfaceSettings("a", device=DeviceSettings("a")),))
 SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
 ANSWERS = """
@@ -60,6 +66,8 @@ class _Answers:
     def begin(self) -> None:
         self.has_begun = True
 
+    def on_tick(self) -> None: ...
+
     def on_commit(self, step: int, _outputs: list[dict[str, Any]]) -> None:
         self.steps.append(step)
 
@@ -71,11 +79,15 @@ class _NoStreams:
 class _Watcher:
     def __init__(self) -> None:
         self.phases: list[str] = []
+        self.notices: list[str] = []
 
     def on_progress(self, fields: dict[str, Any]) -> None: ...
 
     def on_phase(self, text: str) -> None:
         self.phases.append(text)
+
+    def on_notice(self, text: str) -> None:
+        self.notices.append(text)
 
     def aside(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -93,19 +105,24 @@ class Stage:
         run_dir.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
         monkeypatch.setattr(module, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
-        monkeypatch.setattr(module, "BACKOFF_S", 0.01)
         monkeypatch.setattr(module, "CAUSE_WAIT_S", 5.0)
         self.watcher = _Watcher()
         self.answers = _Answers()
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
-        self.supervisor = Supervisor(self.file, self.watcher, time.monotonic())
+        self.supervisor = Supervisor(
+            self.file,
+            self.watcher,
+            time.monotonic(),
+            Patience(stream_s=1.0, start_s=20.0),
+            RestartPolicy(first_s=0.01, budget=3),
+        )
 
-    def start(self, capture: str, job: str = "") -> None:
+    def start(self, capture: str, job: str = "", settings: CaptureSettings = SETTINGS) -> None:
         for name, text in (("fake_capture", capture), ("fake_job", job)):
             (self.scripts / f"{name}.py").write_text(HEAD + textwrap.dedent(text))
         if job:
             self.supervisor.start_job(EngineSettings())
-        self.supervisor.start_capture(PROGRAM, SETTINGS)
+        self.supervisor.start_capture(PROGRAM, settings)
 
     def run(self) -> None:
         self.supervisor.run(cast("Answers", self.answers), cast("Passthrough", _NoStreams()))
@@ -175,18 +192,22 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
     stage.start(CAPTURES, dies_twice + ANSWERS)
     stage.run()
     assert stage.answers.steps == [1]
-    assert stage.supervisor.outcome.restarts == 2
+    assert stage.supervisor.outcome.restarts == {JOB: 2}
     job = stage.file.record.processes[JOB]
     assert (job.state, [restart.reason for restart in job.restarts]) == (
         "ended",
         ["ended with signal SIGKILL"] * 2,
     )
-    assert any("signal SIGKILL; starting it again" in phase for phase in stage.watcher.phases)
+    assert (
+        stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; it is started again"] * 2
+    )
 
 
 def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:
     stage.start(CAPTURES, "sys.exit(9)\n")
-    with pytest.raises(EngineError, match="code 9, the 4th time"):
+    with pytest.raises(
+        EngineError, match="code 9; it failed 4 times in 10 minutes, and is given up"
+    ):
         stage.run()
 
 
@@ -244,7 +265,7 @@ def test_the_children_end_with_their_supervisor(stage: Stage) -> None:
     stage.start(
         'tell("listening"); sys.stdin.read(); (run_dir / "ended").touch()\n' + SUMMARY,
     )
-    child = stage.supervisor._processes[CAPTURE]
+    child = stage.supervisor._processes[CAPTURE].process
     child._pipe.close()
     stage.run()
     assert (stage.supervisor.run_dir / "ended").exists()
@@ -255,3 +276,98 @@ def test_the_daemon_finds_its_settings(stage: Stage) -> None:
     stage.run()
     written = json.loads((stage.supervisor.run_dir / "capture.json").read_text())
     assert written["interfaces"][0]["name"] == "a"
+
+
+DIES_ONCE = """
+if started() < 2:
+    tell("listening")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
+    connects_twice = "sys.stdin.readline()\n" + ANSWERS
+    stage.start(DIES_ONCE + CAPTURES, connects_twice, LIVE)
+    stage.run()
+    assert stage.answers.steps == [1]
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+    (notice,) = stage.watcher.notices
+    assert notice == "the capture daemon ended with signal SIGKILL; it is started again"
+    record = stage.file.record.processes[CAPTURE]
+    assert (record.state, record.restarts_total) == ("ended", 1)
+
+
+def test_a_live_daemon_that_cannot_start_is_not_tried_again(stage: Stage) -> None:
+    stage.start('tell("error", message="no such device"); sys.exit(1)\n', settings=LIVE)
+    with pytest.raises(CaptureError, match=r"^no such device$"):
+        stage.run()
+
+
+def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
+    complains = 'if started() < 2: tell("listening"); tell("error", message="gone"); sys.exit(1)\n'
+    stage.start(complains + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.watcher.notices == ["the capture daemon failed: gone; it is started again"]
+
+
+def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
+    hangs = 'if started() < 2: tell("listening"); os.kill(os.getpid(), signal.SIGSTOP)\n'
+    stage.start(hangs + CAPTURES, settings=LIVE)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert re.fullmatch("the capture daemon gave no sign of life for [12] s; .*", notice)
+
+
+def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: Stage) -> None:
+    hangs = """
+    if started() < 2:
+        tell("listening")
+        for second in range(1, 60):
+            time.sleep(0.2)
+            tell("alive", silent_s=second / 5)
+    """
+    stage.start(textwrap.dedent(hangs) + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "END_GRACE_S", 0.1)
+    waits = "while True:\n    tell('alive')\n    time.sleep(0.1)\n"
+    stage.start(CAPTURES + waits, ANSWERS, LIVE)
+    stage.run()
+    assert stage.answers.steps == [1]
+
+
+def test_a_signal_reaches_a_daemon_that_is_started_again(stage: Stage) -> None:
+    waits = 'signal.pthread_sigmask(signal.SIG_BLOCK, [15])\ntell("listening")\n'
+    waits += "signal.sigwait([15])\nif started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+    stage.start(waits + SUMMARY, settings=LIVE)
+    stage.supervisor.on_signal(signal.SIGINT)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
+    has_java = """
+    import subprocess
+    if started() < 2:
+        java = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+        java.send_signal(signal.SIGSTOP)
+        (run_dir / "java").write_text(str(java.pid))
+        tell("java", pid=java.pid)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    stage.start(CAPTURES, textwrap.dedent(has_java) + ANSWERS)
+    stage.run()
+    assert not is_alive(int((stage.supervisor.run_dir / "java").read_text()))
+
+
+def test_a_duration_goes_on_where_the_daemon_that_died_began(stage: Stage) -> None:
+    lasts = replace(LIVE, duration_ns=10**12)
+    stage.start(DIES_ONCE + CAPTURES, settings=lasts)
+    stage.run()
+    left = json.loads((stage.supervisor.run_dir / "capture.json").read_text())["duration_ns"]
+    assert 0 < left < 10**12

@@ -1,0 +1,77 @@
+"""Whether a process still gives signs of life: failure detection by what is missing.
+
+Time is monotonic, so that neither a stepped clock nor a suspended machine counts as silence. Nor does time in which
+the supervisor itself was kept from looking (stopped, starved, or waiting for a reader of the answers): signs may
+have come meanwhile without being heard.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOK_S = 0.5
+"""How often to look; the supervisor was away when it comes back more than ``AWAY_S`` later than that."""
+AWAY_S = 1.0
+
+
+class Liveness:
+    """The silence of one process.
+
+    Args:
+        patience_s: a sign of life must come within so long; None: not watched.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self, patience_s: float | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
+        self._patience_s = patience_s
+        self._heard_s = self._looked_s = monotonic()
+
+    def expect(self, patience_s: float | None) -> None:
+        """From now on a sign must come within so long; None: not watched."""
+        self._patience_s = patience_s
+        self.on_sign()
+
+    def on_sign(self, silent_s: float = 0.0) -> None:
+        """A sign of life came, of somebody who had been silent for ``silent_s`` by then."""
+        self._heard_s = self._monotonic() - silent_s
+
+    def silence_s(self) -> float | None:
+        """How long it has been silent if that is too long, None if all is well; ask every ``LOOK_S``."""
+        now_s = self._monotonic()
+        away_s = now_s - self._looked_s - LOOK_S
+        self._looked_s = now_s
+        if away_s > AWAY_S:
+            self._heard_s += away_s
+        silent_s = now_s - self._heard_s
+        return silent_s if self._patience_s is not None and silent_s > self._patience_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long what may be silent.
+
+    Attributes:
+        stream_s: the streams of an interface.
+        start_s: a process that starts, and the daemon while it closes windows.
+    """
+
+    stream_s: float = 5.0
+    start_s: float = 300.0
+
+    @classmethod
+    def of(cls, timeout_ns: int | None, interval_ns: int) -> Patience:
+        """That of a run with heartbeats so often; by default five may be missing, but never less than 5 s."""
+        return cls(max(5 * interval_ns / 1e9, 5.0) if timeout_ns is None else timeout_ns / 1e9)
+
+    @property
+    def job_s(self) -> float:
+        """The HFTA job: it is alive as long as its Java answers, which may collect garbage for a while."""
+        return 12 * max(self.stream_s, 5.0)

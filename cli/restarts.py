@@ -1,0 +1,74 @@
+"""When a process that failed is started again, and when that is given up."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """How patient a supervisor is with a process that fails.
+
+    The pause before the n-th restart in a row is ``min(first_s * 2 ** (n - 1), longest_s)``. A process that
+    ran for ``stable_s`` begins a new row.
+
+    Attributes:
+        first_s: the pause before the first restart of a row.
+        longest_s: the longest pause.
+        budget: so many restarts within ``window_s`` are tried, not one more.
+        window_s: see ``budget``; what is longer ago is forgotten.
+        stable_s: after so long a process has proven that it can run.
+    """
+
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    budget: int = 5
+    window_s: float = 600.0
+    stable_s: float = 60.0
+
+
+class Restarts:
+    """The failures of one process; suspended time of the machine does not count.
+
+    Args:
+        policy: see there.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self, policy: RestartPolicy, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._policy = policy
+        self._monotonic = monotonic
+        self._began_s = monotonic()
+        self._row = 0
+        self._times: deque[float] = deque()
+
+    def on_start(self) -> None:
+        """The process was started."""
+        self._began_s = self._monotonic()
+
+    def on_failure(self) -> float | None:
+        """The process has failed: the seconds to wait before it is started again; None to give up."""
+        policy, now_s = self._policy, self._monotonic()
+        if now_s - self._began_s >= policy.stable_s:
+            self._row = 0
+        while self._times and now_s - self._times[0] > policy.window_s:
+            self._times.popleft()
+        if len(self._times) >= policy.budget:
+            return None
+        self._times.append(now_s)
+        self._row += 1
+        return min(policy.first_s * 2.0 ** (self._row - 1), policy.longest_s)
+
+    @property
+    def verdict(self) -> str:
+        """Why no more is tried, one phrase."""
+        minutes = self._policy.window_s / 60
+        return f"it failed {len(self._times) + 1} times in {minutes:g} minutes"

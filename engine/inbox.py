@@ -1,0 +1,170 @@
+"""Messages of the log as they come, whichever daemon serves it.
+
+A capture daemon may be killed and started again; its log goes on. So a connection that breaks is no error here: the
+inbox waits until the supervisor says that a daemon is there, and reads on behind the last message it handed out.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from gscope.engine.subscription import LogClient
+from gscope.errors import DisconnectedError, GscopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gscope.queries.streams.messages import Message
+
+
+class Inbox:
+    """A subscription for one thread; a context manager.
+
+    Args:
+        socket: of the daemon.
+        cursors: by stream, the first message wanted.
+        is_there: set by somebody else whenever a daemon has begun to listen; cleared here.
+
+    Attributes:
+        received_ns: when the last of the messages taken last reached this process, since 1970.
+    """
+
+    def __init__(self, socket: Path, cursors: Mapping[str, int], is_there: threading.Event) -> None:
+        self._socket = socket
+        self._cursors = dict(cursors)
+        self._is_there = is_there
+        self._connection: _Connection | None = None
+        self.received_ns = 0
+
+    def take(self) -> list[Message]:
+        """All messages that have come since the last call; waits for the first.
+
+        Raises:
+            StreamError: the daemon refuses.
+        """
+        while True:
+            try:
+                messages, self.received_ns = self._connected().take()
+            except DisconnectedError:
+                self.close()
+                continue
+            for message in messages:
+                self._cursors[message.stream] = message.sequence + 1
+            return messages
+
+    def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
+        """Tell that ``consumer`` is done below ``cursors``.
+
+        If nobody hears it the next one says as much.
+
+        Raises:
+            StreamError: refused.
+        """
+        if self._connection is not None:
+            with suppress(DisconnectedError):
+                self._connection.client.acknowledge(consumer, cursors)
+
+    def claim(
+        self, consumer: str, batches: Mapping[str, Sequence[int]]
+    ) -> dict[str, tuple[int, ...]]:
+        """Keep batches from being shed; those that are gone already. See ``LogClient``.
+
+        A daemon that is not there sheds nothing.
+
+        Raises:
+            StreamError: refused.
+        """
+        if self._connection is not None:
+            with suppress(DisconnectedError):
+                return self._connection.client.claim(consumer, batches)
+        return {}
+
+    def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
+        """Tell that ``consumer`` is done with everything; see ``LogClient``.
+
+        Raises:
+            StreamError: refused.
+        """
+        if self._connection is not None:
+            self._connection.client.acknowledge_last(consumer, cursors)
+
+    def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
+        """Ask for heartbeats; see ``LogClient``. If nobody hears it, the next daemon beats anyway.
+
+        Raises:
+            StreamError: refused.
+        """
+        if self._connection is not None:
+            with suppress(DisconnectedError):
+                self._connection.client.punctuate(wanted)
+
+    def close(self) -> None:
+        """Give the connection up; harmless when called twice."""
+        if self._connection is not None:
+            self._connection.client.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connected(self) -> _Connection:
+        if self._connection is None:
+            self._is_there.wait()
+            self._is_there.clear()
+            self._connection = _Connection(self._socket, self._cursors)
+        return self._connection
+
+
+class _Connection:
+    """One connection; a thread follows the log."""
+
+    def __init__(self, socket: Path, cursors: Mapping[str, int]) -> None:
+        self.client = LogClient(socket)
+        self._chunks: queue.SimpleQueue[tuple[list[Message], int] | GscopeError] = (
+            queue.SimpleQueue()
+        )
+        self._failure: GscopeError | None = None
+        threading.Thread(
+            target=self._follow, args=(dict(cursors),), name="log-subscription", daemon=True
+        ).start()
+
+    def take(self) -> tuple[list[Message], int]:
+        """Everything that has come, and when the last of it did; waits for the first.
+
+        Raises:
+            GscopeError: what ended the subscription, when all that came before was taken.
+        """
+        if self._failure is not None:
+            raise self._failure
+        messages: list[Message] = []
+        received_ns = 0
+        chunk = self._chunks.get()
+        while not isinstance(chunk, GscopeError):
+            received_ns = chunk[1]
+            messages += chunk[0]
+            try:
+                chunk = self._chunks.get_nowait()
+            except queue.Empty:
+                return messages, received_ns
+        self._failure = chunk
+        if not messages:
+            raise chunk
+        return messages, received_ns
+
+    def _follow(self, cursors: dict[str, int]) -> None:
+        try:
+            for messages in self.client.subscribe(cursors):
+                self._chunks.put((messages, time.time_ns()))
+        except GscopeError as error:
+            self._chunks.put(error)
+        else:
+            # Asked for more than the end of all streams, nobody would answer.
+            self._chunks.put(DisconnectedError("the capture daemon has closed its log"))
