@@ -42,7 +42,7 @@ class CompiledKernel:
         flush: puts out groups of one LFTA.
         literals: bytes of the query's STRING literals; kernels hold their address.
         slot_bytes: for each LFTA the bytes of a slot in each of its tables.
-        entry_words: words of a scratch entry.
+        scratch_words: words of scratch for each packet of a batch.
     """
 
     lftas: tuple[str, ...]
@@ -51,7 +51,7 @@ class CompiledKernel:
     flush: Callable[..., bool]
     literals: NDArray[np.uint8]
     slot_bytes: tuple[tuple[int, ...], ...]
-    entry_words: int
+    scratch_words: int
 
 
 def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
@@ -77,7 +77,7 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
         module.flush,
         np.frombuffer(generated.literals or b"\0", np.uint8).copy(),
         generated.slot_bytes,
-        generated.entry_words,
+        generated.scratch_words,
     )
 
 

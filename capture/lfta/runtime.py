@@ -111,7 +111,7 @@ class LftaRuntime:
             batch * RECORD_BYTES,
             LISTS_BYTES,
             batch * 8,
-            batch * 8 * kernel.entry_words,
+            batch * 8 * kernel.scratch_words,
             REASONS_BYTES,
         )
         self._scratch = [Area(size) for size in sizes]

@@ -18,7 +18,9 @@ LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL, LIST_PLAIN_IPV4, LIST_PLAIN_IPV6 = r
 LOWEST_TIME = 6 * LIST_BYTES
 HIGHEST_TIME = LOWEST_TIME + 8
 """Behind the lists: a range that holds the times of all packets in a list; lowest above highest if there is none."""
-LISTS_BYTES = HIGHEST_TIME + 8
+IS_USUAL = HIGHEST_TIME + 8
+"""Behind these: whether all packets of the batch are Ethernet and none is late."""
+LISTS_BYTES = IS_USUAL + 8
 
 _BATCH = PACKETS_PER_BATCH
 _LATE = int(Run.LATE)
@@ -147,14 +149,14 @@ def stage_plain(
     st64(lists + HIGHEST_TIME, highest)
     if run[_RESUME] < 0:
         run[_REASONS] += ipv4 + ipv6
-    _stage_rest(
+    stage_rest(
         data, offsets, caplens, times, linktypes, first, bound_ns, records, lists, ignored, run
     )
     return count
 
 
 @kernel
-def _stage_rest(
+def stage_rest(
     data: int,
     offsets: int,
     caplens: int,
@@ -191,6 +193,36 @@ def _stage_rest(
     st64(lists + LIST_BYTES * LIST_IPV4, ipv4)
     st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
     st64(lists + LIST_BYTES * LIST_OTHER, other)
+
+
+@kernel
+def measure(
+    times: int, linktypes: int, first: int, stop: int, until_ns: int, bound_ns: int, lists: int
+) -> int:
+    """How many packets the next batch has; notes the extent of their times, and whether they are usual."""
+    count = min(stop - first, _BATCH)
+    times += 8 * first
+    linktypes += 4 * first
+    highest = -(1 << 63)
+    for i in range(count):
+        highest = max(highest, ld64(times + 8 * i))
+    if highest >= until_ns:
+        limit = count
+        count = 0
+        while count < limit and ld64(times + 8 * count) < until_ns:
+            count += 1
+    lowest = (1 << 63) - 1
+    highest = -(1 << 63)
+    others = 0
+    for i in range(count):
+        time_ns = ld64(times + 8 * i)
+        lowest = min(lowest, time_ns)
+        highest = max(highest, time_ns)
+        others |= ld32(linktypes + 4 * i) ^ LINKTYPE_ETHERNET
+    st64(lists + LOWEST_TIME, lowest)
+    st64(lists + HIGHEST_TIME, highest)
+    st64(lists + IS_USUAL, select((others == 0) & (lowest >= bound_ns), 1, 0))
+    return count
 
 
 @kernel

@@ -9,11 +9,13 @@ from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
 from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, Table, table_source
 from gscope.capture.lfta.codegen.lower import lower
-from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
+from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
-from gscope.capture.lfta.codegen.scope import Literals, Lowered, Scope
-from gscope.capture.lfta.state import State
+from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, Literals, Lowered, Scope
+from gscope.capture.lfta.stage import IS_USUAL, LIST_ALL, LIST_BYTES
+from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run, State
+from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.types import Direction, GsqlType
 
@@ -48,17 +50,29 @@ class Aggregation:
         number: of the LFTA in the program.
         tables: one, or one for packets with IPv4 keys and one for the rest.
         scopes: the code of each variant that can pass, and its table.
+        is_alone: whether it is all of its set, and sorts plain packets itself while it packs them.
     """
 
     lfta: Lfta
     number: int
     tables: tuple[Table, ...]
     scopes: tuple[tuple[Scope, Table], ...]
+    is_alone: bool
 
     @property
     def entry_words(self) -> int:
         """Words of a scratch entry."""
         return max((table.entry_words for table in self.tables), default=0)
+
+    @property
+    def scratch_words(self) -> int:
+        """Words of scratch for each packet of a batch: every table has entries of its own."""
+        return self.entry_words * len(self.tables)
+
+    @property
+    def parameters(self) -> str:
+        """What ``lfta_<number>`` takes."""
+        return ALONE_PARAMETERS if self.is_alone else f"{BATCH_PARAMETERS}, s"
 
 
 @dataclass(slots=True)
@@ -76,6 +90,8 @@ def plan_aggregation(
     shared: Sequence[Expression],
     literals: Literals,
     variants: Sequence[Variant],
+    *,
+    is_alone: bool,
 ) -> Aggregation:
     """Decide on variants, tables and slots.
 
@@ -85,7 +101,7 @@ def plan_aggregation(
     _check_epoch(lfta)
     ways = []
     for variant in variants:
-        scope = Scope(variant, literals, indent=2)
+        scope = Scope(variant, literals, indent=3 if is_alone and variant.is_plain else 2)
         if passes(scope, lfta.predicate, shared, "continue"):
             keys = [_key(scope, lfta, key) for key in lfta.keys]
             ways.append(_Pass(scope, keys, slots.lower_arguments(scope, lfta.partials)))
@@ -110,7 +126,7 @@ def plan_aggregation(
         for way in members:
             _finish(way, table)
             scopes.append((way.scope, table))
-    return Aggregation(lfta, number, tuple(tables), tuple(scopes))
+    return Aggregation(lfta, number, tuple(tables), tuple(scopes), is_alone)
 
 
 def _key(scope: Scope, lfta: Lfta, key: NamedExpression) -> Lowered:
@@ -164,13 +180,14 @@ def _finish(way: _Pass, table: Table) -> None:
     scope.emit(f"bucket = table_{table.name} + lshr(h, shift) * {2 * table.slot_bytes}")
     for line in range(table.prefetches):
         scope.emit(f"prefetch(bucket + {64 * line})")
-    scope.emit(f"entry = scratch + m * {WORD * table.entry_words}")
+    entries = f"entries_{table.name}"
+    scope.emit(f"entry = {entries}")
     scope.emit("st64(entry, bucket)")
     scope.emit(f"st64(entry + {WORD}, {epoch.code})")
     for n, word in enumerate(words):
         scope.emit(f"st64(entry + {WORD * (ENTRY_HEAD_WORDS + n)}, {word})")
     slots.stash(scope, table.partials, way.arguments, ENTRY_HEAD_WORDS + table.packing.words)
-    scope.emit("m += 1")
+    scope.emit(f"{entries} += {WORD * table.entry_words}")
 
 
 def aggregation_source(plan: Aggregation) -> list[str]:
@@ -222,36 +239,72 @@ def _slow_flush(plan: Aggregation) -> Iterable[str]:
 
 def _take(plan: Aggregation) -> Iterable[str]:
     yield "@kernel"
-    yield f"def lfta_{plan.number}({BATCH_PARAMETERS}, s):"
+    yield f"def lfta_{plan.number}({plan.parameters}):"
     yield f'    """{plan.lfta.name}; True if room ran out: call again with the same batch."""'
     if not plan.tables:
+        if plan.is_alone:
+            yield from _sort_and_pack(plan)
         yield "    return False"
         return
     yield f"    at = s[{State.RESUME}]"
-    yield "    if at == 0:"
-    yield from (f"    {line}" for line in _slow_flush(plan))
     yield f"    shift = s[{State.SHIFT}]"
-    yield "    m = 0"
     yield "    without_epoch = 0"
     yield f"    low = {_ALL_EPOCHS}"
     yield f"    high = {-_ALL_EPOCHS - 1}"
     if rises_with_time(_epoch(plan.lfta)):
         yield from _begin_epochs(plan.number)
-    marks = []
-    for table in plan.tables:
+    for n, table in enumerate(plan.tables):
         yield f"    table_{table.name} = s[{table.address}]"
-        for scope, of in plan.scopes:
-            if of is table:
-                yield from packet_loop(scope.variant)
-                yield from scope.lines
-        mark = f"end_{table.name}"
-        marks.append(mark)
-        yield f"    {mark} = m"
+        yield f"    begin_{table.name} = scratch + {n * _region_bytes(plan)}"
+        yield f"    entries_{table.name} = begin_{table.name}"
+    if plan.is_alone:
+        yield from _sort_and_pack(plan)
+    for scope, _ in plan.scopes:
+        if not (plan.is_alone and scope.variant.is_plain):
+            yield from packet_loop(scope.variant)
+            yield from scope.lines
+    yield "    m = 0"
+    for table in plan.tables:
+        taken = f"entries_{table.name} - begin_{table.name}"
+        yield f"    m += sdiv({taken}, {WORD * plan.entry_words})"
+        yield f"    end_{table.name} = m"
+    yield "    if at == 0:"
+    yield from (f"    {line}" for line in _slow_flush(plan))
     yield "    if m == 0:"
     yield f"        s[{State.MATCHED}] += without_epoch"
     yield f"        s[{State.WITHOUT_EPOCH}] += without_epoch"
     yield "        return False"
-    yield from _fold_all(plan, marks)
+    yield from _fold_all(plan)
+
+
+def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
+    """Plain packets are packed as they are found, all others are listed and located."""
+    plain = {scope.variant: scope.lines for scope, _ in plan.scopes if scope.variant.is_plain}
+    rest = LIST_BYTES * LIST_ALL
+    yield f"    plain = count if ld64(lists + {IS_USUAL}) != 0 else 0"
+    yield "    rest = 0"
+    yield "    for i in range(plain):"
+    yield "        p = first + i"
+    yield "        base = data + ld64(offsets + 8 * p)"
+    yield "        caplen = ld32(caplens + 4 * p)"
+    yield f"        prefetch(base + {PREFETCH_BYTES})"
+    word = "if"
+    for variant in PLAIN_VARIANTS:
+        yield f"        {word} is_plain_ipv{variant.version}(base, caplen):"
+        yield from plain.get(variant, ["            continue"])
+        word = "elif"
+    yield "        else:"
+    yield f"            st64(lists + {rest + 8} + 8 * rest, i)"
+    yield "            rest += 1"
+    yield "    for i in range(plain, count):"
+    yield f"        st64(lists + {rest + 8} + 8 * rest, i)"
+    yield "        rest += 1"
+    yield f"    st64(lists + {rest}, rest)"
+    yield f"    if run[{Run.RESUME}] < 0:"
+    yield f"        run[{Run.REASONS}] += count - rest"
+    yield "    stage_rest("
+    yield "        data, offsets, caplens, times, linktypes, first, bound_ns, records, lists, ignored, run"
+    yield "    )"
 
 
 def _begin_epochs(number: int) -> Iterable[str]:
@@ -263,7 +316,7 @@ def _begin_epochs(number: int) -> Iterable[str]:
     yield f"        high = {_EPOCH}"
 
 
-def _fold_all(plan: Aggregation, marks: Sequence[str]) -> Iterable[str]:
+def _fold_all(plan: Aggregation) -> Iterable[str]:
     tags = min(table.packing.tags for table in plan.tables)
     yield "    while True:"
     yield f"        if s[{State.ROWS}] + m - at > s[{State.CAPACITY}]:"
@@ -279,9 +332,12 @@ def _fold_all(plan: Aggregation, marks: Sequence[str]) -> Iterable[str]:
     yield "                    break"
     yield "                end += 1"
     begin = "0"
-    for table, mark in zip(plan.tables, marks, strict=True):
-        yield f"        fold_{table.name}(scratch, s, max(at, {begin}), min(end, {mark}))"
-        begin = mark
+    for table in plan.tables:
+        # As if all entries stood one behind the other.
+        origin = f"begin_{table.name} - {begin} * {WORD * plan.entry_words}"
+        span = f"max(at, {begin}), min(end, end_{table.name})"
+        yield f"        fold_{table.name}({origin}, s, {span})"
+        begin = f"end_{table.name}"
     yield "        at = end"
     yield "        if end == m:"
     yield "            break"
@@ -303,4 +359,13 @@ def _fold_all(plan: Aggregation, marks: Sequence[str]) -> Iterable[str]:
 
 
 def _epoch_at(plan: Aggregation, entry: str) -> str:
-    return f"ld64(scratch + {entry} * {WORD * plan.entry_words} + {WORD})"
+    at = f"{entry} * {WORD * plan.entry_words} + {WORD}"
+    if len(plan.tables) > 1:
+        end = f"end_{plan.tables[0].name}"
+        at += f" + select({entry} < {end}, 0, {_region_bytes(plan)} - {end} * {WORD * plan.entry_words})"
+    return f"ld64(scratch + {at})"
+
+
+def _region_bytes(plan: Aggregation) -> int:
+    """Of a table's part of the scratch area."""
+    return WORD * plan.entry_words * PACKETS_PER_BATCH

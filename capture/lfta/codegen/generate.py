@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
-from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, indented
+from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
-from gscope.capture.lfta.codegen.scope import RECORD_VARIANTS, Literals, Variant
+from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, RECORD_VARIANTS, Literals
 from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.codegen.user import user_functions, user_imports
 from gscope.capture.lfta.state import Run, State
@@ -32,7 +32,9 @@ from gscope.capture.intrinsics import (
     address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
 )
 from gscope.capture.jit import kernel
-from gscope.capture.lfta.stage import HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, stage, stage_plain
+from gscope.capture.lfta.stage import (
+    HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain, stage_rest
+)
 from gscope.capture.lfta.words import (
     INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, float_bits,
     float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,
@@ -41,6 +43,7 @@ from gscope.capture.lfta.words import (
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
 )
+from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.record import RECORD_BYTES
 """
 
@@ -49,8 +52,6 @@ MAX_PLAIN_LFTAS = 4
 
 INNER_FIELDS = "inner."
 """What the names of fields of packets inside packets begin with."""
-
-_PLAIN_VARIANTS = (Variant.PLAIN_IPV4, Variant.PLAIN_IPV6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,14 @@ class GeneratedKernel:
         source: of a Python module with ``run`` and ``flush``.
         literals: bytes whose address kernels are given.
         slot_bytes: for each LFTA the bytes of a slot in each of its tables; () for a selection.
-        entry_words: words of the widest scratch entry.
+        scratch_words: of scratch for each packet of a batch.
         user_functions: the functions of users' files that it calls.
     """
 
     source: str
     literals: bytes
     slot_bytes: tuple[tuple[int, ...], ...]
-    entry_words: int
+    scratch_words: int
     user_functions: tuple[str, ...] = ()
 
 
@@ -85,30 +86,32 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
                 literals.place(part.value)
     shared = shared_predicates(lftas)
     has_plain = _has_plain(lftas)
-    variants = (*_PLAIN_VARIANTS, *RECORD_VARIANTS) if has_plain else RECORD_VARIANTS
+    is_alone = has_plain and len(lftas) == 1
+    variants = (*PLAIN_VARIANTS, *RECORD_VARIANTS) if has_plain else RECORD_VARIANTS
     parts: list[list[str]] = []
     slot_bytes: list[tuple[int, ...]] = []
-    entry_words = 1
+    scratch_words = 1
     if shared:
         parts.append(prefilter_source(shared, literals, variants))
     for number, lfta in enumerate(lftas):
         if lfta.is_aggregation:
-            plan = plan_aggregation(lfta, number, shared, literals, variants)
+            plan = plan_aggregation(lfta, number, shared, literals, variants, is_alone=is_alone)
             parts.append(aggregation_source(plan))
             slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
-            entry_words = max(entry_words, plan.entry_words)
+            scratch_words = max(scratch_words, plan.scratch_words)
         else:
             parts.append(selection_source(lfta, number, shared, literals))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]
     stage = "stage_plain" if has_plain else "stage"
     inner = INNER + "record = " in "\n".join(body)
-    lines = [*body, "", "", *_run(lftas, bool(shared), inner, stage), "", "", *_flush(lftas)]
+    run = _run_alone() if is_alone else _run(lftas, bool(shared), inner, stage)
+    lines = [*body, "", "", *run, "", "", *_flush(lftas)]
     names = ", ".join(lfta.name for lfta in lftas)
     used = user_functions(_all_expressions(lftas))
     lines = [*user_imports(used), *lines]
     source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"
-    return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), entry_words, used)
+    return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), scratch_words, used)
 
 
 def _has_plain(lftas: Sequence[Lfta]) -> bool:
@@ -133,7 +136,7 @@ def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
         yield from (partial.argument for partial in lfta.partials if partial.argument is not None)
 
 
-def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -> Iterator[str]:
+def _run_head() -> Iterator[str]:
     yield "@kernel"
     yield "def run("
     yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
@@ -144,10 +147,37 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -
         yield f"    {name} = address_of({name})"
     yield f"    literals = run[{Run.LITERALS}]"
     yield "    while first < stop:"
-    yield f"        count = {stage}("
-    yield "            data, offsets, caplens, times, linktypes, first, stop, until_ns, bound_ns,"
-    yield "            records, lists, ignored, run"
-    yield "        )"
+
+
+def _stage(name: str) -> Iterator[str]:
+    yield f"count = {name}("
+    yield "    data, offsets, caplens, times, linktypes, first, stop, until_ns, bound_ns,"
+    yield "    records, lists, ignored, run"
+    yield ")"
+
+
+def _run_alone() -> Iterator[str]:
+    """The only LFTA of a set sorts the packets itself."""
+    yield from _run_head()
+    yield f"        if state[0, {State.ACTIVE}] != 0:"
+    yield "            count = measure(times, linktypes, first, stop, until_ns, bound_ns, lists)"
+    yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS.removesuffix('s')}state[0]):"
+    yield f"                run[{Run.RESUME}] = 0"
+    yield f"                run[{Run.POSITION}] = first"
+    yield "                return 0"
+    yield "        else:"
+    yield from indented(_stage("stage_plain"), 3)
+    yield "        if count == 0:"
+    yield "            break"
+    yield f"        run[{Run.RESUME}] = -1"
+    yield "        first += count"
+    yield f"    run[{Run.POSITION}] = first"
+    yield "    return -1"
+
+
+def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -> Iterator[str]:
+    yield from _run_head()
+    yield from indented(_stage(stage), 2)
     yield "        if count == 0:"
     yield "            break"
     if has_inner:

@@ -24,6 +24,9 @@ BATCH_PARAMETERS = (
 )
 """What every function that looks at the packets of a batch takes: addresses, and the batch's first packet."""
 
+ALONE_PARAMETERS = f"{BATCH_PARAMETERS}, count, bound_ns, ignored, run, s"
+"""What the only LFTA of a set takes, which sorts plain packets itself."""
+
 LIST_OF = {
     Variant.IPV4: LIST_IPV4,
     Variant.IPV6: LIST_IPV6,

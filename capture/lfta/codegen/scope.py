@@ -179,6 +179,9 @@ class Scope:
 RECORD_VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
 """The variants of packets with a record."""
 
+PLAIN_VARIANTS = (Variant.PLAIN_IPV4, Variant.PLAIN_IPV6)
+"""Those of packets without one."""
+
 _LETTERS = {
     Variant.IPV4: "v",
     Variant.IPV6: "u",
