@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.capture.sources.af_packet.source import AfPacketSource
+from gscope.capture.sources.fanout import FanoutSource
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ class Devices:
     """
 
     def __init__(self, settings: CaptureSettings) -> None:
-        self._sources: dict[str, LiveSource] = {}
+        self._sources: dict[str, LiveSource | FanoutSource] = {}
         problems: list[str] = []
         try:
             for interface in settings.interfaces:
@@ -39,7 +41,7 @@ class Devices:
             raise
 
     @property
-    def sources(self) -> dict[str, LiveSource]:
+    def sources(self) -> dict[str, LiveSource | FanoutSource]:
         """By interface."""
         return dict(self._sources)
 
@@ -55,7 +57,22 @@ class Devices:
         self.close()
 
 
-def _opened(name: str, device: DeviceSettings) -> LiveSource:
+def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
+    if device.fanout == 1:
+        return _opened_ring(name, device, None)
+    rings: list[AfPacketSource] = []
+    try:
+        for _ in range(device.fanout):
+            group = rings[0].fanout_group if rings else None
+            rings.append(_opened_ring(name, device, Fanout(group)))
+    except BaseException:
+        for ring in rings:
+            ring.close()
+        raise
+    return FanoutSource(name, rings)
+
+
+def _opened_ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> AfPacketSource:
     source = AfPacketSource(
         name,
         device.device,
@@ -63,6 +80,7 @@ def _opened(name: str, device: DeviceSettings) -> LiveSource:
         ring_bytes=device.ring_bytes,
         promiscuous=device.is_promiscuous,
         filter=device.filter,
+        fanout=fanout,
     )
     source.open(is_paused=True)
     return source

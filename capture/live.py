@@ -23,11 +23,14 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.demands import Demands
 from gscope.capture.engines import compiled_engines
+from gscope.capture.fanout import FanoutInterface, Lane, ensure_orders_survive
 from gscope.capture.feed import attach
 from gscope.capture.live_clock import LiveClock
 from gscope.capture.live_interface import RingInterface
 from gscope.capture.live_stop import Limit, LiveStop
 from gscope.capture.pace import Paces
+from gscope.capture.settings import MIN_LIVE_SKEW_NS
+from gscope.capture.sources.fanout import FanoutSource
 from gscope.capture.summary import Summary
 from gscope.capture.trace_clock import MIN_TIME_NS, Progress
 from gscope.errors import CaptureError
@@ -77,11 +80,16 @@ class LiveLoop:
         """
         stop = self._capture.stop
         try:
+            self.interface.start_reading()
             while not stop.event.is_set():
                 self.turn()
             self.drain(stop.moment_ns(self._clock.now_ns()))
         except CaptureError as error:
-            self.interface.damage.append(str(error))
+            self.interface.failure = str(error)
+        else:
+            self.interface.failure = self.interface.source.failure
+        finally:
+            self.interface.stop_reading()
         self.end()
 
     def turn(self) -> None:
@@ -92,11 +100,11 @@ class LiveLoop:
         taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()
         if taken:
-            lag_ns = now_ns - interface.earliest_ns
-            interface.largest_lag_ns = max(interface.largest_lag_ns, lag_ns)
+            interface.note_lag(now_ns)
             self._pace.on_packets(interface.earliest_ns, interface.latest_ns)
+        is_caught_up = interface.is_idle()
         reached_ns = self._pace.reached_ns(
-            now_ns, interface.latest_ns, is_caught_up=interface.is_idle()
+            now_ns, interface.processed_ns, is_caught_up=is_caught_up
         )
         if self._pace.is_due(reached_ns, clock.monotonic_ns()):
             interface.look_at_drops()
@@ -109,7 +117,7 @@ class LiveLoop:
         interface, clock = self.interface, self._clock
         stopped_ns = clock.monotonic_ns()
         while (waited_ns := clock.monotonic_ns() - stopped_ns) < int(DRAIN_S * 1e9):
-            left_ns = max(0, interface.skew_ns - waited_ns)
+            left_ns = max(0, max(interface.skew_ns, MIN_LIVE_SKEW_NS) - waited_ns)
             if interface.take(min(left_ns / 1e9, WAIT_S), stop_ns):
                 is_past = interface.has_passed(stop_ns)
                 interface.is_drained = is_past or self._capture.limit.is_spent
@@ -219,7 +227,7 @@ def capture_live(
     program: Program,
     settings: CaptureSettings,
     log: StreamLog,
-    sources: Mapping[str, LiveSource],
+    sources: Mapping[str, LiveSource | FanoutSource],
     *,
     engines: EngineMaker | None = None,
     stop: LiveStop | None = None,
@@ -257,10 +265,28 @@ def capture_live(
     )
     capture = LiveCapture(log, paces, stop, limit, writing, on_progress, statistics)
     for each in settings.interfaces:
-        runtime, streams = attach(program, each.name, log, engines, writing)
-        capture.interfaces.append(
-            RingInterface(each.name, sources[each.name], runtime, streams, each.skew_ns, limit)
-        )
+        source = sources[each.name]
+        rings = source.rings if isinstance(source, FanoutSource) else (source,)
+        lanes = [
+            RingInterface(
+                each.name,
+                ring,
+                *attach(program, each.name, log, engines, writing),
+                each.promise_skew_ns,
+                limit,
+            )
+            for ring in rings
+        ]
+        if isinstance(source, FanoutSource):
+            ensure_orders_survive(each.name, program.lftas)
+            shared = [Lane(lane) for lane in lanes]
+            capture.interfaces.append(
+                FanoutInterface(
+                    each.name, source, shared, lanes[0].streams, each.promise_skew_ns, limit
+                )
+            )
+        else:
+            capture.interfaces += lanes
     for source in sources.values():
         source.start()
     if on_begin is not None:
@@ -274,6 +300,7 @@ def capture_live(
         dataclasses.asdict(log.stats),
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
+        logged=log.counters(),
     )
 
 
@@ -285,4 +312,4 @@ def _summary(interface: LiveInterface) -> InterfaceSummary:
     if interface.is_drained:
         stats.received_packets -= left
         left = 0
-    return interface.summary(stats, left, tuple(interface.damage))
+    return interface.summary(stats, left, interface.all_damage)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gscope.capture.feed import Feed
 from gscope.capture.sources.af_packet.device import DeviceState
 from gscope.capture.statistics import SourceState
@@ -27,7 +29,8 @@ class LiveInterface(Feed):
         source: open; closed by its owner.
         runtime: the LFTAs.
         streams: the stream that each LFTA (by name) writes.
-        skew_ns: see the module.
+        skew_ns: by which promises stay behind the clock; 0 where packets get the time at hand when they come later
+            than promised (timestamps on arrival).
         limit: of packets.
 
     Attributes:
@@ -39,6 +42,7 @@ class LiveInterface(Feed):
         dropped_packets: by the kernel, when last looked at.
         is_drained: whether all that came before the stop was processed.
         damage: sentences on what went wrong.
+        failure: why it ended before the others, or has nothing to capture at the end; "" while all is well.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class LiveInterface(Feed):
         self.dropped_packets = 0
         self.is_drained = False
         self.damage: list[str] = []
+        self.failure = ""
         self._limit = limit
 
     @abstractmethod
@@ -91,6 +96,18 @@ class LiveInterface(Feed):
     def wake(self) -> None:
         """Make a ``take`` that waits, or the next one that would, return; from any thread."""
 
+    @property
+    def processed_ns(self) -> int:
+        """Packets that come in order were all processed up to this time, as of the last ``is_idle``."""
+        return self.latest_ns
+
+    def note_lag(self, now_ns: int) -> None:
+        """Note how old the packets are that were just taken, by the clock that stamped them."""
+        self.largest_lag_ns = max(self.largest_lag_ns, now_ns - self.earliest_ns)
+
+    def start_reading(self) -> None:
+        """Begin to take packets."""
+
     def stop_reading(self) -> None:
         """Take no more packets; harmless when called twice."""
 
@@ -115,7 +132,13 @@ class LiveInterface(Feed):
         """See ``Feed``; what was received and is not processed waits."""
         stats = self.source.stats
         left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
-        return self.summary(stats, left - self.packets, tuple(self.damage))
+        return self.summary(stats, left - self.packets, self.all_damage)
+
+    @property
+    def all_damage(self) -> tuple[str, ...]:
+        """``damage`` and ``failure``, or what would be the failure if it ended now."""
+        failure = self.failure or self.source.failure
+        return (*self.damage, *((failure,) if failure else ()))
 
     def look_at_drops(self) -> None:
         """Update ``dropped_packets``."""
@@ -145,6 +168,9 @@ class RingInterface(LiveInterface):
         try:
             block.count = self._limit.admit(block.count)
             if block.count:
+                if not self.skew_ns:
+                    times = block.time_ns[: block.count]
+                    np.maximum(times, self.runtime.bound_ns, out=times)
                 least_ns, greatest_ns = block.time_extent_ns
                 self.earliest_ns = least_ns
                 self.latest_ns = max(self.latest_ns, greatest_ns)

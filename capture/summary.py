@@ -54,7 +54,9 @@ class Summary:
         log: the counters of the stream log.
         phases: seconds by name.
         is_stopped: whether it was stopped before the end of the input.
+        logged: for each stream what became of its tuples in the log; see ``StreamTotals``.
         refused: why inputs that are no captures were left out, by interface.
+        failed: why live interfaces ended before the run, by interface.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -63,6 +65,8 @@ class Summary:
     phases: dict[str, float]
     is_stopped: bool
     refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    logged: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:

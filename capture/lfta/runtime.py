@@ -43,8 +43,9 @@ FOREVER = (1 << 63) - 1
 class LftaEngine(Protocol):
     """What the compiled runtime and the interpreter both are."""
 
-    bound_ns: int
-    """No packet earlier than this is accepted any more; never falls."""
+    @property
+    def bound_ns(self) -> int:
+        """No packet earlier than this is accepted any more; never falls."""
 
     def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
         """Take packets of ``block`` from number ``start`` on, up to the first at or after ``until_ns``.

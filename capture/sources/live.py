@@ -22,6 +22,10 @@ class LiveDevice(Protocol):
         """Let packets in; those that come before it are neither kept nor counted."""
 
     @property
+    def failure(self) -> str:
+        """Why no packet comes any more, as it seems for good; "" while there may be some."""
+
+    @property
     def stats(self) -> SourceStats:
         """What the source and the kernel below it have counted by now."""
 

@@ -83,6 +83,7 @@ class ScriptedSource:
         self.held = 0
         self.is_gone = False
         self.is_filling = False
+        self.failure = ""
         self._world = world
 
     def send(self, *times: int) -> None:

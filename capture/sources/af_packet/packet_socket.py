@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.filter import Instruction
 
 FANOUT_HASH = 0
-_FANOUT_DEFRAGMENT = 0x8000
+"""By a hash of addresses and ports that is the same for both directions. Later fragments, which have no ports, may go
+elsewhere than their first: putting packets together again would change what is counted."""
+_FANOUT_UNIQUE = 0x2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,12 @@ class Fanout:
     """Several sockets of one device that share its packets, all packets of a flow to the same one.
 
     Attributes:
-        group: number of the group, the same for all its sockets; 0 to 65535.
+        group: number of the group, 0 to 65535; None to found a group with a number that nobody has yet.
         mode: how packets are dealt out.
     """
 
-    group: int
-    mode: int = FANOUT_HASH | _FANOUT_DEFRAGMENT
+    group: int | None = None
+    mode: int = FANOUT_HASH
 
 
 def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket:
@@ -142,8 +144,14 @@ def bind(
         membership = MEMBERSHIP.pack(device.index, PACKET_MR_PROMISC, 0, b"")
         to_bind.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
     if fanout is not None:
-        joined = struct.pack("I", fanout.group | fanout.mode << 16)
+        mode = fanout.mode | (_FANOUT_UNIQUE if fanout.group is None else 0)
+        joined = struct.pack("I", (fanout.group or 0) | mode << 16)
         to_bind.setsockopt(SOL_PACKET, PACKET_FANOUT, joined)
+
+
+def fanout_group(of: socket.socket) -> int:
+    """The number of the group that a socket is in."""
+    return of.getsockopt(SOL_PACKET, PACKET_FANOUT) & 0xFFFF
 
 
 def read_statistics(of: socket.socket) -> tuple[int, int, int]:

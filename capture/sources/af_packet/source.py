@@ -25,6 +25,7 @@ from gscope.capture.sources.af_packet.packet_socket import (
     ask_for_hardware_time,
     attach_filter,
     bind,
+    fanout_group,
     open_packet_socket,
     read_statistics,
 )
@@ -140,9 +141,22 @@ class AfPacketSource:
         return self._shape.size_bytes
 
     @property
+    def fanout_group(self) -> int:
+        """The number of its fanout group, once open as a member of one."""
+        assert self._socket is not None
+        return fanout_group(self._socket)
+
+    @property
     def occupancy(self) -> float:
         """Share of the ring that the kernel has filled and the consumer has not given back, 0 to 1."""
         return self._open_ring().ready_blocks / self._shape.blocks
+
+    @property
+    def failure(self) -> str:
+        """Why no packet can come any more unless the device comes back, "" while it is there."""
+        if self._ring is None or self.state is not DeviceState.GONE:
+            return ""
+        return self.damage[-1] if self.damage else f"{self.device} vanished and has not come back"
 
     def open(self, *, is_paused: bool = False) -> None:
         """Open the interface; from here on packets arrive, or, when it is paused, from ``start`` on.
@@ -169,8 +183,19 @@ class AfPacketSource:
             timeout_s: how long to wait at most, in seconds; None for as long as it takes.
 
         Returns:
-            None when the time is over, or after ``interrupt``.
+            None when the time is over, or after ``wake`` or ``interrupt``.
+
+        Raises:
+            CaptureError: the kernel refuses to go on.
         """
+        try:
+            return self._next_block(timeout_s)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0).lower()
+            message = f"capturing on {self.device} has failed: {reason}"
+            raise CaptureError(message) from error
+
+    def _next_block(self, timeout_s: float | None) -> Block | None:
         self.release(self._block)
         ring = self._open_ring()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
