@@ -34,12 +34,21 @@ class OnDemand:
         runtime: the interface's LFTAs.
         lftas: those, by the stream that each writes.
         demands: of all readers.
+        is_latent: see ``InterfaceSettings``.
 
     Attributes:
         answers_total: heartbeats that answered a reader.
     """
 
-    def __init__(self, runtime: LftaEngine, lftas: Mapping[str, Lfta], demands: Demands) -> None:
+    def __init__(
+        self,
+        runtime: LftaEngine,
+        lftas: Mapping[str, Lfta],
+        demands: Demands,
+        *,
+        is_latent: bool = False,
+    ) -> None:
+        self._is_latent = is_latent
         self.answers_total = 0
         self._runtime = runtime
         self._lftas = dict(lftas)
@@ -62,7 +71,7 @@ class OnDemand:
         if self._asked_ns <= bound_ns:
             self._asked_ns = NEVER_NS
             self.answers_total += 1
-        if self._latest_ns <= bound_ns:
+        if self._latest_ns <= bound_ns or self._is_latent:
             self._oldest_ns = NEVER_NS
             self._told_tuples = self._selected_tuples()
         else:
@@ -86,7 +95,11 @@ class OnDemand:
         """The bound that passes rows of selections that nobody has seen."""
         if self._oldest_ns == NEVER_NS or self._selected_tuples() == self._told_tuples:
             return NEVER_NS
-        soonest_ns = max(self._oldest_ns, self._runtime.bound_ns + PROMPT_NS)
+        bound_ns = self._runtime.bound_ns
+        if self._is_latent:
+            # Seen at once, but not in a heartbeat for each packet of a busy link.
+            return bound_ns + PROMPT_NS
+        soonest_ns = max(self._oldest_ns, bound_ns + PROMPT_NS)
         return min(self._latest_ns, soonest_ns)
 
     def _selected_tuples(self) -> int:

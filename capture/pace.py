@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.demands import Demands
     from gscope.capture.feed import Feed
+    from gscope.capture.settings import CaptureSettings
     from gscope.queries.plan.program import Program
 
 OVERDUE_INTERVALS = 1.5
@@ -115,17 +116,15 @@ class Paces:
 
     Args:
         program: the compiled query set.
-        mode: of heartbeats.
-        interval_ns: between those of time.
+        settings: of the capture.
         demands: of all readers.
     """
 
-    def __init__(
-        self, program: Program, mode: HeartbeatMode, interval_ns: int, demands: Demands
-    ) -> None:
+    def __init__(self, program: Program, settings: CaptureSettings, demands: Demands) -> None:
         self._program = program
-        self._mode = mode
-        self._interval_ns = interval_ns
+        self._mode = settings.heartbeat_mode
+        self._interval_ns = settings.heartbeat_interval_ns
+        self._latent = {each.name for each in settings.interfaces if each.is_latent}
         self._demands = demands
 
     def of(self, feed: Feed, skew_ns: int, began_ns: int, wake: Callable[[], None]) -> Pace:
@@ -140,6 +139,8 @@ class Paces:
         on_demand = None
         if self._mode.is_on_demand:
             lftas = {stream: self._program.lfta(name) for name, stream in feed.streams.items()}
-            on_demand = OnDemand(feed.runtime, lftas, self._demands)
+            on_demand = OnDemand(
+                feed.runtime, lftas, self._demands, is_latent=feed.name in self._latent
+            )
             self._demands.attach(lftas, wake)
         return Pace(self._mode, self._interval_ns, skew_ns, began_ns, on_demand)

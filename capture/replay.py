@@ -65,8 +65,9 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
     if missing:
         message = f"the program reads interfaces without input: {', '.join(missing)}"
         raise UsageError(message)
+    latent = {interface.name for interface in settings.interfaces if interface.is_latent}
     specs = [
-        StreamSpec.from_lfta(lfta, interface)
+        StreamSpec.from_lfta(lfta, interface, is_latent=interface in latent)
         for lfta in program.lftas
         for interface in lfta.interfaces
     ]
@@ -160,6 +161,7 @@ def replay_capture(
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
         dict(inputs.refused),
+        logged=log.counters(),
     )
 
 

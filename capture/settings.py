@@ -33,7 +33,9 @@ MAX_FANOUT = 64
 SOURCES = ("auto", "af_packet", "scapy")
 """``auto`` is the kernel's ring (AF_PACKET) on Linux, and scapy's capture elsewhere."""
 
-TIMESTAMPS = ("kernel", "hardware")
+TIMESTAMPS = ("kernel", "hardware", "arrival")
+"""``arrival`` is the kernel's time, or, for a packet that comes later than promised, the moment promised: so promises
+need not stay behind the clock by the skew, and no packet is ever late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class DeviceSettings:
             if value not in allowed:
                 message = f"{self.device}: {name} is {value!r}; there are {', '.join(allowed)}"
                 raise UsageError(message)
-        if self.source == "scapy" and (self.fanout > 1 or self.timestamps != "kernel"):
+        if self.source == "scapy" and (self.fanout > 1 or self.timestamps == "hardware"):
             message = f"{self.device}: fanout and hardware timestamps are not to be had with scapy"
             raise UsageError(message)
 
@@ -92,12 +94,20 @@ class InterfaceSettings:
             as in time. Captures of several queues or machines step back by microseconds to seconds.
             Of a device: how long after its stamp a packet may reach us and still count as in time.
         device: None of captures.
+        is_latent: whether merges of such interfaces alone take rows as they come, in no order.
     """
 
     name: str
     files: tuple[str, ...] = ()
     skew_ns: int = 10 * SECOND_NS
     device: DeviceSettings | None = None
+    is_latent: bool = False
+
+    @property
+    def promise_skew_ns(self) -> int:
+        """By how much promises stay behind the clock."""
+        is_on_arrival = self.device is not None and self.device.timestamps == "arrival"
+        return 0 if is_on_arrival else self.skew_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +239,7 @@ def _ensure_type(value: object, wanted: Any, where: str) -> object:
     if wanted is float and type(value) is int:
         return float(value)
     if isinstance(wanted, type) and issubclass(wanted, StrEnum) and value in list(wanted):
-        return wanted(value)
+        return wanted(str(value))
     if type(value) is not wanted:
         message = f"{where} is {value!r:.100}; expected {getattr(wanted, '__name__', wanted)}"
         raise UsageError(message)

@@ -59,11 +59,13 @@ class ConfiguredInterface:
         files: captures read in that order; () when only settings are given.
         skew_ns: see ``InterfaceSettings``; None for the default.
         device: captured live; None when only settings or files are given.
+        is_latent: see ``InterfaceSettings``.
     """
 
     files: tuple[str, ...] = ()
     skew_ns: int | None = None
     device: DeviceSettings | None = None
+    is_latent: bool = False
 
     @property
     def effective_skew_ns(self) -> int:
@@ -153,11 +155,14 @@ class _Reader:
     def _interface(self, node: yaml.Node) -> ConfiguredInterface:
         files: tuple[str, ...] = ()
         skew_ns: int | None = None
+        is_latent = False
         live: dict[str, Any] = {}
-        allowed = ("file", "files", "skew", *_DEVICE_KEYS)
+        allowed = ("file", "files", "skew", "latent", *_DEVICE_KEYS)
         for key, value in self._entries(node, "an interface", allowed):
             if key == "skew":
                 skew_ns = self._parsed(value, parse_duration)
+            elif key == "latent":
+                is_latent = self._parsed(value, SWITCH.parse)
             elif key in _DEVICE_KEYS:
                 attribute, parse = _DEVICE_KEYS[key]
                 live[attribute] = self._parsed(value, parse)
@@ -175,7 +180,7 @@ class _Reader:
             device = DeviceSettings(**live) if live else None
         except UsageError as error:
             raise self._wrong(node, str(error)) from error
-        return ConfiguredInterface(files, skew_ns, device)
+        return ConfiguredInterface(files, skew_ns, device, is_latent)
 
     def _names(self, node: yaml.Node) -> tuple[str, ...]:
         import yaml

@@ -51,7 +51,12 @@ def chosen_interfaces(
         raise UsageError(message)
     skew_ns = skews_of(skews, files, configured, DEFAULT_SKEW_NS)
     return tuple(
-        InterfaceSettings(name, paths, skew_ns[name])
+        InterfaceSettings(
+            name,
+            paths,
+            skew_ns[name],
+            is_latent=name in configured and configured[name].is_latent,
+        )
         for name, paths in files.items()
         if not names or name in names
     )

@@ -91,7 +91,12 @@ def live_interfaces(
             )
             raise UsageError(message)
     return tuple(
-        InterfaceSettings(name, skew_ns=skew_ns[name], device=overrides.over(device))
+        InterfaceSettings(
+            name,
+            skew_ns=skew_ns[name],
+            device=overrides.over(device),
+            is_latent=name in configured and configured[name].is_latent,
+        )
         for name, device in devices.items()
     )
 

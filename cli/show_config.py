@@ -50,6 +50,8 @@ def config_lines(config: Config) -> Iterator[str]:
             yield from _device_lines(interface.device)
         mark = "# " if interface.skew_ns is None else ""
         yield f"    {mark}skew: {show_duration(interface.effective_skew_ns)}"
+        if interface.is_latent:
+            yield "    latent: true"
     if config.sets:
         yield "sets:"
     for name, members in config.sets.items():

@@ -33,6 +33,7 @@ class EngineSettings:
         is_live: whether input is lost that nobody takes, so that the log may have shed some.
         disk_bytes: of answers that were not taken, and of carried rows.
         asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
+        latent_interfaces: merges of these alone take rows as they come.
     """
 
     cores: int | None = None
@@ -40,6 +41,7 @@ class EngineSettings:
     consumer: str = "hfta"
     expected_bytes: int | None = None
     asks_for_heartbeats: bool = False
+    latent_interfaces: tuple[str, ...] = ()
     is_live: bool = False
     disk_bytes: int = 8 << 30
 

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.bounds import ENDED
 from gscope.engine.commits import batch_from_json, batch_to_json
-from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
+from gscope.engine.latent import latent_sources
+from gscope.engine.operators import (
+    aggregation,
+    join,
+    merge,
+    running,
+    selection,
+    union,
+    watchlist_join,
+)
 from gscope.engine.operators.base import waiting
 from gscope.engine.ports import Port
 from gscope.queries.plan.program import (
@@ -91,6 +100,7 @@ class Steps:
     """
 
     program: Program
+    latent_interfaces: frozenset[str] = frozenset()
     operators: dict[str, Operator] = field(default_factory=dict)
     number: int = 0
     took_ns: dict[str, int] = field(default_factory=dict)
@@ -98,8 +108,9 @@ class Steps:
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        latent = latent_sources(self.program, self.latent_interfaces)
         for node in self.program.nodes:
-            operator = _operator(node)
+            operator = _operator(node, is_latent=node.query in latent)
             for side, source in zip(operator.sides, node_inputs(node), strict=True):
                 for name in self._sources(source):
                     port = side.ports[name] = Port(name)
@@ -252,7 +263,7 @@ class Steps:
                 return (name,)
 
 
-def _operator(node: HftaNode) -> Operator:
+def _operator(node: HftaNode, *, is_latent: bool) -> Operator:
     match node:
         case AggregationNode():
             return aggregation.bookkeeping(node)
@@ -260,6 +271,8 @@ def _operator(node: HftaNode) -> Operator:
             return running.bookkeeping(node)
         case SelectionNode():
             return selection.bookkeeping(node)
+        case MergeNode() if is_latent:
+            return union.bookkeeping(node)
         case MergeNode():
             return merge.bookkeeping(node)
         case JoinNode():

@@ -14,7 +14,7 @@ from gscope.queries.plan.program import PartialOp
 from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,15 +31,17 @@ class StreamSpec:
         temporal: its temporal columns and the direction of each.
         epoch: the temporal column that closes groups, None where there is none (a selection).
         packets: the column that says how many packets a tuple stands for, None where there is none.
+        is_latent: nobody waits for the order of its rows, so that every heartbeat puts all of them out.
     """
 
     name: str
     temporal: tuple[tuple[str, Direction], ...]
     epoch: str | None = None
     packets: str | None = None
+    is_latent: bool = False
 
     @classmethod
-    def from_lfta(cls, lfta: Lfta, interface: str) -> StreamSpec:
+    def from_lfta(cls, lfta: Lfta, interface: str, *, is_latent: bool = False) -> StreamSpec:
         """The stream that ``lfta`` writes for ``interface``."""
         return cls(
             lfta.stream(interface),
@@ -49,6 +51,7 @@ class StreamSpec:
                 (p.name for p in lfta.partials if p.op is PartialOp.COUNT and p.argument is None),
                 None,
             ),
+            is_latent=is_latent and not lfta.is_aggregation,
         )
 
 
@@ -116,6 +119,7 @@ class OpenBatch:
         self._write = write
         self._directions = dict(spec.temporal)
         self._epoch = spec.epoch
+        self._is_latent = spec.is_latent
         self._parts: list[Part] = []
         self.rows = 0
         self.size_bytes = 0
@@ -153,12 +157,16 @@ class OpenBatch:
         self._replace([])
         return taken
 
-    def take_passed(self, punctuations: Iterable[Punctuation]) -> list[list[Part]]:
+    def take_passed(self, punctuations: Sequence[Punctuation]) -> list[list[Part]]:
         """Hand out what the punctuations pass, cut so that each result is on one side of each that cut it.
 
         For each punctuation in turn, the rows below its bound (above, for a decreasing column) make one
         result. What stays is on the allowed side of all: no promise is broken by sealing it later.
+
+        Of a selection, whose rows are answers, the rows at a bound do not stay: only those that are beyond one.
         """
+        if self._is_latent:
+            return [self.take_all()] if self._parts else []
         results = []
         for punctuation in punctuations:
             column = punctuation.column.removeprefix("-")
@@ -167,7 +175,26 @@ class OpenBatch:
                 passed = self._take(column, -punctuation.bound if is_falling else punctuation.bound)
                 if passed:
                     results.append(passed)
+        if self._epoch is None and self._parts and (reached := self._take_reached(punctuations)):
+            results.append(reached)
         return results
+
+    def _take_reached(self, punctuations: Sequence[Punctuation]) -> list[Part]:
+        """Hand out the rows that are beyond no bound."""
+        reached = self._parts
+        kept: list[Part] = []
+        for punctuation in punctuations:
+            column = punctuation.column.removeprefix("-")
+            if column in self._directions:
+                next_bound = punctuation.bound + 1
+                bound = next_bound if column == punctuation.column else -next_bound
+                inside: list[Part] = []
+                for part in reached:
+                    self._cut(part, column, bound, inside, kept)
+                reached = inside
+        if reached:
+            self._replace(kept)
+        return reached
 
     def _take(self, column: str, bound: int) -> list[Part]:
         """Hand out the rows on the far side of ``bound``."""

@@ -25,17 +25,23 @@ def bookkeeping(node: MergeNode) -> EpochOperator:
     """The running state of a merge; its epoch is the merged column itself.
 
     A tuple may be ``slack`` behind the punctuation, so rows are held that much longer. Rows that are equal in the
-    merged column go out as they come, for none before them can follow: simultaneous tuples wait for nobody. Each row comes
-    from one side alone; for all that is known of their columns, the output is a ``coalesce`` over them.
+    merged column go out as they come, for none before them can follow: simultaneous tuples wait for nobody.
+    """
+    sides = tuple(Side(_column(node.schema[on], place)) for place, on in enumerate(node.on))
+    beyond = int(node.schema[node.on[0]].type in _WHOLE)
+    return EpochOperator(node, sides, merged_outputs(node), slack=node.slack, beyond=beyond)
+
+
+def merged_outputs(node: MergeNode) -> tuple[NamedExpression, ...]:
+    """The output columns over those of the sides.
+
+    Each row comes from one side alone; for all that is known of their columns, the output is a ``coalesce`` over them.
     """
     places = range(len(node.inputs))
-    sides = tuple(Side(_column(node.schema[on], place)) for place, on in enumerate(node.on))
-    outputs = tuple(
+    return tuple(
         NamedExpression(c.name, call("coalesce", *(_column(c, place) for place in places)))
         for c in node.schema.columns
     )
-    beyond = int(node.schema[node.on[0]].type in _WHOLE)
-    return EpochOperator(node, sides, outputs, slack=node.slack, beyond=beyond)
 
 
 def lower(node: MergeNode, sources: Sequence[str]) -> str:
