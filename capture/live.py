@@ -260,9 +260,7 @@ def capture_live(
     engines = engines or compiled_engines(program, settings)
     limit = Limit(stop, settings.packets, settings.duration_ns)
     writing = threading.Lock()
-    paces = Paces(
-        program, settings.heartbeat_mode, settings.heartbeat_interval_ns, demands or Demands(())
-    )
+    paces = Paces(program, settings, demands or Demands(()))
     capture = LiveCapture(log, paces, stop, limit, writing, on_progress, statistics)
     for each in settings.interfaces:
         source = sources[each.name]
