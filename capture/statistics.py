@@ -54,10 +54,6 @@ ADDED_UP = (
     "out_of_order_tuples_total",
     "worked_ns",
     "cpu_s",
-    "batches_total",
-    "tuples_total",
-    "written_bytes_total",
-    "shed_tuples_total",
 )
 """What a daemon that is started again adds to; the rest is as it stands."""
 
@@ -195,7 +191,8 @@ class CaptureStatistics:
                 _stream(_continued(each, _named(self._earlier, "streams", name)))
                 for name, each in self._streams.items()
             ],
-            "log": _continued(self._log_counters(), self._earlier.get("log", {})),
+            # The log keeps its own counters from one daemon to the next.
+            "log": self._log_counters(),
         }
 
     def _log_counters(self) -> dict[str, int]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "replay": "gscope.cli.replay:replay",
     "run": "gscope.cli.run:run",
+    "stop": "gscope.cli.stop:stop",
+    "status": "gscope.cli.status.command:status",
     "check": "gscope.cli.check:check",
     "explain": "gscope.cli.explain:explain",
     "schema": "gscope.cli.schema:schema",
@@ -115,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         _say(_usage(error))
         return error.exit_code
     except GscopeError as error:
-        _say(f"gscope: {error}")
+        _say("\n".join([f"gscope: {error}", *getattr(error, "__notes__", ())]))
         return error.exit_code
     except OSError as error:
         if os.environ.get(DEBUG_VARIABLE):

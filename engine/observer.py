@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.settings import JOB_FOLDER
 from gscope.engine.statistics import JobStatistics
 from gscope.engine.trace_book import TRACES_FOLDER, TraceBook
-from gscope.engine.tracing import Tracer
+from gscope.engine.traces import Tracer
 from gscope.queries.streams.snapshot import JOB_FILE
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.event_time import EventTimes
 from gscope.engine.held_by import held_by
 from gscope.engine.operators.base import waiting
+from gscope.queries.plan.program import QueryInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Operator
     from gscope.engine.ports import Port
     from gscope.engine.steps import Step, Steps
-    from gscope.engine.tracing import Tracer
+    from gscope.engine.traces import Tracer
+    from gscope.queries.plan.program import Input
     from gscope.queries.streams.messages import Message
 
 SCHEMA = 1
@@ -197,7 +199,7 @@ class JobStatistics:
             "steps": {"number": steps.number, **_step_fields(self._answered)},
             "streams": [self._stream(name) for name in steps.streams],
             "operators": [self._operator(name) for name in steps.operators],
-            "queries": [self._query(name) for name, _ in steps.program.results],
+            "queries": [self._query(name, source) for name, source in steps.program.results],
             "undecodable": dict(self._since.undecodable),
             "heartbeats": {
                 "heartbeats_total": tracer.heartbeats_total,
@@ -234,12 +236,16 @@ class JobStatistics:
             "sides": [[_port(port) for port in side.ports.values()] for side in operator.sides],
         }
 
-    def _query(self, name: str) -> dict[str, Any]:
+    def _query(self, name: str, source: Input) -> dict[str, Any]:
+        """A result; what needs no Spark passes this process by, and its LFTA knows the rows."""
         counters = self._queries.get(name, _QueryCounters())
-        operator = self._steps.operators.get(name)
+        operator = None
+        if isinstance(source, QueryInput):
+            operator = self._steps.operators[source.query]
         return {
             "name": name,
-            **self._progress(name, operator),
+            "lfta": None if isinstance(source, QueryInput) else source.lfta,
+            **self._progress(name if operator is None else operator.node.query, operator),
             "rows_total": counters.rows_total,
             "late_tuples_total": 0 if operator is None else operator.late_tuples,
             "last_answer_ns": counters.last_answer_ns,

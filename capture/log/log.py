@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
+from gscope.capture.log.floors import Floor
 from gscope.capture.log.index import read_index
 from gscope.capture.log.ledger import UNNUMBERED, Ledger
 from gscope.capture.log.sealing import Sealer
@@ -100,6 +102,10 @@ class StreamLog:
             folder, specs, self._segments, consumers, is_lossy=self._budget.is_lossy
         )
         self._held = self._ledger.held
+        self._floors = {
+            stream: Floor(heartbeat.punctuations)
+            for stream, heartbeat in self._ledger.latest.items()
+        }
         self._sealer = Sealer(
             specs, self._segments, self._budget, self._ledger, self, self._changed
         )
@@ -132,6 +138,8 @@ class StreamLog:
             StreamError: cannot be written, or the budget refuses.
         """
         opened = self._open[stream]
+        if (floor := self._floors.get(stream)) is not None:
+            batch, extents = floor.kept(batch, extents)
         opened.add(batch, extents)
         if opened.rows >= self._limits.rows or opened.size_bytes >= self._limits.size_bytes:
             self._publish(self._sealer.seal(stream, opened.take_for_size()))
@@ -148,10 +156,11 @@ class StreamLog:
             StreamError: cannot be written, or the budget refuses.
         """
         messages: list[Message] = []
-        for beat in beats:
+        began_ns = time.time_ns()
+        for beat in map(self._raised, beats):
             passed = self._open[beat.stream].take_passed(beat.punctuations)
             messages += self._sealer.seal(beat.stream, passed)
-            messages.append(_heartbeat(beat, identity, clock_ns))
+            messages.append(_heartbeat(_logged(beat, began_ns), identity, clock_ns))
         self._publish(messages)
 
     def end(
@@ -174,7 +183,7 @@ class StreamLog:
         Raises:
             StreamError: cannot be written, or the budget refuses.
         """
-        last = {beat.stream: beat for beat in beats}
+        last = {beat.stream: self._raised(beat) for beat in beats}
         messages: list[Message] = []
         for stream in dict.fromkeys(streams):
             if self._held[stream].has_ended:
@@ -293,6 +302,25 @@ class StreamLog:
             return {name: replace(each) for name, each in self._ledger.totals.items()}
 
     @property
+    def late_tuples(self) -> dict[str, int]:
+        """By stream the rows left out because they broke a promise made before the log was opened."""
+        return {stream: floor.late_tuples for stream, floor in self._floors.items()}
+
+    @property
+    def latest(self) -> dict[str, Heartbeat]:
+        """The last heartbeat of each stream that has one: from it a daemon that is started again goes on."""
+        with self._changed:
+            return dict(self._ledger.latest)
+
+    def has_ended(self, stream: str) -> bool:
+        """Whether ``stream`` has ended."""
+        return self._held[stream].has_ended
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """The counters of each stream as plain values."""
+        return {name: each.counters() for name, each in self.totals.items()}
+
+    @property
     def waiting_messages(self) -> int:
         """Messages that are held until all have acknowledged them."""
         return self._ledger.held_messages
@@ -359,6 +387,11 @@ class StreamLog:
             self._changed.notify_all()
             return is_published
 
+    def _raised(self, beat: Beat) -> Beat:
+        """A heartbeat that takes back no promise made before the log was opened."""
+        floor = self._floors.get(beat.stream)
+        return beat if floor is None else replace(beat, punctuations=floor.raised(beat.punctuations))
+
     def _is_all_acknowledged(self) -> bool:
         return all(
             held.has_ended
@@ -394,6 +427,16 @@ def read_log(folder: Path) -> list[Message]:
         StreamError: unreadable or damaged.
     """
     return read_index(folder).messages
+
+
+def _logged(beat: Beat, began_ns: int) -> Beat:
+    """``beat`` with a hop of the log: it waited to be written until ``began_ns``, and its rows are sealed now."""
+    if not beat.trace:
+        return beat
+    last = beat.trace[-1]
+    arrived_ns = last.arrived_ns + last.queued_ns + last.worked_ns
+    hop = Hop("log", arrived_ns, max(0, began_ns - arrived_ns), max(0, time.time_ns() - began_ns))
+    return replace(beat, trace=(*beat.trace, hop))
 
 
 def _heartbeat(beat: Beat, identity: int, clock_ns: int) -> Heartbeat:

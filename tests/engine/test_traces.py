@@ -9,7 +9,7 @@ from tests.engine.watched_steps import batch, heartbeat, steps
 from gscope.engine.commits import Output
 from gscope.engine.steps import Evaluation, Steps
 from gscope.engine.trace_book import TraceBook, read_traces
-from gscope.engine.tracing import IDLE_NS, Tracer
+from gscope.engine.traces import IDLE_NS, Tracer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,1 @@
+"""``gscope status``: how a run stands, from the files in its folder."""

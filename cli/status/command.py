@@ -1,0 +1,87 @@
+"""The command ``gscope status``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.options import OF_RUNS, option, with_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from gscope.cli.config import Config
+
+_PIPE_COLUMNS = 200
+"""Nothing is cut where the terminal's width is not known."""
+
+
+@click.command(short_help="Show how a run stands.")
+@option("--run", "name", metavar="NAME", help="Which run. By default the only one that is active.")
+@option("--watch", "is_watch", is_flag=True, help="Keep showing it, until q, Ctrl-C or its end.")
+@option("--trace", "trace", metavar="ID", help="Follow this heartbeat, hop by hop.")
+@option("--json", "is_json", is_flag=True, help="As JSON (docs/status.schema.json).")
+@option("--prometheus", "is_prometheus", is_flag=True, help="As text for Prometheus.")
+@with_config(without=tuple(key for key in OF_RUNS if key != "work_dir"))
+def status(
+    name: str | None,
+    is_watch: bool,
+    trace: str | None,
+    is_json: bool,
+    is_prometheus: bool,
+    config: Config,
+) -> int:
+    """Show how a run stands: interfaces, queries, operators and whom they wait for, traces of heartbeats.
+
+    It reads what the run has written into its folder last, so it also shows a run that was killed.
+
+    Exit codes: 0 shown, 1 no run is active, 2 wrong usage.
+    """
+    from gscope.cli.runs import choose_run
+    from gscope.cli.status.document import status_document, traces
+    from gscope.errors import UsageError
+
+    if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
+        message = "--watch, --trace, --json and --prometheus exclude each other"
+        raise UsageError(message)
+    run = choose_run(config.work_dir, name)
+    if trace is not None:
+        from gscope.cli.status.trace_view import one_trace
+
+        _print(one_trace(traces(run.path), trace))
+        return 0
+    if is_watch:
+        from gscope.cli.status.watch import watch
+
+        return watch(run)
+    document = status_document(run, time.time_ns())
+    if is_json:
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False))
+    elif is_prometheus:
+        from gscope.cli.status.prometheus import exposition
+
+        click.echo(exposition(document), nl=False)
+    else:
+        from gscope.cli.status.view import status_view
+
+        _print(status_view(document))
+    return 0
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    """On a terminal in colours and in its width; elsewhere plain, with nothing cut."""
+    from rich.console import Console
+
+    is_terminal = sys.stdout.isatty()
+    console = Console(width=None if is_terminal else _PIPE_COLUMNS, highlight=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())

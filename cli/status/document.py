@@ -1,0 +1,133 @@
+"""The status of a run as one JSON document: what its processes have told last, and what follows from it.
+
+Nothing is asked of the processes: all is read from the run's folder, so that it works beside a busy run and after a
+crash. ``docs/status.schema.json`` is the schema, ``docs/operations.md`` says what the counters mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from gscope.engine.settings import JOB_FOLDER
+from gscope.engine.trace_book import TRACES_FOLDER, read_traces
+from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gscope.cli.runs import RunRecord
+
+SCHEMA = 1
+LATEST_TRACES = 8
+
+_LOSSES = ("dropped_packets", "filtered_packets", "shed_packets", "late_packets", "unread_packets")
+
+Document = dict[str, Any]
+
+
+def status_document(run: RunRecord, now_ns: int) -> Document:
+    """How ``run`` stands at ``now_ns``. A process that has told nothing yet is null."""
+    capture, job = (_told(run.path / name) for name in (CAPTURE_FILE, JOB_FILE))
+    clock_ns = _clock_ns(run, capture, job, now_ns)
+    return {
+        "schema": SCHEMA,
+        "now_ns": now_ns,
+        "run": _run(run),
+        "capture": capture,
+        "job": job,
+        "queries": [_query(name, capture, job, clock_ns) for name in _queries(run, job)],
+        "loss": {
+            "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],
+            "tuples": _tuple_sum(capture, job),
+        },
+        "traces": traces(run.path)[-LATEST_TRACES:],
+    }
+
+
+def traces(folder: Path) -> list[Document]:
+    """All traces of the run in ``folder``, oldest first."""
+    return list(read_traces(folder / JOB_FOLDER / TRACES_FOLDER))
+
+
+def _told(path: Path) -> Document | None:
+    """What a process has told last, if this version understands it."""
+    snapshot = read_snapshot(path)
+    return snapshot if snapshot is not None and snapshot.get("schema") == SCHEMA else None
+
+
+def _run(run: RunRecord) -> Document:
+    fields = asdict(run)
+    return {**fields, "path": str(run.path), "standing": run.standing}
+
+
+def _clock_ns(
+    run: RunRecord, capture: Document | None, job: Document | None, now_ns: int
+) -> int | None:
+    """The time that watermarks are compared with: real time of a live run, the trace's of a replay."""
+    if not run.is_live:
+        return None if job is None else job["clock_ns"]
+    if run.is_alive:
+        return now_ns
+    told = [each["written_ns"] for each in (capture, job) if each is not None]
+    return max(told, default=None)
+
+
+def _queries(run: RunRecord, job: Document | None) -> tuple[str, ...]:
+    """The names of the results; the job knows its own before the supervisor has written all down."""
+    return run.queries or tuple(query["name"] for query in (job or {}).get("queries", ()))
+
+
+def _query(
+    name: str, capture: Document | None, job: Document | None, clock_ns: int | None
+) -> Document:
+    fields: Document = {
+        "name": name,
+        "lfta": name,
+        "watermark": None,
+        "watermark_ns": None,
+        "has_ended": False,
+        "rows_total": 0,
+        "late_tuples_total": 0,
+        "last_answer_ns": None,
+    }
+    fields |= next((q for q in (job or {}).get("queries", ()) if q["name"] == name), {})
+    if fields["lfta"] is not None:
+        # What needs no Spark is answered by an LFTA.
+        streams = [s for s in (capture or {}).get("streams", ()) if s["lfta"] == fields["lfta"]]
+        fields["rows_total"] = sum(stream["tuples_out_total"] for stream in streams)
+    watermark_ns = fields["watermark_ns"]
+    known = watermark_ns is not None and clock_ns is not None
+    return {**fields, "lag_ns": max(0, clock_ns - watermark_ns) if known else None}
+
+
+def _interface_sum(interface: Mapping[str, Any]) -> Document:
+    """Received = dropped + filtered + shed + late + unread + malformed + accepted."""
+    malformed = sum(interface["malformed_packets"].values())
+    terms = {name: interface[name] for name in _LOSSES}
+    accounted = sum(terms.values()) + malformed + interface["accepted_packets"]
+    return {
+        "name": interface["name"],
+        "received_packets": interface["received_packets"],
+        **terms,
+        "malformed_packets": malformed,
+        "accepted_packets": interface["accepted_packets"],
+        "difference": interface["received_packets"] - accounted,
+    }
+
+
+def _tuple_sum(capture: Document | None, job: Document | None) -> Document:
+    """Put out = logged + open + shed before; logged = waiting + released + shed."""
+    streams = (capture or {}).get("streams", ())
+    log = (capture or {}).get("log", {})
+    operators = (job or {}).get("operators", ())
+    return {
+        "put_out": sum(stream["tuples_out_total"] for stream in streams),
+        "logged": log.get("tuples_total", 0),
+        "open": log.get("open_tuples", 0),
+        "shed": log.get("shed_tuples_total", 0),
+        "waiting": log.get("waiting_tuples", 0),
+        "released": log.get("released_tuples_total", 0),
+        "late": sum(operator["late_tuples_total"] for operator in operators),
+    }

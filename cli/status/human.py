@@ -1,0 +1,68 @@
+"""Counts, sizes, durations and times as people read them; None is a dash."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+NOTHING = "-"
+
+_SECOND_NS = 1_000_000_000
+_LARGE = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def count(value: float | None) -> str:
+    """``12,345``; from ten million on ``12.3M``."""
+    if value is None:
+        return NOTHING
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(value) >= 10 * scale:
+            return f"{value / scale:.1f}{unit}"
+    return f"{value:,.0f}"
+
+
+def size(value: int | None) -> str:
+    """``12.3M``; powers of 1024."""
+    if value is None:
+        return NOTHING
+    for scale, unit in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if value >= scale:
+            return f"{value / scale:.1f}{unit}"
+    return str(value)
+
+
+def duration(nanoseconds: int | None) -> str:
+    """``0.2ms``, ``34ms``, ``1.25s``, ``2m5s``, ``3h20m``, ``4d2h``."""
+    if nanoseconds is None:
+        return NOTHING
+    seconds = nanoseconds / _SECOND_NS
+    for large, large_unit, small, small_unit in _LARGE:
+        if seconds >= large:
+            whole, rest = divmod(int(seconds), large)
+            return f"{whole}{large_unit}{rest // small}{small_unit}"
+    if seconds >= 10:
+        return f"{seconds:.0f}s"
+    if seconds >= 0.9995:
+        return f"{seconds:.2f}s"
+    milliseconds = nanoseconds / 1e6
+    return f"{milliseconds:.0f}ms" if milliseconds >= 10 else f"{milliseconds:.1f}ms"
+
+
+def moment(nanoseconds: int | None) -> str:
+    """``2026-11-21 03:29:00``, UTC."""
+    if nanoseconds is None:
+        return NOTHING
+    try:
+        when = datetime.fromtimestamp(nanoseconds // _SECOND_NS, UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(nanoseconds)
+    return f"{when:%Y-%m-%d %H:%M:%S}"
+
+
+def of_day(nanoseconds: int | None) -> str:
+    """``03:29:00``, UTC."""
+    return moment(nanoseconds).rpartition(" ")[2]
+
+
+def share(value: float | None) -> str:
+    """``12%``."""
+    return NOTHING if value is None else f"{100 * value:.0f}%"

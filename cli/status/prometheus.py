@@ -1,0 +1,277 @@
+"""The status of a run as metrics for Prometheus, by its conventions on names and units."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from gscope.cli.status.document import status_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gscope.cli.runs import RunRecord
+    from gscope.cli.status.document import Document
+
+_NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric made of one counter of the status document.
+
+    Attributes:
+        name: without the ``_total`` of counters.
+        field: of the objects it is told for.
+        meaning: its help.
+        is_counter: it only grows, but for a new run.
+        scale: from the field's unit to that of the metric.
+    """
+
+    name: str
+    field: str
+    meaning: str
+    is_counter: bool = True
+    scale: float = 1
+
+
+def gauge(name: str, field: str, meaning: str, scale: float = 1) -> Metric:
+    """A metric that goes up and down."""
+    return Metric(name, field, meaning, is_counter=False, scale=scale)
+
+
+INTERFACE = (
+    Metric("gscope_received_packets", "received_packets", "Packets that came from the source."),
+    Metric("gscope_received_bytes", "received_bytes", "Bytes of these on the wire."),
+    Metric("gscope_dropped_packets", "dropped_packets", "Packets lost before gscope saw them."),
+    Metric("gscope_filtered_packets", "filtered_packets", "Packets the source's filter rejected."),
+    Metric("gscope_shed_packets", "shed_packets", "Packets left out by a sampling rule."),
+    Metric("gscope_late_packets", "late_packets", "Packets that break the skew."),
+    Metric("gscope_accepted_packets", "accepted_packets", "Packets decoded as a whole."),
+    Metric("gscope_ring_freezes", "frozen_total", "How often the ring became full."),
+    Metric(
+        "gscope_interface_interruptions", "interruptions_total", "How often the link went down."
+    ),
+    Metric("gscope_heartbeats_sent", "heartbeats_total", "Heartbeats sent."),
+    Metric("gscope_packet_work_seconds", "worked_ns", "Time that LFTAs took.", scale=_NS),
+    gauge("gscope_unread_packets", "unread_packets", "Packets received and not processed."),
+    gauge("gscope_packets_per_second", "packets_per_second", "Packets processed of late."),
+    gauge("gscope_ring_bytes", "ring_bytes", "Memory for packets that wait."),
+    gauge("gscope_ring_occupancy_ratio", "ring_occupancy", "Share of the ring in use."),
+    gauge("gscope_skew_seconds", "skew_ns", "By how much packets may be late.", _NS),
+    gauge("gscope_largest_lag_seconds", "largest_lag_ns", "Longest from stamp to processing.", _NS),
+    gauge(
+        "gscope_last_packet_timestamp_seconds", "last_packet_ns", "Time of the last packet.", _NS
+    ),
+    gauge("gscope_idle_seconds", "idle_ns", "Since the last packet.", _NS),
+    gauge("gscope_heartbeat_timestamp_seconds", "clock_ns", "Clock of the last heartbeat.", _NS),
+    gauge("gscope_packet_work_nanoseconds", "ns_per_packet", "Time of LFTAs for a packet."),
+)
+STREAM = (
+    Metric("gscope_lfta_tuples_in", "tuples_in_total", "Packets that passed the predicate."),
+    Metric("gscope_lfta_tuples_out", "tuples_out_total", "Partial tuples put out."),
+    Metric("gscope_lfta_evicted_groups", "evicted_groups_total", "Groups pushed out on collision."),
+    Metric(
+        "gscope_lfta_without_epoch_tuples", "without_epoch_tuples_total", "Tuples without an epoch."
+    ),
+    Metric(
+        "gscope_lfta_out_of_order_tuples",
+        "out_of_order_tuples_total",
+        "Tuples that break an order.",
+    ),
+    gauge("gscope_lfta_live_groups", "live_groups", "Groups in the table."),
+    gauge("gscope_lfta_table_slots", "table_slots", "Groups the table has room for."),
+    gauge("gscope_lfta_table_bytes", "table_bytes", "Memory the table may take."),
+    gauge("gscope_lfta_selectivity_ratio", "selectivity", "Tuples put out for one taken."),
+)
+LOG = (
+    Metric("gscope_log_batches", "batches_total", "Batches written."),
+    Metric("gscope_log_tuples", "tuples_total", "Tuples written."),
+    Metric("gscope_log_written_bytes", "written_bytes_total", "Bytes written."),
+    Metric("gscope_log_released_tuples", "released_tuples_total", "Tuples acknowledged by all."),
+    Metric("gscope_log_shed_batches", "shed_batches_total", "Batches shed."),
+    Metric("gscope_log_shed_tuples", "shed_tuples_total", "Tuples of these."),
+    Metric("gscope_log_shed_packets", "shed_packets_total", "Packets these tuples stood for."),
+    Metric("gscope_log_full_disk", "full_disk_total", "How often the disk was found full."),
+    gauge("gscope_log_waiting_tuples", "waiting_tuples", "Tuples not acknowledged."),
+    gauge("gscope_log_waiting_messages", "waiting_messages", "Messages not acknowledged."),
+    gauge("gscope_log_open_tuples", "open_tuples", "Tuples of batches not sealed."),
+    gauge("gscope_log_used_bytes", "used_bytes", "Bytes of segments held."),
+    gauge("gscope_log_index_bytes", "index_bytes", "Bytes of the index."),
+    gauge("gscope_log_budget_bytes", "budget_bytes", "Bytes of segments allowed."),
+)
+CAPTURE = (
+    Metric("gscope_capture_cpu_seconds", "cpu_s", "Processor time of the capture daemon."),
+    gauge("gscope_capture_memory_bytes", "memory_bytes", "Memory of the capture daemon."),
+    gauge("gscope_capture_told_timestamp_seconds", "written_ns", "When it told this.", _NS),
+)
+JOB = (
+    Metric("gscope_job_cpu_seconds", "cpu_s", "Processor time of the HFTA job without Java."),
+    Metric("gscope_java_cpu_seconds", "java_cpu_s", "Processor time of Spark's Java."),
+    gauge("gscope_job_memory_bytes", "memory_bytes", "Memory of the HFTA job without Java."),
+    gauge("gscope_java_memory_bytes", "java_memory_bytes", "Memory of Spark's Java."),
+    gauge("gscope_job_told_timestamp_seconds", "written_ns", "When it told this.", _NS),
+    gauge("gscope_clock_timestamp_seconds", "clock_ns", "Latest clock of a heartbeat.", _NS),
+)
+STEPS = (
+    Metric("gscope_steps", "evaluated_total", "Steps evaluated."),
+    Metric("gscope_step_seconds", "seconds_total", "Time that they took."),
+    Metric("gscope_step_tuples", "tuples_total", "Tuples that they read."),
+    Metric("gscope_step_rows", "rows_total", "Rows that they answered."),
+    gauge("gscope_last_step_number", "number", "Number of the last step."),
+    gauge("gscope_last_step_seconds", "last_seconds", "Time that the last one took."),
+    gauge("gscope_last_step_tuples", "last_tuples", "Tuples that the last one read."),
+    gauge("gscope_average_step_seconds", "average_seconds", "Time that one takes on average."),
+    gauge("gscope_step_tuples_per_second", "tuples_per_second", "Tuples in a second of steps."),
+)
+INBOX = (
+    Metric("gscope_stream_batches", "batches_total", "Batches that reached the HFTA job."),
+    Metric("gscope_stream_tuples", "tuples_total", "Tuples of these."),
+    Metric("gscope_stream_bytes", "bytes_total", "Bytes of these."),
+    Metric("gscope_stream_heartbeats", "heartbeats_total", "Heartbeats that reached it."),
+    gauge(
+        "gscope_stream_heartbeat_timestamp_seconds", "last_heartbeat_ns", "When the last did.", _NS
+    ),
+)
+OPERATOR = (
+    Metric("gscope_operator_late_tuples", "late_tuples_total", "Tuples below the watermark."),
+    gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples that wait."),
+    gauge("gscope_operator_waiting_bytes", "waiting_bytes", "Bytes of these."),
+    gauge("gscope_operator_state_tuples", "state_tuples", "Groups kept from step to step."),
+    gauge("gscope_operator_state_bytes", "state_bytes", "Bytes of these."),
+    gauge("gscope_operator_watermark", "watermark", "All below is answered; unit of the epoch."),
+    gauge("gscope_operator_watermark_timestamp_seconds", "watermark_ns", "The same as time.", _NS),
+)
+QUERY = (
+    Metric("gscope_query_rows", "rows_total", "Rows answered."),
+    Metric("gscope_query_late_tuples", "late_tuples_total", "Tuples that came too late."),
+    gauge(
+        "gscope_query_watermark_timestamp_seconds", "watermark_ns", "All below is answered.", _NS
+    ),
+    gauge("gscope_query_lag_seconds", "lag_ns", "From the watermark to now.", _NS),
+    gauge("gscope_query_last_answer_timestamp_seconds", "last_answer_ns", "Last answer.", _NS),
+)
+HEARTBEATS = (
+    Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats that reached the HFTA job."),
+    Metric("gscope_idle_heartbeats", "idle_total", "Those that released nothing by themselves."),
+)
+
+
+class RunCollector(Collector):
+    """Makes metrics of a status document whenever they are asked for.
+
+    Args:
+        document: how the run stands now.
+    """
+
+    def __init__(self, document: Callable[[], Document]) -> None:
+        self._document = document
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """See ``prometheus_client.registry.Collector``."""
+        document = self._document()
+        capture, job = document["capture"] or {}, document["job"] or {}
+        run = document["run"]
+        yield _family(
+            gauge("gscope_up", "is_alive", "Whether the run lives."),
+            ("run",),
+            [((run["name"],), run)],
+        )
+        restarts = [((name,), each) for name, each in run["processes"].items()]
+        yield _family(
+            Metric("gscope_restarts", "restarts_total", "How often it was started again."),
+            ("process",),
+            restarts,
+        )
+        yield from _families(CAPTURE, (), [((), capture)] if capture else [])
+        yield from _families(INTERFACE, ("interface",), _named(capture, "interfaces"))
+        yield _malformed(capture)
+        yield _interface_up(capture)
+        yield from _families(STREAM, ("stream",), _named(capture, "streams"))
+        yield from _families(LOG, (), [((), capture["log"])] if capture else [])
+        yield from _families(JOB, (), [((), job)] if job else [])
+        yield from _families(STEPS, (), [((), job["steps"])] if job else [])
+        yield from _families(INBOX, ("stream",), _named(job, "streams"))
+        yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
+        yield from _families(QUERY, ("query",), _named(document, "queries"))
+        yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
+        yield _undecodable(job)
+
+
+def exposition(document: Document) -> str:
+    """The metrics of ``document`` as text."""
+    return generate_latest(registry(lambda: document)).decode()
+
+
+def registry(document: Callable[[], Document]) -> CollectorRegistry:
+    """A registry of a run's metrics alone."""
+    made = CollectorRegistry()
+    made.register(RunCollector(document))
+    return made
+
+
+def run_registry(run: Callable[[], RunRecord]) -> CollectorRegistry:
+    """The metrics of a run as it stands when they are asked for."""
+    return registry(lambda: status_document(run(), time.time_ns()))
+
+
+_Told = tuple[tuple[str, ...], "Mapping[str, Any]"]
+
+
+def _named(document: Mapping[str, Any], kind: str) -> list[_Told]:
+    return [((each["name"],), each) for each in document.get(kind, ())]
+
+
+def _families(
+    metrics: Iterable[Metric], labels: tuple[str, ...], told: Sequence[_Told]
+) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    for metric in metrics:
+        yield _family(metric, labels, told)
+
+
+def _family(
+    metric: Metric, labels: tuple[str, ...], told: Sequence[_Told]
+) -> CounterMetricFamily | GaugeMetricFamily:
+    made = (CounterMetricFamily if metric.is_counter else GaugeMetricFamily)(
+        metric.name, metric.meaning, labels=labels
+    )
+    for values, fields in told:
+        value = fields.get(metric.field)
+        if value is not None:
+            made.add_metric(values, value * metric.scale)
+    return made
+
+
+def _malformed(capture: Mapping[str, Any]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_malformed_packets",
+        "Packets not decoded as a whole.",
+        labels=("interface", "reason"),
+    )
+    for each in capture.get("interfaces", ()):
+        for reason, packets in each["malformed_packets"].items():
+            made.add_metric((each["name"], reason), packets)
+    return made
+
+
+def _interface_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
+    made = GaugeMetricFamily(
+        "gscope_interface_up", "Whether the link is up.", labels=("interface",)
+    )
+    for each in capture.get("interfaces", ()):
+        made.add_metric((each["name"],), each["state"] in ("up", "reading"))
+    return made
+
+
+def _undecodable(job: Mapping[str, Any]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_undecodable_payloads", "Payloads a function cannot read.", labels=("function",)
+    )
+    for function, payloads in job.get("undecodable", {}).items():
+        made.add_metric((function,), payloads)
+    return made

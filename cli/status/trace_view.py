@@ -1,0 +1,139 @@
+"""Traces of heartbeats as tables: the latest ones a line each, one of them hop by hop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gscope.cli.status.human import NOTHING, count, duration, moment, size
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+STAGES = ("lfta", "log", "flight", "inbox", "operator", "step", "commit")
+"""Kinds of hops in the order in which a heartbeat passes them."""
+
+SLOWEST = "*"
+_SHOWN = 5
+
+
+def latest_traces(traces: Sequence[Mapping[str, Any]]) -> Table:
+    """A line for each of the latest heartbeats that released something: the delay of each stage, the slowest marked."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made.add_column("HEARTBEAT", justify="right", no_wrap=True)
+    for stage in STAGES:
+        made.add_column(stage.upper(), justify="right", no_wrap=True)
+    for name in ("TOTAL", "ROWS"):
+        made.add_column(name, justify="right", no_wrap=True)
+    for trace in [each for each in traces if "hops" in each][-_SHOWN:]:
+        delays = stage_delays(trace["hops"])
+        slowest = max(delays, key=lambda stage: delays[stage], default="")
+        made.add_row(
+            str(trace["id"]),
+            *(_delay(delays.get(stage), is_slowest=stage == slowest) for stage in STAGES),
+            duration(trace["ended_ns"] - trace["began_ns"]),
+            count(trace.get("rows")),
+        )
+    return made
+
+
+def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How long each kind of hop took, queueing and work: hops of one kind lie beside each other."""
+    spans: dict[str, tuple[int, int]] = {}
+    for hop in hops:
+        begin = hop["arrived_ns"]
+        end = begin + hop["queued_ns"] + hop["worked_ns"]
+        first, last = spans.get(hop["kind"], (begin, end))
+        spans[hop["kind"]] = min(first, begin), max(last, end)
+    return {kind: last - first for kind, (first, last) in spans.items()}
+
+
+def one_trace(traces: Sequence[Mapping[str, Any]], wanted: str) -> Iterator[RenderableType]:
+    """The latest trace of heartbeat ``wanted``, hop by hop.
+
+    Raises:
+        UsageError: no trace of it is kept.
+    """
+    if not wanted.isascii() or not wanted.isdigit():
+        message = (
+            f"{wanted!r} is no heartbeat; its number is in the first column of `gscope status`"
+        )
+        raise UsageError(message)
+    identity = int(wanted)
+    for trace in reversed(traces):
+        if trace.get("id") == identity:
+            yield from _trace(trace)
+            return
+        if "idle" in trace and trace["first"] <= identity <= trace["last"]:
+            yield _idle(identity, trace)
+            return
+    raise UsageError(_unknown(identity, traces))
+
+
+def _unknown(identity: int, traces: Sequence[Mapping[str, Any]]) -> str:
+    kept = [trace["id"] for trace in traces if "id" in trace]
+    if not kept:
+        return f"there is no trace of heartbeat {identity}: none has released anything yet"
+    return (
+        f"there is no trace of heartbeat {identity}; those kept are {min(kept)} to {max(kept)},"
+        f" the latest is {kept[-1]}"
+    )
+
+
+def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
+    took = duration(trace["ended_ns"] - trace["began_ns"])
+    end = f"released step {trace['step']} ({count(trace['rows'])} rows)" if "step" in trace else ""
+    yield Text(
+        f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}, made {moment(trace['began_ns'])},"
+        f" {end}, took {took}"
+    )
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made.add_column("HOP", no_wrap=True, overflow="ellipsis")
+    for name in ("AFTER", "QUEUED", "WORKED", "IN", "OUT", "WAITING", "BYTES"):
+        made.add_column(name, justify="right", no_wrap=True)
+    hops = trace["hops"]
+    slowest = max(hops, key=lambda hop: hop["queued_ns"] + hop["worked_ns"])
+    for hop in hops:
+        is_slowest = hop is slowest
+        made.add_row(
+            Text(
+                hop["node"] + (f" {SLOWEST}" if is_slowest else ""),
+                "bold red" if is_slowest else "",
+            ),
+            duration(hop["arrived_ns"] - trace["began_ns"]),
+            duration(hop["queued_ns"]),
+            duration(hop["worked_ns"]),
+            count(_first(hop, "tuples_in", "tuples_in_total")),
+            count(_first(hop, "tuples_out", "tuples_out_total")),
+            count(_first(hop, "waiting_tuples", "live_groups")),
+            size(_first(hop, "waiting_bytes", "used_bytes")),
+        )
+    yield made
+    yield Text(
+        f"{SLOWEST} the slowest; tuples of LFTAs are since the run began, WAITING are their groups"
+    )
+
+
+def _idle(identity: int, trace: Mapping[str, Any]) -> Text:
+    return Text(
+        f"heartbeat {identity} released nothing, as the {trace['idle']} from {trace['first']} to"
+        f" {trace['last']}; the slowest until it was looked at was {trace['slowest']} with"
+        f" {duration(trace['slowest_ns'])}"
+    )
+
+
+def _delay(delay_ns: int | None, *, is_slowest: bool) -> Text:
+    if delay_ns is None:
+        return Text(NOTHING)
+    # A mark that is there without colours too.
+    text = duration(delay_ns)
+    return Text(f"{SLOWEST}{text}", "bold red") if is_slowest else Text(text)
+
+
+def _first(hop: Mapping[str, Any], *names: str) -> int | None:
+    return next((hop[name] for name in names if hop.get(name) is not None), None)

@@ -1,0 +1,238 @@
+"""The status of a run as tables for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
+from gscope.cli.status.trace_view import latest_traces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from gscope.cli.status.document import Document
+
+MAX_STALE_NS = 5_000_000_000
+"""A process of a living run that has told nothing for so long is shown to be silent."""
+
+_RESTARTS_SHOWN = 3
+_STATES = {"running": "green", "failed": "red", "stale": "red", "stopping": "yellow"}
+_LINK_STATES = {"down": "red", "gone": "red"}
+
+
+def status_view(document: Document) -> Iterator[RenderableType]:
+    """The parts of the view, one below the other."""
+    yield from _run_lines(document)
+    capture, job = document["capture"], document["job"]
+    tables = []
+    if capture is not None:
+        tables.append(_interfaces(capture))
+    if document["queries"]:
+        tables.append(_queries(document["queries"], is_live=document["run"]["is_live"]))
+    if job is not None and job["operators"]:
+        tables.append(_operators(job["operators"]))
+    if any("hops" in trace for trace in document["traces"]):
+        tables.append(latest_traces(document["traces"]))
+    for each in tables:
+        yield Text()
+        yield each
+    yield Text()
+    yield from _notes(document)
+
+
+def table(*columns: str) -> Table:
+    """A table without lines; the heading of a column of numbers begins with ``>``."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        is_number = column.startswith(">")
+        made.add_column(
+            column.removeprefix(">"),
+            justify="right" if is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            # Numbers are never cut.
+            min_width=None if not is_number else len(column) - 1,
+        )
+    return made
+
+
+def _run_lines(document: Document) -> Iterator[Text]:
+    run, now_ns = document["run"], document["now_ns"]
+    line = Text()
+    line.append(run["name"], "bold")
+    line.append("  ")
+    line.append(run["standing"], _STATES.get(run["standing"], ""))
+    line.append(f" since {moment(run['began_ns'])} UTC ({duration(now_ns - run['began_ns'])})")
+    line.append(f", pid {run['pid']}" if run["is_alive"] else f", was pid {run['pid']}")
+    yield line
+    if run["command"]:
+        yield Text(f"  gscope {' '.join(run['command'])}", "dim", no_wrap=True, overflow="ellipsis")
+    if run["failure"]:
+        yield Text(f"  failed: {run['failure']}", "red")
+    if not run["is_alive"]:
+        yield Text("  it is over; below is what it told last", "red")
+    for name, process in run["processes"].items():
+        yield from _process_lines(name, process, document)
+
+
+def _process_lines(name: str, process: Mapping[str, Any], document: Document) -> Iterator[Text]:
+    told = document[name]
+    line = Text(f"  {name:<7} {process['state']}")
+    if process["pid"] is not None:
+        line.append(f", pid {process['pid']}")
+    if told is not None:
+        line.append(f", {size(told['memory_bytes'])}B")
+        if told.get("java_memory_bytes") is not None:
+            line.append(f" and Java {size(told['java_memory_bytes'])}B")
+        if name == "capture":
+            line.append(f", {_privileges(told['privileges'])}")
+        silent_ns = document["now_ns"] - told["written_ns"]
+        if (
+            document["run"]["is_alive"]
+            and silent_ns > MAX_STALE_NS
+            and process["state"] == "running"
+        ):
+            line.append(f", silent for {duration(silent_ns)}", "red")
+    yield line
+    restarts = process["restarts"]
+    for restart in restarts[-_RESTARTS_SHOWN:]:
+        yield Text(
+            f"          started again {moment(restart['at_ns'])}: {restart['reason']}", "yellow"
+        )
+    if process["restarts_total"] > _RESTARTS_SHOWN:
+        yield Text(f"          started again {process['restarts_total']} times in all", "yellow")
+
+
+def _privileges(privileges: Mapping[str, Any]) -> str:
+    held = privileges["capabilities"]
+    capabilities = "no capabilities" if not held else f"capabilities {held:#x}"
+    return capabilities + (", no new privileges" if privileges["no_new_privs"] else "")
+
+
+def _interfaces(capture: Mapping[str, Any]) -> Table:
+    made = table(
+        "INTERFACE",
+        "STATE",
+        ">PACKETS/S",
+        ">RECEIVED",
+        ">DROPPED",
+        ">LATE",
+        ">RING",
+        ">LAG/SKEW",
+        ">IDLE",
+    )
+    for each in capture["interfaces"]:
+        lost, late = each["dropped_packets"], each["late_packets"]
+        lag = duration(each["largest_lag_ns"])
+        made.add_row(
+            each["name"],
+            Text(each["state"], _LINK_STATES.get(each["state"], "")),
+            count(each["packets_per_second"]),
+            count(each["received_packets"]),
+            Text(count(lost), "red" if lost else ""),
+            Text(count(late), "red" if late else ""),
+            share(each["ring_occupancy"]),
+            f"{lag}/{duration(each['skew_ns'])}",
+            duration(each["idle_ns"]),
+        )
+    return made
+
+
+def _queries(queries: Sequence[Mapping[str, Any]], *, is_live: bool) -> Table:
+    made = table("QUERY", "WATERMARK", ">LAG", ">ROWS", ">LATE", "LAST ANSWER")
+    for each in queries:
+        late = each["late_tuples_total"]
+        made.add_row(
+            each["name"],
+            _watermark(each),
+            duration(each["lag_ns"]),
+            count(each["rows_total"]),
+            Text(count(late), "red" if late else ""),
+            of_day(each["last_answer_ns"]) if is_live else moment(each["last_answer_ns"]),
+        )
+    return made
+
+
+def _watermark(progress: Mapping[str, Any]) -> str:
+    if progress["has_ended"]:
+        return "ended"
+    if progress["watermark_ns"] is not None:
+        return moment(progress["watermark_ns"])
+    return NOTHING if progress["watermark"] is None else str(progress["watermark"])
+
+
+def _operators(operators: Sequence[Mapping[str, Any]]) -> Table:
+    made = table("OPERATOR", "KIND", ">BUFFERED", ">BYTES", ">STATE", "WAITS FOR")
+    for each in operators:
+        made.add_row(
+            each["name"],
+            each["kind"],
+            count(each["waiting_tuples"]),
+            size(each["waiting_bytes"]),
+            count(each["state_tuples"]) if each["state_tuples"] else NOTHING,
+            _waits_for(each),
+        )
+    return made
+
+
+def _waits_for(operator: Mapping[str, Any]) -> str:
+    """The streams that hold it up, by their interfaces where that says it all."""
+    streams = operator["waits_for"]
+    if not streams:
+        return NOTHING
+    lftas = {stream.rpartition("@")[0] for stream in streams}
+    interfaces = [stream.rpartition("@")[2] for stream in streams]
+    return ", ".join(interfaces if lftas == {operator["name"]} else streams)
+
+
+def _notes(document: Document) -> Iterator[Text]:
+    """The log, the steps, and everything that was lost."""
+    capture, job = document["capture"], document["job"]
+    if capture is not None:
+        log = capture["log"]
+        yield Text(
+            f"log: {size(log['used_bytes'])}B of {size(log['budget_bytes'])}B,"
+            f" {count(log['waiting_messages'])} messages wait, {count(log['shed_tuples_total'])} tuples shed"
+        )
+    if job is not None:
+        yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))
+    for each in document["loss"]["interfaces"]:
+        if text := _loss(each):
+            yield Text(f"{each['name']}: {text}")
+    if capture is not None:
+        for each in capture["interfaces"]:
+            for sentence in each["damage"]:
+                yield Text(f"{each['name']}: {sentence}", "red")
+
+
+def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
+    steps = job["steps"]
+    text = f"steps: {count(steps['evaluated_total'])}"
+    if steps["evaluated_total"]:
+        text += (
+            f", the last took {steps['last_seconds']:.2f} s for {count(steps['last_tuples'])} tuples,"
+            f" on average {steps['average_seconds']:.2f} s"
+        )
+    if job["state"] != "waiting" and is_alive:
+        text += f"; {job['state']} is evaluated since {duration(now_ns - job['state_since_ns'])}"
+    return text
+
+
+def _loss(sums: Mapping[str, Any]) -> str:
+    """``1,000 received = 990 accepted + 10 dropped``; "" where all was accepted."""
+    terms = [
+        f"{count(value)} {name.removesuffix('_packets')}"
+        for name, value in sums.items()
+        if name.endswith("_packets")
+        and name not in ("received_packets", "accepted_packets")
+        and value
+    ]
+    if not terms:
+        return ""
+    accepted = count(sums["accepted_packets"])
+    return f"{count(sums['received_packets'])} received = {' + '.join([f'{accepted} accepted', *terms])}"

@@ -1,0 +1,108 @@
+"""``gscope status --watch``: the view of a run, drawn anew when it has told something."""
+
+from __future__ import annotations
+
+import select
+import sys
+import termios
+import time
+import tty
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from gscope.cli.runs import read_run
+from gscope.cli.status.document import status_document
+from gscope.cli.status.view import status_view
+from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gscope.cli.runs import RunRecord
+
+LOOK_S = 0.25
+"""So often it looks whether something has changed."""
+
+REDRAW_S = 1.0
+"""So often it draws anew whatever happens: times go by."""
+
+_QUIT = ("q", "Q", "\x03", "\x04", "\x1b")
+_FILES = ("run.json", CAPTURE_FILE, JOB_FILE)
+
+
+def watch(run: RunRecord) -> int:
+    """Show ``run`` until q, Ctrl-C or its end; the exit code."""
+    console = Console(highlight=False)
+    is_screen = console.is_terminal
+    path, shown, drawn_s = run.path, _changes(run.path), time.monotonic()
+    with (
+        _keys() as pressed,
+        Live(_view(run), console=console, screen=is_screen, auto_refresh=False) as live,
+    ):
+        live.refresh()
+        while pressed(LOOK_S) not in _QUIT:
+            latest = read_run(path)
+            if latest is None or not latest.is_alive:
+                break
+            changes = _changes(path)
+            if changes != shown or time.monotonic() - drawn_s >= REDRAW_S:
+                run, shown, drawn_s = latest, changes, time.monotonic()
+                live.update(_view(run), refresh=True)
+        else:
+            return 0
+    console.print(f"run {run.name} {'is over' if latest is None else latest.standing}")
+    return 0
+
+
+def _view(run: RunRecord) -> Group:
+    hint = Text("q leaves", "dim")
+    return Group(*status_view(status_document(run, time.time_ns())), hint)
+
+
+def _changes(path: Path) -> tuple[int, ...]:
+    """When each file was written last; 0 for one that is missing."""
+    times = []
+    for name in _FILES:
+        try:
+            times.append((path / name).stat().st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return tuple(times)
+
+
+@contextmanager
+def _keys() -> Iterator[_Keys]:
+    """Single keys of the terminal on standard input, not shown; just time if it is none."""
+    if not sys.stdin.isatty():
+        yield _Keys(None)
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield _Keys(descriptor)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+class _Keys:
+    """Waits for a key."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    def __call__(self, timeout_s: float) -> str:
+        """The key pressed within that time; "" for none. Ctrl-C is one."""
+        try:
+            if self._descriptor is None:
+                time.sleep(timeout_s)
+                return ""
+            ready, _, _ = select.select([self._descriptor], [], [], timeout_s)
+            return sys.stdin.read(1) if ready else ""
+        except KeyboardInterrupt:
+            return "\x03"
