@@ -15,6 +15,7 @@ class Outcome:
         phases: seconds since the start of the command by what had been reached then.
         job_phases: the same of the HFTA job by its own account, since its own start.
         late_tuples: rows that came to the HFTA job below a watermark and are in no answer, by query.
+        shed_tuples: rows that the HFTA job had no room to keep, by the query that was to read them.
         undecodable: payloads that a function of a query could not read, by function.
         restarts: how often a process was started again, by its name.
         signal: that ended the input, 0 for none.
@@ -24,6 +25,7 @@ class Outcome:
     phases: dict[str, float] = field(default_factory=dict)
     job_phases: dict[str, float] = field(default_factory=dict)
     late_tuples: dict[str, int] = field(default_factory=dict)
+    shed_tuples: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gscope.cli.balance import shed_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,9 +20,10 @@ _INTERFACES_SHOWN = 8
 _DAMAGE_SHOWN = 20
 
 
-def is_whole(capture: Mapping[str, Any]) -> bool:
-    """Whether nothing was lost on any interface nor in the log."""
-    return not _lost_tuples(capture) and not any(map(_has_loss, capture["interfaces"]))
+def is_whole(outcome: Outcome) -> bool:
+    """Whether nothing was lost on any interface, nor in the log, nor behind it."""
+    lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
+    return not lost and not any(map(_has_loss, outcome.capture["interfaces"]))
 
 
 def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
@@ -50,8 +53,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield f"  {count:,} {came.format(query)} in no answer"
     for function, count in outcome.undecodable.items():
         yield f"  {_counted(count, 'payload')} not decodable by {function}"
-    if lost := _lost_tuples(capture):
-        yield f"  the stream log was full and shed {_counted(lost, 'partial tuple')}; give it more with --log"
+    yield from shed_lines(capture, outcome.shed_tuples)
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was started again {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
@@ -77,11 +79,21 @@ def _crashes(outcome: Outcome) -> Iterator[str]:
     )
 
 
+def counter_line(progress: Mapping[str, Any], rows: Mapping[str, int], seconds: float) -> str:
+    """How a run goes, for who asks with SIGUSR1: its latest ``progress`` event, and rows by query."""
+    packets = _counted(progress.get("packets", 0), "packet")
+    dropped = progress.get("dropped") or 0
+    return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
+
+
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
     """Packets that an LFTA's predicate let pass, but that are in no row."""
     for counter, why in (
-        ("without_epoch_tuples", "packets have no epoch (it is NULL) and are in no group"),
-        ("out_of_order_tuples", "packets break an order that a query declares and are left out"),
+        ("without_epoch_tuples_total", "packets have no epoch (it is NULL) and are in no group"),
+        (
+            "out_of_order_tuples_total",
+            "packets break an order that a query declares and are left out",
+        ),
     ):
         count = sum(counters.get(counter, 0) for counters in capture["lftas"].values())
         if count:

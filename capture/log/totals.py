@@ -53,6 +53,10 @@ class StreamTotals:
         """Acknowledged by everybody who reads them."""
         return self.tuples_total - self.shed_tuples_total - self.waiting_tuples
 
+    def counters(self) -> dict[str, int]:
+        """All of them by name."""
+        return {**asdict(self), "released_tuples_total": self.released_tuples_total}
+
     def on_message(self, message: Message) -> None:
         """A message is held from now on."""
         if isinstance(message, Batch):

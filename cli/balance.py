@@ -1,0 +1,84 @@
+"""What became of the tuples that reached the log: a sum that closes at every moment.
+
+partial tuples = released + waiting + shed, and all of it + open = what the LFTAs put out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PACKET_TERMS = ("accepted", "dropped", "filtered", "shed", "late", "unread")
+TERMS = ("released", "waiting", "shed")
+_NAMES = {
+    "released": "released_tuples_total",
+    "waiting": "waiting_tuples",
+    "shed": "shed_tuples_total",
+}
+_STREAMS_SHOWN = 8
+
+
+def tuple_equation(log: Mapping[str, int]) -> str:
+    """``1,000 partial tuples = 990 released + 10 shed``; terms that are 0 are left out, but for the first."""
+    counts = {term: log.get(name, 0) for term, name in _NAMES.items()}
+    parts = [f"{counts[t]:,} {t}" for t in TERMS if counts[t] or t == TERMS[0]]
+    total = log.get("tuples_total", 0)
+    return f"{total:,} partial tuple{'' if total == 1 else 's'} = {' + '.join(parts)}"
+
+
+def final(log: Mapping[str, int]) -> dict[str, int]:
+    """The counters when all that waits is read: nothing is shed after the end of the input."""
+    released = log.get("released_tuples_total", 0) + log.get("waiting_tuples", 0)
+    return {**log, "released_tuples_total": released, "waiting_tuples": 0}
+
+
+def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
+    """Where every packet and every tuple is now, from the capture daemon's statistics."""
+    interfaces = statistics.get("interfaces", ())
+    totals = {
+        term: sum(int(each.get(f"{term}_packets") or 0) for each in interfaces)
+        for term in PACKET_TERMS
+    }
+    malformed = sum(sum(each.get("malformed_packets", {}).values()) for each in interfaces)
+    parts = [f"{count:,} {term}" for term, count in totals.items() if count or term == "accepted"]
+    if malformed:
+        parts.insert(1, f"{malformed:,} malformed")
+    received = sum(int(each.get("received_packets") or 0) for each in interfaces)
+    yield f"  {received:,} packets received = {' + '.join(parts)}"
+    log = statistics.get("log", {})
+    yield f"  {tuple_equation(log)}; {log.get('open_tuples', 0):,} more not logged yet"
+
+
+def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterator[str]:
+    """What was dropped for want of room; nothing when nothing was.
+
+    Args:
+        capture: the capture daemon's summary.
+        carried: rows that the job could not keep, by the query that was to read them.
+    """
+    log = capture["log"]
+    if log.get("shed_tuples_total", 0):
+        yield f"  {tuple_equation(final(log))}"
+        yield from _shed_streams(capture)
+        yield "  shed tuples are in no answer: the log was full; give it more with --log"
+    for query, count in carried.items():
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        yield f"  {rows} that waited for {query} were shed; give them more room with --job-disk"
+    if log.get("full_disk_total", 0):
+        yield "  the disk was full"
+
+
+def _shed_streams(capture: Mapping[str, Any]) -> Iterator[str]:
+    streams = {
+        name: counters
+        for name, counters in capture.get("logged", {}).items()
+        if counters["shed_tuples_total"]
+    }
+    for name, counters in list(streams.items())[:_STREAMS_SHOWN]:
+        packets = counters["shed_packets_total"]
+        stood_for = f", which stood for {packets:,} packets" if packets else ""
+        yield f"    {name}: {counters['shed_tuples_total']:,} of {counters['tuples_total']:,}{stood_for}"
+    if len(streams) > _STREAMS_SHOWN:
+        yield f"    … and {len(streams) - _STREAMS_SHOWN} more streams"
