@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from gscope.errors import GscopeError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gscope.capture.settings import InterfaceSettings
-    from gscope.cli.answers import Sink
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds
     from gscope.cli.config import Config
+    from gscope.cli.life import Listener
     from gscope.cli.outcome import Outcome
+    from gscope.cli.run_dir import RunDir
+    from gscope.cli.run_log import RunLog
     from gscope.cli.supervisor import Supervisor, Watcher
     from gscope.queries.plan.program import Program
 
@@ -51,6 +54,8 @@ class Run:
         expected_bytes: of all captures together, None if that is not known.
         folder: for files; None for standard output.
         config: everything else.
+        name: of the run; None for that of the first query, made unique.
+        log_file: where the run's log goes as well.
     """
 
     asked: Asked
@@ -59,34 +64,70 @@ class Run:
     expected_bytes: int | None
     folder: Path | None
     config: Config
+    name: str | None = None
+    log_file: Path | None = None
 
-    def answer(self, watcher: Watcher, report: Report, began: float) -> int:
+    @property
+    def is_live(self) -> bool:
+        """Whether packets come from devices: they cannot be read again."""
+        return any(interface.device is not None for interface in self.interfaces)
+
+    def answer(self, watcher: Watcher, report: Report, began: float, *listeners: Listener) -> int:
         """Start everything, deliver every answer, tell how it went; the exit code.
 
         Args:
             watcher: told how the run goes.
             report: what is told at the end.
             began: ``time.monotonic()`` when the command began.
+            listeners: told of every change of the run's record.
 
         Raises:
             GscopeError: a query is wrong, or a process failed.
         """
-        from gscope.cli.liveness import Patience
+        from gscope.cli.life import ensure_same, life
         from gscope.cli.run_dir import RunDir
         from gscope.cli.run_name import default_name
+
+        is_named = self.name is not None
+        name = self.name or default_name(self.asked)
+        with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
+            program = None
+            if run_dir.resumed is not None:
+                program = self._compiled(run_dir)
+                ensure_same(run_dir, program)
+            with life(run_dir, self.log_file, listeners) as log:
+                outcome, rows = self._run(run_dir, log, program, watcher, began)
+                said = list(_said(outcome, rows, report))
+                run_dir.write_summary("".join(f"{line}\n" for line in said))
+                log.note("run", "\n".join(said))
+        for line in said:
+            click.echo(line, err=True)
+        return _exit_code(outcome, self.config)
+
+    def _run(
+        self,
+        run_dir: RunDir,
+        log: RunLog,
+        program: Program | None,
+        watcher: Watcher,
+        began: float,
+    ) -> tuple[Outcome, Mapping[str, int]]:
+        """Run all processes until everything is answered; how it went, and rows by query."""
+        from gscope.cli.liveness import Patience
+        from gscope.cli.run_signals import heeded
         from gscope.cli.supervisor import Supervisor
         from gscope.engine.settings import EngineSettings
 
         config = self.config
-        with RunDir(config.work_dir, default_name(self.asked)) as run_dir:
-            run_dir.file.change(
-                command=tuple(sys.argv[1:]),
-                interfaces=tuple(interface.name for interface in self.interfaces),
-                is_live=any(interface.device is not None for interface in self.interfaces),
-                folder=None if self.folder is None else str(self.folder.resolve()),
-            )
-            patience = Patience.of(config.failure_timeout_ns, config.heartbeat_interval_ns)
-            supervisor = Supervisor(run_dir.file, watcher, began, patience)
+        run_dir.file.change(
+            command=tuple(sys.argv[1:]),
+            interfaces=tuple(interface.name for interface in self.interfaces),
+            is_live=self.is_live,
+            folder=None if self.folder is None else str(self.folder.resolve()),
+        )
+        patience = Patience.of(config.failure_timeout_ns, config.heartbeat_interval_ns)
+        supervisor = Supervisor(run_dir.file, watcher, began, patience, log=log)
+        with heeded(supervisor):
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(
@@ -95,20 +136,30 @@ class Run:
                         heap_bytes=config.spark_memory_bytes,
                         expected_bytes=self.expected_bytes,
                         asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
+                        latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
                     )
                 )
-                with _signals(supervisor):
-                    rows = self._deliver(supervisor)
+                rows = self._deliver(run_dir, supervisor, program or self._compiled(run_dir))
             finally:
                 supervisor.stop()
-        return _report(supervisor.outcome, rows, report, config)
+        return supervisor.outcome, rows
 
-    def _deliver(self, supervisor: Supervisor) -> dict[str, int]:
-        """Compile, capture, deliver; rows by query."""
+    def _compiled(self, run_dir: RunDir) -> Program:
         from gscope.cli.query_texts import compile_asked
 
         names = tuple(interface.name for interface in self.interfaces)
-        program = compile_asked(self.asked, names, self.config).program
+        try:
+            program = compile_asked(self.asked, names, self.config).program
+        except GscopeError:
+            run_dir.hand_back_if_resumed()
+            raise
+        run_dir.file.change(queries=tuple(query for query, _ in program.results))
+        return program
+
+    def _deliver(
+        self, run_dir: RunDir, supervisor: Supervisor, program: Program
+    ) -> Mapping[str, int]:
+        """Capture and deliver; rows by query."""
         supervisor.reached("queries compiled")
         from gscope.cli.capture_plan import capture_settings, job_streams
         from gscope.cli.interfaces import ensure_there
@@ -121,68 +172,49 @@ class Run:
         )
         # Imported while the daemon starts: it takes as long.
         from gscope.cli.answers import Answers
+        from gscope.cli.delivered import Delivered
+        from gscope.cli.destination import sink_for
         from gscope.cli.passthrough import Passthrough
 
-        sink = _sink(program, self.config.output_format, self.folder)
+        delivered = Delivered(run_dir.path) if self.is_live else None
+        sink = sink_for(program, self.config.output_format, self.folder, delivered)
+        answers = Answers(program, supervisor.outputs, sink, delivered)
+        known = delivered.position.streams if delivered is not None else {}
         is_complete = False
         try:
-            answers = Answers(program, supervisor.outputs, sink)
-            supervisor.run(answers, Passthrough(program, supervisor.run_dir))
+            supervisor.run(answers, Passthrough(program, run_dir.path, known))
             is_complete = True
         finally:
+            # Also of a run that failed or was left: what could be delivered by then is.
+            with suppress(*() if is_complete else (GscopeError, OSError)):
+                answers.finish()
             sink.close(is_complete=is_complete)
         return answers.rows
 
 
-def _sink(program: Program, kind: str | None, folder: Path | None) -> Sink:
-    queries = [query for query, _ in program.results]
-    if folder is not None:
-        from gscope.cli.sinks import FolderSink
-
-        return FolderSink(folder, kind or "csv", queries)
-    is_terminal = sys.stdout.isatty()
-    kind = kind or ("table" if is_terminal else "ndjson")
-    if kind == "table":
-        from gscope.cli.table import TableSink, terminal_width
-
-        return TableSink(
-            sys.stdout, queries, terminal_width() if is_terminal else None, is_styled=is_terminal
-        )
-    from gscope.cli.sinks import StreamSink
-
-    return StreamSink(sys.stdout.buffer, kind, queries)
-
-
-@contextmanager
-def _signals(supervisor: Supervisor) -> Iterator[None]:
-    """The first SIGINT or SIGTERM closes the windows, a second leaves at once."""
-    before = {
-        number: signal.signal(number, lambda n, _frame: supervisor.on_signal(n))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _report(outcome: Outcome, rows: dict[str, int], report: Report, config: Config) -> int:
-    from gscope.cli.summary import is_whole, summary_lines
+def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:
+    """What is told at the end."""
+    from gscope.cli.summary import summary_lines
     from gscope.cli.timings import timing_lines
 
     if not report.is_quiet:
-        for line in summary_lines(outcome, rows):
-            click.echo(line, err=True)
+        yield from summary_lines(outcome, rows)
     if report.has_timings:
-        for line in timing_lines(outcome):
-            click.echo(line, err=True)
+        yield from timing_lines(outcome)
     # like cat: the others are answered, and the exit code says that one was not
-    refused = outcome.capture["refused"].values()
-    for sentence in refused:
-        click.echo(f"gscope: {sentence}; it was left out", err=True)
+    for sentence in outcome.capture["refused"].values():
+        yield f"gscope: {sentence}; it was left out"
+    for name, sentence in outcome.capture.get("failed", {}).items():
+        yield f"gscope: interface {name}: {sentence}"
+
+
+def _exit_code(outcome: Outcome, config: Config) -> int:
+    from gscope.cli.summary import is_whole
+
+    if outcome.capture.get("failed"):
+        return EXIT_FAILED
     if outcome.signal:
         return 128 + outcome.signal
-    if refused:
+    if outcome.capture["refused"]:
         return EXIT_FAILED
-    return EXIT_LOST if config.is_strict and not is_whole(outcome.capture) else 0
+    return EXIT_LOST if config.is_strict and not is_whole(outcome) else 0

@@ -163,8 +163,13 @@ def with_interfaces(function: F) -> F:
     )(function)
 
 
-def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """All settings as options, ``--udf`` and ``--config``; the command gets one argument ``config``."""
+def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Callable[[F], F]:
+    """All settings as options, ``--udf`` and ``--config``; the command gets one argument ``config``.
+
+    Args:
+        without: settings that mean nothing to the command.
+        has_udf: whether ``--udf`` means something to it.
+    """
     chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
 
     def decorate(function: F) -> F:
@@ -181,21 +186,22 @@ def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
                     given[setting.key] = Given(str(value), origin)
             path = arguments.pop("config_path")
             config = load_config(given, path)
-            if udf := arguments.pop("udf"):
+            if udf := arguments.pop("udf", None):
                 config = replace(config, udf=udf)
             return function(**arguments, config=config)
 
         decorated: Any = command
         for setting in reversed(chosen):
             decorated = _setting_option(setting)(decorated)
-        decorated = option(
-            "--udf",
-            metavar="FILE",
-            multiple=True,
-            type=Lines(),
-            help="A Python file with functions and aggregates that queries may call. May be repeated. "
-            "By default those of the configuration.",
-        )(decorated)
+        if has_udf:
+            decorated = option(
+                "--udf",
+                metavar="FILE",
+                multiple=True,
+                type=Lines(),
+                help="A Python file with functions and aggregates that queries may call. May be repeated. "
+                "By default those of the configuration.",
+            )(decorated)
         named: F = option(
             "--config",
             "config_path",
@@ -206,6 +212,17 @@ def with_config(*, without: tuple[str, ...] = ()) -> Callable[[F], F]:
         return named
 
     return decorate
+
+
+def with_work_dir(function: F) -> F:
+    """``--work-dir`` and ``--config``: where runs are looked for; the command gets ``config``."""
+    others = tuple(key for key in OF_RUNS if key != "work_dir")
+    return with_config(without=others, has_udf=False)(function)
+
+
+def with_run_name(help_text: str) -> Callable[[F], F]:
+    """``--run``: which run, or what it is called; the command gets ``name``."""
+    return option("--run", "name", metavar="NAME", help=help_text)
 
 
 def _setting_option(setting: Setting) -> Callable[[F], F]:

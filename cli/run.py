@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,13 +17,15 @@ from gscope.cli.options import (
     with_deliver,
     with_output,
     with_queries,
+    with_run_name,
 )
 from gscope.cli.quantities import parse_count, parse_duration, parse_size
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gscope.cli.config import Config
+    from gscope.cli.detach import Detached
+    from gscope.cli.life import Listener
 
 
 @click.command(short_help="Answer queries over live interfaces.")
@@ -113,6 +116,23 @@ if TYPE_CHECKING:
     "as in time; answers come later by as much. Default: 200ms, at least 50ms.",
 )
 @with_output
+@with_run_name(
+    "What the run is called, for `gscope status` and `gscope stop`. A run of that name that was killed is"
+    " resumed. Default: the name of the first query, made unique."
+)
+@option(
+    "-d",
+    "--detach",
+    is_flag=True,
+    help="Go on in the background when packets are captured. Needs -w; `gscope stop` ends it.",
+)
+@option(
+    "--log-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the run's log: what happened, what its processes complained of, the summary. Old parts"
+    " are FILE.1 to FILE.4.",
+)
 @with_config(without=("limits.block",))
 def run(
     named: tuple[str, ...],
@@ -135,6 +155,9 @@ def run(
     folder: Path | None,
     timings: bool,
     quiet: bool,
+    name: str | None,
+    detach: bool,
+    log_file: Path | None,
     config: Config,
 ) -> int:
     """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
@@ -157,6 +180,7 @@ def run(
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds
     from gscope.cli.live_interfaces import Overrides, live_interfaces
+    from gscope.cli.run_name import ensure_name
     from gscope.cli.watchers import watcher
 
     asked = Asked((*named, *queries), expressions, delivered, parameters)
@@ -173,6 +197,24 @@ def run(
     )
     chosen = live_interfaces(interfaces, skews, overrides, config.interfaces)
     bounds = Bounds(packets=count, duration_ns=duration)
-    return Run(asked, chosen, bounds, None, folder, config).answer(
-        watcher(is_quiet=quiet, is_live=True), Report(quiet, timings), began
-    )
+    run = Run(asked, chosen, bounds, None, folder, config, name and ensure_name(name), log_file)
+    listeners: tuple[Listener, ...] = ()
+    if detach:
+        detached = _detached(folder)
+        if isinstance(detached, int):
+            return detached
+        listeners = (detached.on_change,)
+    shown = watcher(is_quiet=quiet or detach, is_live=True)
+    return run.answer(shown, Report(quiet, timings), began, *listeners)
+
+
+def _detached(folder: Path | None) -> Detached | int:
+    """Go into the background; in the process that stays, the exit code."""
+    from gscope.cli.detach import detach
+
+    if folder is None:
+        message = (
+            "a run in the background has no standard output; name a folder for answers with -w DIR"
+        )
+        raise UsageError(message)
+    return detach()

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -16,6 +17,9 @@ from gscope.cli.run_file import RunFile
 from gscope.cli.runs import FOLDER_PREFIX, RunRecord, read_run
 from gscope.engine.settings import LOG_FOLDER
 from gscope.errors import UsageError
+
+SUMMARY_FILE = "summary.txt"
+"""What became of every packet, for whoever ended the run; empty until it ends."""
 
 _UNNAMED = "new-"
 
@@ -62,11 +66,23 @@ class RunDir:
             message = f"cannot make a working folder in {root}: {error.strerror}; name another with --work-dir"
             raise UsageError(message) from error
         self.file = RunFile(self._record())
+        self.write_summary("")
 
     @property
     def name(self) -> str:
         """The name of the run."""
         return self.path.name.removeprefix(FOLDER_PREFIX)
+
+    def write_summary(self, text: str) -> None:
+        """Leave the summary for whoever has opened its file, in place: the folder is removed soon."""
+        with suppress(OSError):
+            (self.path / SUMMARY_FILE).write_text(text, encoding="utf-8")
+
+    def hand_back_if_resumed(self) -> None:
+        """Leave a run that was taken over as it was."""
+        if self.resumed is not None:
+            self.is_kept = True
+            self.file = RunFile(self.resumed)
 
     def close(self) -> None:
         """Remove the folder unless it is kept; harmless when called twice."""

@@ -57,9 +57,13 @@ class RunFile:
             listener(before, after)
 
     def enter(self, state: RunState, failure: str | None = None) -> None:
-        """The run is in another state; it failed with that sentence."""
-        if state != self.record.state or failure != self.record.failure:
-            self.change(state=state, failure=failure)
+        """The run is in another state; it failed with that sentence. At its end no process is left."""
+        if state == self.record.state and failure == self.record.failure:
+            return
+        processes = self.record.processes
+        if state in ("ended", "failed"):
+            processes = {n: replace(p, pid=None, state=state) for n, p in processes.items()}
+        self.change(state=state, failure=failure, processes=processes)
 
     def on_process(self, name: str, state: ProcessState, pid: int | None = None) -> None:
         """The process ``name`` (``capture`` or ``job``) is in another state; None keeps its pid.

@@ -13,16 +13,22 @@ import signal
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+import click
+
+from gscope.cli.balance import standing_lines
 from gscope.cli.interfaces import STDIN
 from gscope.cli.liveness import LOOK_S, Patience
 from gscope.cli.outcome import Outcome
 from gscope.cli.processes import Event, Events, Process
 from gscope.cli.restarts import RestartPolicy
+from gscope.cli.summary import counter_line
 from gscope.cli.supervised import Supervised
 from gscope.engine.settings import JOB_FOLDER, PROGRAM_FILE, EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
+from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from gscope.cli.answers import Answers
     from gscope.cli.passthrough import Passthrough
     from gscope.cli.run_file import RunFile
+    from gscope.cli.run_log import RunLog
     from gscope.queries.plan.program import Program
 
 CAUSE_WAIT_S = 0.5
@@ -88,6 +95,7 @@ class Supervisor:
         began: ``time.monotonic()`` when the command began, where phases are counted from.
         patience: how long processes may be silent.
         policy: how often they are started again.
+        log: told what they write to standard error.
     """
 
     def __init__(
@@ -97,12 +105,14 @@ class Supervisor:
         began: float,
         patience: Patience | None = None,
         policy: RestartPolicy | None = None,
+        log: RunLog | None = None,
     ) -> None:
         self.run_dir = run_file.record.path
         self._file = run_file
         self._watcher = watcher
         self._patience = patience or Patience()
         self._policy = policy or RestartPolicy()
+        self._log = log
         self._events: Events = queue.SimpleQueue()
         self._processes: dict[str, Supervised] = {}
         self._waiting: set[str] = set()
@@ -110,6 +120,7 @@ class Supervisor:
         self._next_look_s = 0.0
         self._answered_s: float | None = None
         self._began = began
+        self._progress: dict[str, Any] = {}
         self.outcome = Outcome()
 
     @property
@@ -144,8 +155,12 @@ class Supervisor:
         )
 
     def _supervise(self, name: str, **how: Any) -> None:
+        on_words = partial(self._log.note, name) if self._log is not None else None
+
         def spawn() -> Process:
-            return Process(name, MODULES[name], self.run_dir, self._events, **how)
+            return Process(
+                name, MODULES[name], self.run_dir, self._events, on_words=on_words, **how
+            )
 
         self._processes[name] = Supervised(
             name, spawn, self._patience.start_s, self._file, self._policy
@@ -172,6 +187,10 @@ class Supervisor:
             raise Interrupted(number)
         self.outcome.signal = number
         self._events.put(Event("user", "signal", {}))
+
+    def ask_counters(self) -> None:
+        """A signal handler: tell the user how the run goes."""
+        self._events.put(Event("user", "counters", {}))
 
     def run(self, answers: Answers, passthrough: Passthrough) -> None:
         """Follow the events until everything is answered.
@@ -212,6 +231,12 @@ class Supervisor:
                 self._file.enter("stopping")
                 self._watcher.on_phase("closing windows")
                 self._close_windows()
+            case Event("user", "counters"):
+                seconds = time.monotonic() - self._began
+                with self._watcher.aside():
+                    click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
+                    for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_FILE) or {}):
+                        click.echo(line, err=True)
             case Event("job") if process is None:
                 return  # dropped: whatever it complains of, nobody needs it
             case Event("capture" | "job", "error") if self._can_try_again(event):
@@ -223,6 +248,7 @@ class Supervisor:
             case Event("capture", "listening"):
                 self._on_listening(answers, passthrough)
             case Event("capture", "progress"):
+                self._progress = event.fields
                 self._watcher.on_progress(event.fields)
                 answers.on_tick()
             case Event("capture", "summary"):
@@ -239,6 +265,7 @@ class Supervisor:
             case Event("job", "commit"):
                 self.reached("first step committed")
                 self.outcome.late_tuples = event.fields["late_tuples"]
+                self.outcome.shed_tuples = event.fields["shed_tuples"]
                 self.outcome.undecodable = event.fields["undecodable"]
                 with self._watcher.aside():
                     answers.on_commit(event.fields["step"], event.fields["outputs"])

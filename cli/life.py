@@ -1,0 +1,120 @@
+"""The life of a run: its folder, its record and log, and what is left of it at the end.
+
+======================================== =======================================================================
+a run ends because                       its folder
+======================================== =======================================================================
+everything is answered                   is removed
+the user left at once                    is removed: that is what was asked for
+a live run failed after it captured      stays, in the state ``failed``: it can be resumed
+a live run was resumed in vain           stays as it was
+it is a replay, or never captured        is removed
+the supervisor was killed                stays: a live run is stale and can be resumed, others are swept away
+======================================== =======================================================================
+"""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gscope.cli import service
+from gscope.cli.run_log import RunLog
+from gscope.cli.supervisor import Interrupted
+from gscope.engine.settings import PROGRAM_FILE
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gscope.cli.run_dir import RunDir
+    from gscope.cli.runs import RunRecord
+    from gscope.queries.plan.program import Program
+
+    Listener = Callable[[RunRecord, RunRecord], None]
+
+
+@contextmanager
+def life(
+    run_dir: RunDir, log_file: Path | None, listeners: tuple[Listener, ...]
+) -> Iterator[RunLog]:
+    """Follow a run from here to its end, and leave of its folder what is to be left.
+
+    Args:
+        run_dir: of the run; closed by the caller.
+        log_file: another place for the log.
+        listeners: told of every change of the run's record.
+
+    Raises:
+        UsageError: the log cannot be written.
+    """
+    try:
+        log = RunLog(run_dir.path, log_file)
+    except OSError as error:
+        run_dir.hand_back_if_resumed()
+        message = f"cannot write the log {error.filename}: {(error.strerror or str(error)).lower()}"
+        raise UsageError(message) from error
+    capturing = _Capturing()
+    for listener in (log.on_change, capturing.on_change, *listeners, service.on_change):
+        run_dir.file.listen(listener)
+    try:
+        yield log
+    except BaseException as error:
+        _on_failure(run_dir, error, has_captured=capturing.has_been)
+        raise
+    else:
+        run_dir.file.enter("ended")
+    finally:
+        log.close()
+
+
+def ensure_same(run_dir: RunDir, program: Program) -> None:
+    """Refuse to resume a run with other queries: what it has logged would not answer them.
+
+    Raises:
+        UsageError: the run was made for another program.
+    """
+    try:
+        # Written by an earlier supervisor into the run's private folder.
+        with (run_dir.path / PROGRAM_FILE).open("rb") as file:
+            before = pickle.load(file)
+    except Exception:
+        # A pickle of another version fails in many ways.
+        before = None
+    if before == program:
+        return
+    run_dir.hand_back_if_resumed()
+    message = (
+        f"{run_dir.name} was killed while it answered other queries, or over other interfaces; take"
+        f" another name, or give up what it has not answered with `gscope stop --run {run_dir.name}`"
+    )
+    raise UsageError(message)
+
+
+class _Capturing:
+    """Whether the run has ever captured."""
+
+    def __init__(self) -> None:
+        self.has_been = False
+
+    def on_change(self, _before: RunRecord, after: RunRecord) -> None:
+        self.has_been = self.has_been or after.state == "running"
+
+
+def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) -> None:
+    """Decide what is left of a run that did not end well."""
+    if run_dir.is_kept or not run_dir.file.record.is_live:
+        return
+    is_leaving = isinstance(error, Interrupted | BrokenPipeError) or not isinstance(
+        error, Exception
+    )
+    if not has_captured:
+        run_dir.hand_back_if_resumed()
+    elif not is_leaving:
+        run_dir.is_kept = True
+        run_dir.file.enter("failed", str(error) or type(error).__name__)
+        error.add_note(
+            f"gscope: what {run_dir.name} has not answered is kept: `gscope run --run {run_dir.name}`"
+            f" with the same queries goes on, `gscope stop --run {run_dir.name}` removes it"
+        )
