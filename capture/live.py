@@ -299,6 +299,7 @@ def capture_live(
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
         logged=log.counters(),
+        failed={each.name: each.failure for each in capture.interfaces if each.failure},
     )
 
 

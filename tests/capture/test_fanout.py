@@ -1,0 +1,148 @@
+"""Several threads on one interface: the same rows as one, and no row below a promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.capture.lfta.lfta_builders import flow
+from tests.capture.sources.af_packet.live_frames import udp_frame
+from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
+
+from gscope.capture.devices import Devices
+from gscope.capture.fanout import ensure_orders_survive, least_promises
+from gscope.capture.live import capture_live
+from gscope.capture.live_stop import LiveStop
+from gscope.capture.log.log import read_log
+from gscope.capture.replay import open_log
+from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
+from gscope.capture.sources.fanout import FanoutSource
+from gscope.errors import UsageError
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.plan.expressions import PacketField
+from gscope.queries.plan.program import Program
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Punctuation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gscope.capture.summary import Summary
+
+INTERFACE = "main"
+FLOWS = 50
+
+
+def captured(folder: Path, act: Callable[[], object], fanout: int) -> tuple[Summary, Any]:
+    """Capture while ``act`` does something; the summary and the sources."""
+    lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,))
+    program = Program((INTERFACE,), (lfta,), (), (), ())
+    device = DeviceSettings(DEVICE, ring_bytes=4 << 20, fanout=fanout)
+    settings = CaptureSettings(
+        (InterfaceSettings(INTERFACE, skew_ns=100_000_000, device=device),),
+        heartbeat_interval_ns=100_000_000,
+    )
+    stop = LiveStop()
+    log = open_log(folder, program, settings)
+    with Devices(settings) as devices:
+
+        def follow() -> None:
+            act()
+            # Longer than a heartbeat's interval: promises are made after packets, too.
+            threading.Event().wait(0.5)
+            stop.request()
+
+        # In this network, not in that of a thread that came before.
+        actor = threading.Thread(target=follow)
+        summary = capture_live(
+            program, settings, log, devices.sources, stop=stop, on_begin=actor.start
+        )
+        actor.join()
+        log.close()
+        return summary, devices.sources[INTERFACE]
+
+
+def rows(folder: Path) -> Counter[tuple[Any, ...]]:
+    """Packets by source port, as all partial tuples of the log together say."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for message in read_log(folder):
+        if isinstance(message, Batch):
+            for row in pq.read_table(folder / message.path).to_pylist():
+                found[row["srcPort"], row["destPort"]] += row["cnt"]
+    return found
+
+
+def ensure_promises_are_kept(folder: Path) -> int:
+    """That no row is below a promise made before it; the number of heartbeats."""
+    bounds: dict[str, int] = {}
+    beats = 0
+    messages = read_log(folder)
+    for message in messages:
+        if isinstance(message, Heartbeat):
+            beats += 1
+            for promise in message.punctuations:
+                assert promise.bound >= bounds.get(promise.column, promise.bound)
+                bounds[promise.column] = promise.bound
+        elif isinstance(message, Batch):
+            for extent in message.extents:
+                assert extent.least >= bounds.get(extent.column, extent.least)
+    assert isinstance(messages[-1], EndOfStream)
+    return beats
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("fanout", [1, 3])
+def test_any_number_of_threads_gives_the_same_rows(tmp_path: Path, fanout: int) -> None:
+    with own_network():
+
+        def talk() -> None:
+            for _ in range(10):
+                send(udp_frame(number, 1000 + number % FLOWS) for number in range(10 * FLOWS))
+                threading.Event().wait(0.05)
+
+        summary, source = captured(tmp_path / "log", talk, fanout)
+    (interface,) = summary.interfaces
+    assert (interface.received, interface.accepted) == (100 * FLOWS, 100 * FLOWS)
+    assert rows(tmp_path / "log") == {(1000 + n, 53): 100 for n in range(FLOWS)}
+    assert ensure_promises_are_kept(tmp_path / "log") >= 5
+    (counters,) = summary.lftas.values()
+    assert counters["tuples_in_total"] == 100 * FLOWS
+    if fanout > 1:
+        assert isinstance(source, FanoutSource)
+        assert sum(ring.stats.received_packets > 0 for ring in source.rings) > 1
+        assert source.stats.received_packets == 100 * FLOWS
+
+
+@pytest.mark.live
+def test_promises_follow_the_clock_while_all_threads_are_silent(tmp_path: Path) -> None:
+    with own_network():
+        summary, _ = captured(tmp_path / "log", lambda: None, 2)
+    assert summary.interfaces[0].received == 0
+    assert ensure_promises_are_kept(tmp_path / "log") >= 4
+
+
+@pytest.mark.live
+def test_a_shared_interface_that_vanishes_has_failed_for_good(tmp_path: Path) -> None:
+    with own_network():
+        summary, _ = captured(tmp_path / "log", lambda: run_ip("link", "del", DEVICE), 2)
+    assert summary.failed == {INTERFACE: f"{DEVICE} vanished and has not come back"}
+    assert summary.interfaces[0].damage == (summary.failed[INTERFACE],)
+
+
+def test_a_promise_is_the_least_of_all_that_promise() -> None:
+    one = (Punctuation("tb", 7), Punctuation("time", 70))
+    other = (Punctuation("time", 69), Punctuation("tb", 8))
+    assert least_promises([one, other]) == (Punctuation("tb", 7), Punctuation("time", 69))
+    assert least_promises([one, (Punctuation("tb", 9),)]) == (Punctuation("tb", 7),)
+
+
+def test_a_declared_order_cannot_be_shared_by_threads() -> None:
+    order = call("increasing", PacketField("tb", flow().keys[0].expression.type, is_nullable=False))
+    lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,), declared=(order,))
+    with pytest.raises(UsageError, match="declares an order of packets"):
+        ensure_orders_survive(INTERFACE, [lfta])
+    ensure_orders_survive("other", [lfta])
