@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.capture.test_replay import PACKET, flow_program
 
+from gscope.capture.demands import Demands
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.live import capture_live
 from gscope.capture.live_clock import LiveClock
@@ -138,11 +139,15 @@ class Stage:
         self.names = names or ("main",)
         self.sources = {name: ScriptedSource(self.world, name) for name in self.names}
         self.source = self.sources[self.names[0]]
+        self.program = flow_program(*self.names)
+        self.demands = Demands(f"flow@{name}" for name in self.names)
+        self.interface: dict[str, Any] = {"skew_ns": SKEW}
+        self.timestamps = "kernel"
 
     def run(self, stop_s: float, **settings: Any) -> Summary:
         """Capture until the world's clock has gone on by ``stop_s``."""
         self.world.at(stop_s, self.world.stop.request)
-        program = flow_program(*self.names)
+        program = self.program
         chosen = self._settings(**settings)
 
         def interpreted(
@@ -159,6 +164,7 @@ class Stage:
                 self.sources,
                 engines=interpreted,
                 stop=self.world.stop,
+                demands=self.demands,
                 make_clock=self.world.clock,
             )
         finally:
@@ -166,7 +172,9 @@ class Stage:
 
     def _settings(self, **settings: Any) -> CaptureSettings:
         interfaces = tuple(
-            InterfaceSettings(name, skew_ns=SKEW, device=DeviceSettings(name))
+            InterfaceSettings(
+                name, device=DeviceSettings(name, timestamps=self.timestamps), **self.interface
+            )
             for name in self.names
         )
         return CaptureSettings(interfaces, **settings)
