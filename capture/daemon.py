@@ -2,6 +2,7 @@
 
 Reads ``capture.json`` and ``program.pickle`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
 into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
+Live, it goes on in the log that a daemon before it left, see ``continuation.py``.
 What happens is told on standard output (see ``events.py``). Live, it opens its sockets first of all and gives up all
 privileges then, before any other thread is started and any user's code is loaded.
 
@@ -117,10 +118,14 @@ class Daemon:
         # The threads that it would start have their privileges for ever, and nothing to do here.
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         began = time.perf_counter()
+        from gscope.capture.continuation import ended_interfaces
         from gscope.capture.devices import Devices
         from gscope.capture.privileges import drop_privileges
+        from gscope.capture.pulse import Pulse
 
-        with Devices(settings) as devices:
+        names = (each.name for each in settings.interfaces)
+        ended = ended_interfaces(self._run_dir / LOG_FOLDER, names)
+        with Devices(settings, ended) as devices:
             drop_privileges()
             self._follow(supervisor_fd)
             from gscope.capture.live import capture_live
@@ -141,9 +146,11 @@ class Daemon:
                     on_progress=self._events.on_progress,
                     statistics=statistics,
                     demands=demands,
+                    pulse=pulse,
                 )
 
-            return self._serve(program, settings, capture)
+            with Pulse(self._events) as pulse:
+                return self._serve(program, settings, capture)
 
     def _serve(
         self,
@@ -156,7 +163,7 @@ class Daemon:
         from gscope.capture.statistics import CaptureStatistics
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
-        if not self._log.is_empty:
+        if not settings.is_live and not self._log.is_empty:
             message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
             raise StreamError(message)
         demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)

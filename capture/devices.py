@@ -10,6 +10,8 @@ from gscope.capture.sources.fanout import FanoutSource
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gscope.capture.settings import CaptureSettings, DeviceSettings
     from gscope.capture.sources.live import LiveSource
 
@@ -19,16 +21,22 @@ class Devices:
 
     Packets are let in when a source is started, which needs no privilege.
 
+    Args:
+        settings: which.
+        ended: interfaces that are not captured any more.
+
     Raises:
         CaptureError: devices that cannot be opened; one sentence (and line) each; then none is open.
         UsageError: a filter or a size is wrong.
     """
 
-    def __init__(self, settings: CaptureSettings) -> None:
+    def __init__(self, settings: CaptureSettings, ended: Collection[str] = ()) -> None:
         self._sources: dict[str, LiveSource | FanoutSource] = {}
         problems: list[str] = []
         try:
             for interface in settings.interfaces:
+                if interface.name in ended:
+                    continue
                 assert interface.device is not None
                 try:
                     self._sources[interface.name] = _opened(interface.name, interface.device)

@@ -6,6 +6,7 @@ event     fields
 listening ``socket``: its path; packets are let in and consumers may subscribe
 progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``, ``dropped``; at most 10 a
           second
+alive     ``silent_s``: how long the most silent capture thread has not got on; live, twice a second
 summary   the fields of ``Summary``: all input is in the log
 error     ``message``: one sentence, or one a line; the daemon ends with ``exit_code``
 ========= ============================================================================================

@@ -21,6 +21,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from gscope.capture.continuation import Continuation, nothing_from, with_earlier
 from gscope.capture.demands import Demands
 from gscope.capture.engines import compiled_engines
 from gscope.capture.fanout import FanoutInterface, Lane, ensure_orders_survive
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gscope.capture.engines import EngineMaker
     from gscope.capture.live_interface import LiveInterface
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.pulse import Pulse
     from gscope.capture.settings import CaptureSettings
     from gscope.capture.sources.live import LiveSource
     from gscope.capture.statistics import CaptureStatistics
@@ -107,6 +109,7 @@ class LiveLoop:
             now_ns, interface.processed_ns, is_caught_up=is_caught_up
         )
         if self._pace.is_due(reached_ns, clock.monotonic_ns()):
+            interface.clock_offset_ns = clock.offset_ns
             interface.look_at_drops()
             self._capture.beat(interface, reached_ns)
             self._pace.on_beat(reached_ns, clock.monotonic_ns())
@@ -123,6 +126,7 @@ class LiveLoop:
                 interface.is_drained = is_past or self._capture.limit.is_spent
             else:
                 interface.is_drained = interface.is_idle() or not left_ns
+            self._capture.look_at(interface)
             if interface.is_drained:
                 return
 
@@ -143,6 +147,8 @@ class LiveCapture:
         writing: held while the log is written.
         on_progress: told at every heartbeat.
         statistics: told of every turn.
+        pulse: told of every turn, too.
+        first_identity: of a heartbeat.
     """
 
     def __init__(
@@ -154,6 +160,8 @@ class LiveCapture:
         writing: threading.Lock,
         on_progress: Callable[[Progress], None] | None = None,
         statistics: CaptureStatistics | None = None,
+        pulse: Pulse | None = None,
+        first_identity: int = 1,
     ) -> None:
         self.paces = paces
         self.stop = stop
@@ -163,7 +171,8 @@ class LiveCapture:
         self._writing = writing
         self._on_progress = on_progress
         self._statistics = statistics
-        self._identities = itertools.count(1)
+        self._pulse = pulse
+        self._identities = itertools.count(first_identity)
 
     def run(self, loops: Sequence[LiveLoop]) -> None:
         """Run every interface in a thread until all have ended.
@@ -201,6 +210,8 @@ class LiveCapture:
 
     def look_at(self, interface: LiveInterface) -> None:
         """Let others see how ``interface`` stands."""
+        if self._pulse is not None:
+            self._pulse.on_turn(interface.name)
         if self._statistics is not None:
             self._statistics.on_turn(interface)
 
@@ -215,6 +226,8 @@ class LiveCapture:
         self._tell_progress(clock_ns)
         if self._statistics is not None:
             self._statistics.on_end(interface)
+        if self._pulse is not None:
+            self._pulse.on_end(interface.name)
 
     def _tell_progress(self, clock_ns: int) -> None:
         if self._on_progress is not None:
@@ -235,6 +248,7 @@ def capture_live(
     on_progress: Callable[[Progress], None] | None = None,
     statistics: CaptureStatistics | None = None,
     demands: Demands | None = None,
+    pulse: Pulse | None = None,
     make_clock: Callable[[], LiveClock] = LiveClock,
 ) -> Summary:
     """Run the program's LFTAs over live interfaces into ``log`` until stopped, and end all its streams.
@@ -242,14 +256,16 @@ def capture_live(
     Args:
         program: the compiled query set.
         settings: what to capture and how.
-        log: of ``open_log``, empty; stays open.
-        sources: open and paused, by interface; still to be closed by the caller.
+        log: of ``open_log``; stays open. If it holds something, the capture goes on from there.
+        sources: open and paused, by interface; still to be closed by the caller. The streams of an interface
+            that has none are ended.
         engines: makes the LFTAs of an interface; by default ``compiled_engines``.
         stop: to end it; without one only the settings' limits do.
         on_begin: told when packets are let in, which is when all is ready.
         on_progress: told at every heartbeat.
         statistics: where others see how it goes.
         demands: what readers want to be promised.
+        pulse: told that the threads get on.
         make_clock: a clock for each interface.
 
     Raises:
@@ -258,11 +274,29 @@ def capture_live(
     stop = stop or LiveStop()
     began = time.perf_counter()
     engines = engines or compiled_engines(program, settings)
-    limit = Limit(stop, settings.packets, settings.duration_ns)
+    clocks = {name: make_clock() for name in sources}
+    now_ns = max((clock.now_ns() for clock in clocks.values()), default=0)
+    continuation = Continuation(log, program, now_ns)
+    pasts = {each.name: continuation.past(each.name) for each in settings.interfaces}
+    limit = Limit(
+        stop, settings.packets, settings.duration_ns, sum(past.packets for past in pasts.values())
+    )
     writing = threading.Lock()
     paces = Paces(program, settings, demands or Demands(()))
-    capture = LiveCapture(log, paces, stop, limit, writing, on_progress, statistics)
+    capture = LiveCapture(
+        log,
+        paces,
+        stop,
+        limit,
+        writing,
+        on_progress,
+        statistics,
+        pulse,
+        continuation.identity + 1,
+    )
     for each in settings.interfaces:
+        if each.name not in sources:
+            continue
         source = sources[each.name]
         rings = source.rings if isinstance(source, FanoutSource) else (source,)
         lanes = [
@@ -285,22 +319,51 @@ def capture_live(
             )
         else:
             capture.interfaces += lanes
+    for interface in capture.interfaces:
+        past = pasts[interface.name]
+        interface.go_on(past)
+        if past.clock_offset_ns is not None:
+            clocks[interface.name].go_on(past.clock_offset_ns)
+    for name in pasts.keys() - sources.keys():
+        log.end(continuation.streams(name))
     for source in sources.values():
         source.start()
     if on_begin is not None:
         on_begin()
     ready = time.perf_counter()
-    capture.run([LiveLoop(interface, capture, make_clock()) for interface in capture.interfaces])
+    capture.run(
+        [LiveLoop(interface, capture, clocks[interface.name]) for interface in capture.interfaces]
+    )
     ended = time.perf_counter()
+    lftas = {
+        stream: dict(counters)
+        for past in pasts.values()
+        for stream, counters in past.counters.items()
+    }
+    for interface in capture.interfaces:
+        lftas |= interface.stream_counters()
     return Summary(
-        tuple(_summary(interface) for interface in capture.interfaces),
-        {k: v for interface in capture.interfaces for k, v in interface.stream_counters().items()},
+        _summaries(settings, capture.interfaces, statistics),
+        lftas,
         dataclasses.asdict(log.stats),
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
         logged=log.counters(),
         failed={each.name: each.failure for each in capture.interfaces if each.failure},
     )
+
+
+def _summaries(
+    settings: CaptureSettings,
+    interfaces: Sequence[LiveInterface],
+    statistics: CaptureStatistics | None,
+) -> tuple[InterfaceSummary, ...]:
+    """Those of the whole run, also of interfaces that ended in an earlier daemon."""
+    present = {interface.name: _summary(interface) for interface in interfaces}
+    summaries = [present.get(each.name) or nothing_from(each.name) for each in settings.interfaces]
+    if statistics is None:
+        return tuple(summaries)
+    return tuple(with_earlier(each, statistics.earlier(each.name)) for each in summaries)
 
 
 def _summary(interface: LiveInterface) -> InterfaceSummary:

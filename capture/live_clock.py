@@ -46,6 +46,15 @@ class LiveClock:
         self._ahead_since_ns: int | None = None
         self.steps_total = 0
 
+    @property
+    def offset_ns(self) -> int:
+        """Real time less monotonic time, as far as it is followed."""
+        return self._offset_ns
+
+    def go_on(self, offset_ns: int) -> None:
+        """Take a step for one that happened since a clock before this one, of the same machine, had that offset."""
+        self._offset_ns = offset_ns
+
     def now_ns(self) -> int:
         """No later than the real time, and the real time itself unless that was just stepped ahead."""
         monotonic_ns = self.monotonic_ns()

@@ -37,11 +37,16 @@ class Limit:
         stop: requested when the limit is reached.
         packets: None for no limit.
         duration_ns: None for no limit.
+        spent: packets that came before.
     """
 
-    def __init__(self, stop: LiveStop, packets: int | None, duration_ns: int | None) -> None:
+    def __init__(
+        self, stop: LiveStop, packets: int | None, duration_ns: int | None, spent: int = 0
+    ) -> None:
         self._stop = stop
-        self._left = packets
+        self._left = None if packets is None else max(0, packets - spent)
+        if self._left == 0:
+            stop.request()
         self._duration_ns = duration_ns
         self._lock = threading.Lock()
 

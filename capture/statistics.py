@@ -45,6 +45,7 @@ ADDED_UP = (
     "shed_packets",
     "late_packets",
     "accepted_packets",
+    "unread_packets",
     "interruptions_total",
     "heartbeats_total",
     "tuples_in_total",
@@ -122,6 +123,10 @@ class CaptureStatistics:
         self._privileges: tuple[float, dict[str, Any]] | None = None
         self._lock = threading.Lock()
 
+    def earlier(self, interface: str) -> Mapping[str, Any]:
+        """What daemons of the run before this one told of an interface; {} if there was none."""
+        return _named(self._earlier, "interfaces", interface)
+
     def on_turn(self, feed: Feed) -> None:
         """Note how an interface stands if that was not done of late; on the thread that runs it."""
         now_s = self._monotonic()
@@ -184,8 +189,9 @@ class CaptureStatistics:
             **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),
             "privileges": self._looked_up_privileges(),
             "interfaces": [
-                _interface(_continued(each, _named(self._earlier, "interfaces", name)), now_ns)
-                for name, each in self._interfaces.items()
+                each
+                for interface in self._settings.interfaces
+                if (each := self._interface(interface.name, now_ns))
             ],
             "streams": [
                 _stream(_continued(each, _named(self._earlier, "streams", name)))
@@ -194,6 +200,13 @@ class CaptureStatistics:
             # The log keeps its own counters from one daemon to the next.
             "log": self._log_counters(),
         }
+
+    def _interface(self, name: str, now_ns: int) -> Mapping[str, Any]:
+        """What is known of an interface; one that ended in an earlier daemon stays as it was."""
+        noted = self._interfaces.get(name)
+        if noted is None:
+            return self.earlier(name)
+        return _interface(_continued(noted, self.earlier(name)), now_ns)
 
     def _log_counters(self) -> dict[str, int]:
         return {

@@ -70,6 +70,7 @@ class Ledger:
         self._segments = segments
         self._is_lossy = is_lossy
         self._totals = {name: StreamTotals() for name in specs}
+        self._latest: dict[str, Heartbeat] = {}
         self._claims: dict[str, frozenset[tuple[str, int]]] = {}
         self._unwritten: list[Message] = []
         self._published = 0
@@ -97,6 +98,11 @@ class Ledger:
     def totals(self) -> Mapping[str, StreamTotals]:
         """The counters of each stream."""
         return self._totals
+
+    @property
+    def latest(self) -> Mapping[str, Heartbeat]:
+        """The last heartbeat of each stream that has one, also when it is held no more."""
+        return self._latest
 
     @property
     def held_batches(self) -> int:
@@ -254,6 +260,8 @@ class Ledger:
     def _hold(self, message: Message) -> None:
         self.held[message.stream].add(self._published, message)
         self._totals[message.stream].on_message(message)
+        if isinstance(message, Heartbeat):
+            self._latest[message.stream] = message
         self._published += 1
         self._messages += 1
 
@@ -267,6 +275,8 @@ class Ledger:
             held = self.held[stream]
             held.base = held.end = base.sequence
             held.has_ended = base.has_ended
+            if base.beat is not None:
+                self._latest[stream] = base.beat
             self._totals[stream] = StreamTotals.from_counters(base.counters)
         for message in contents.messages:
             self._hold(message)
@@ -320,7 +330,10 @@ class Ledger:
         held = self.held[stream]
         before = self._totals[stream].without(message for _, message in held)
         counters = tuple((name, count) for name, count in asdict(before).items() if count)
-        return Base(stream, held.base, counters, held.has_ended and not len(held))
+        latest = self._latest.get(stream)
+        is_gone = latest is not None and latest.sequence < held.base
+        has_ended = held.has_ended and not len(held)
+        return Base(stream, held.base, counters, has_ended, latest if is_gone else None)
 
     def _jumping(self) -> Iterator[Message | Base]:
         """All messages in the order of writing, with a word wherever numbers are missing."""

@@ -301,10 +301,10 @@ class StreamLog:
         with self._changed:
             return {name: replace(each) for name, each in self._ledger.totals.items()}
 
-    @property
-    def late_tuples(self) -> dict[str, int]:
-        """By stream the rows left out because they broke a promise made before the log was opened."""
-        return {stream: floor.late_tuples for stream, floor in self._floors.items()}
+    def late_tuples(self, stream: str) -> int:
+        """Rows left out because they broke a promise made before the log was opened."""
+        floor = self._floors.get(stream)
+        return 0 if floor is None else floor.late_tuples
 
     @property
     def latest(self) -> dict[str, Heartbeat]:
@@ -390,7 +390,9 @@ class StreamLog:
     def _raised(self, beat: Beat) -> Beat:
         """A heartbeat that takes back no promise made before the log was opened."""
         floor = self._floors.get(beat.stream)
-        return beat if floor is None else replace(beat, punctuations=floor.raised(beat.punctuations))
+        return (
+            beat if floor is None else replace(beat, punctuations=floor.raised(beat.punctuations))
+        )
 
     def _is_all_acknowledged(self) -> bool:
         return all(

@@ -152,9 +152,11 @@ class Base:
     Attributes:
         counters: of the stream, over the messages that are gone; () if nothing of them is to be known.
         has_ended: whether its end is among them.
+        beat: the last heartbeat among them, from which a writer that comes later goes on; None for none.
     """
 
     stream: str
     sequence: int
     counters: tuple[tuple[str, int], ...] = ()
     has_ended: bool = False
+    beat: Heartbeat | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from gscope.errors import StreamError
@@ -159,6 +159,7 @@ def _fields(message: Message | Base) -> list[object]:
                 message.sequence,
                 message.counters,
                 int(message.has_ended),
+                None if message.beat is None else _fields(message.beat)[1:],
             ]
 
 
@@ -251,11 +252,18 @@ def _shed(
     return Shed(stream, sequence, tuples, packets, tuple(_extent(*e) for e in extents))
 
 
-def _base(stream: str, sequence: int, counters: list[object], has_ended: int) -> Base:
+def _base(
+    stream: str,
+    sequence: int,
+    counters: list[object],
+    has_ended: int,
+    beat: list[Any] | None = None,
+) -> Base:
     _ensure(str, (stream,))
-    _ensure(list, (counters,))
+    _ensure(list, (counters, *(() if beat is None else (beat,))))
     _ensure(int, (sequence, has_ended))
-    return Base(stream, sequence, _counters(counters), bool(has_ended))
+    latest = None if beat is None else _heartbeat(*beat)
+    return Base(stream, sequence, _counters(counters), bool(has_ended), latest)
 
 
 _MAKERS: dict[int, Callable[..., Message | Base]] = {

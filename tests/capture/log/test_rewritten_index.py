@@ -284,11 +284,11 @@ def test_killed_at_any_moment_it_opens_again_and_goes_on(tmp_path: Path) -> None
             [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE
         )
         assert process.stdout is not None
-        for _line in range(2):
-            assert process.stdout.readline()
+        lines = [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
+        assert all(lines)
         log = open_log(tmp_path)
         stats = log.stats
         assert stats.waiting_tuples <= 3

@@ -54,9 +54,6 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         Shed, NAMES, NUMBERS, NUMBERS, st.none() | NUMBERS, st.lists(EXTENTS, max_size=3).map(tuple)
     ),
 )
-BASES = st.builds(
-    Base, NAMES, NUMBERS, st.lists(st.tuples(NAMES, NUMBERS), max_size=3).map(tuple), st.booleans()
-)
 BEAT = Heartbeat(
     "flow@main1",
     7,
@@ -64,6 +61,14 @@ BEAT = Heartbeat(
     1_700_000_000_000_000_000,
     (Punctuation("tb", 170_000_000),),
     (Hop("flow@main1", 1, 0, 20, (("packets_total", 5), ("late_tuples_total", 0))),),
+)
+BASES = st.builds(
+    Base,
+    NAMES,
+    NUMBERS,
+    st.lists(st.tuples(NAMES, NUMBERS), max_size=3).map(tuple),
+    st.booleans(),
+    st.sampled_from([None, BEAT]),
 )
 
 
