@@ -21,6 +21,7 @@ OF_RUNS = tuple(setting.key for setting in SETTINGS)
 """Settings that mean something only to commands that run queries."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
 
 
 class Lines(click.types.StringParamType):
@@ -44,11 +45,11 @@ class WholeText(click.types.StringParamType):
 
 
 def quantity(
-    parse: Callable[[str], int],
-) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
-    """Reads the text of an option by one of ``quantities.py``; for its ``callback``."""
+    parse: Callable[[str], T],
+) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
+    """Reads the text of an option by one of ``quantities.py`` or the like; for its ``callback``."""
 
-    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> T | None:
         try:
             return None if text is None else parse(text)
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,14 @@ from gscope.cli.options import (
     with_run_name,
 )
 from gscope.cli.quantities import parse_count, parse_duration, parse_size
+from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from gscope.cli.config import Config
     from gscope.cli.detach import Detached
     from gscope.cli.life import Listener
+    from gscope.cli.status.endpoint import Address
 
 
 @click.command(short_help="Answer queries over live interfaces.")
@@ -133,6 +136,12 @@ if TYPE_CHECKING:
     help="Keep the run's log: what happened, what its processes complained of, the summary. Old parts"
     " are FILE.1 to FILE.4.",
 )
+@option(
+    "--metrics",
+    metavar="[ADDRESS:]PORT",
+    callback=quantity(parse_address),
+    help="Serve metrics for Prometheus on http://ADDRESS:PORT/metrics. Default address: 127.0.0.1.",
+)
 @with_config(without=("limits.block",))
 def run(
     named: tuple[str, ...],
@@ -158,6 +167,7 @@ def run(
     name: str | None,
     detach: bool,
     log_file: Path | None,
+    metrics: Address | None,
     config: Config,
 ) -> int:
     """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
@@ -205,7 +215,10 @@ def run(
             return detached
         listeners = (detached.on_change,)
     shown = watcher(is_quiet=quiet or detach, is_live=True)
-    return run.answer(shown, Report(quiet, timings), began, *listeners)
+    with served(metrics) if metrics is not None else nullcontext() as endpoint:
+        if endpoint is not None:
+            listeners = (*listeners, endpoint.on_change)
+        return run.answer(shown, Report(quiet, timings), began, *listeners)
 
 
 def _detached(folder: Path | None) -> Detached | int:

@@ -50,6 +50,9 @@ def status(
     if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
         message = "--watch, --trace, --json and --prometheus exclude each other"
         raise UsageError(message)
+    if is_watch and not sys.stdout.isatty():
+        message = "--watch needs a terminal; take --json or --prometheus elsewhere"
+        raise UsageError(message)
     run = choose_run(config.work_dir, name)
     if trace is not None:
         from gscope.cli.status.trace_view import one_trace
@@ -76,12 +79,11 @@ def status(
 
 def _print(parts: Iterable[RenderableType]) -> None:
     """On a terminal in colours and in its width; elsewhere plain, with nothing cut."""
-    from rich.console import Console
+    from rich.console import Console, Group
 
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else _PIPE_COLUMNS, highlight=False)
     with console.capture() as captured:
-        for part in parts:
-            console.print(part)
+        console.print(Group(*parts))
     for line in captured.get().splitlines():
         click.echo(line.rstrip())

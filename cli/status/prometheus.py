@@ -166,15 +166,17 @@ class RunCollector(Collector):
     """Makes metrics of a status document whenever they are asked for.
 
     Args:
-        document: how the run stands now.
+        document: how the run stands now, None if there is none.
     """
 
-    def __init__(self, document: Callable[[], Document]) -> None:
+    def __init__(self, document: Callable[[], Document | None]) -> None:
         self._document = document
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """See ``prometheus_client.registry.Collector``."""
         document = self._document()
+        if document is None:
+            return
         capture, job = document["capture"] or {}, document["job"] or {}
         run = document["run"]
         yield _family(
@@ -208,16 +210,21 @@ def exposition(document: Document) -> str:
     return generate_latest(registry(lambda: document)).decode()
 
 
-def registry(document: Callable[[], Document]) -> CollectorRegistry:
+def registry(document: Callable[[], Document | None]) -> CollectorRegistry:
     """A registry of a run's metrics alone."""
     made = CollectorRegistry()
     made.register(RunCollector(document))
     return made
 
 
-def run_registry(run: Callable[[], RunRecord]) -> CollectorRegistry:
-    """The metrics of a run as it stands when they are asked for."""
-    return registry(lambda: status_document(run(), time.time_ns()))
+def run_registry(run: Callable[[], RunRecord | None]) -> CollectorRegistry:
+    """The metrics of a run as it stands when they are asked for; none while there is no run."""
+
+    def document() -> Document | None:
+        record = run()
+        return None if record is None else status_document(record, time.time_ns())
+
+    return registry(document)
 
 
 _Told = tuple[tuple[str, ...], "Mapping[str, Any]"]

@@ -87,10 +87,9 @@ def _unknown(identity: int, traces: Sequence[Mapping[str, Any]]) -> str:
 
 def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
     took = duration(trace["ended_ns"] - trace["began_ns"])
-    end = f"released step {trace['step']} ({count(trace['rows'])} rows)" if "step" in trace else ""
     yield Text(
-        f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}, made {moment(trace['began_ns'])},"
-        f" {end}, took {took}"
+        f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}: step {trace['step']},"
+        f" {count(trace['rows'])} rows, {took}"
     )
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     made.add_column("HOP", no_wrap=True, overflow="ellipsis")

@@ -35,7 +35,7 @@ def status_view(document: Document) -> Iterator[RenderableType]:
     if document["queries"]:
         tables.append(_queries(document["queries"], is_live=document["run"]["is_live"]))
     if job is not None and job["operators"]:
-        tables.append(_operators(job["operators"]))
+        tables.append(_operators(job["operators"], document["run"]["interfaces"]))
     if any("hops" in trace for trace in document["traces"]):
         tables.append(latest_traces(document["traces"]))
     for each in tables:
@@ -101,9 +101,9 @@ def _process_lines(name: str, process: Mapping[str, Any], document: Document) ->
     yield line
     restarts = process["restarts"]
     for restart in restarts[-_RESTARTS_SHOWN:]:
-        yield Text(
-            f"          started again {moment(restart['at_ns'])}: {restart['reason']}", "yellow"
-        )
+        reason = " ".join(restart["reason"].split())
+        again = f"          started again {moment(restart['at_ns'])}: {reason}"
+        yield Text(again, "yellow", no_wrap=True, overflow="ellipsis")
     if process["restarts_total"] > _RESTARTS_SHOWN:
         yield Text(f"          started again {process['restarts_total']} times in all", "yellow")
 
@@ -166,7 +166,7 @@ def _watermark(progress: Mapping[str, Any]) -> str:
     return NOTHING if progress["watermark"] is None else str(progress["watermark"])
 
 
-def _operators(operators: Sequence[Mapping[str, Any]]) -> Table:
+def _operators(operators: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> Table:
     made = table("OPERATOR", "KIND", ">BUFFERED", ">BYTES", ">STATE", "WAITS FOR")
     for each in operators:
         made.add_row(
@@ -175,19 +175,17 @@ def _operators(operators: Sequence[Mapping[str, Any]]) -> Table:
             count(each["waiting_tuples"]),
             size(each["waiting_bytes"]),
             count(each["state_tuples"]) if each["state_tuples"] else NOTHING,
-            _waits_for(each),
+            _waits_for(each, interfaces),
         )
     return made
 
 
-def _waits_for(operator: Mapping[str, Any]) -> str:
-    """The streams that hold it up, by their interfaces where that says it all."""
-    streams = operator["waits_for"]
-    if not streams:
-        return NOTHING
-    lftas = {stream.rpartition("@")[0] for stream in streams}
-    interfaces = [stream.rpartition("@")[2] for stream in streams]
-    return ", ".join(interfaces if lftas == {operator["name"]} else streams)
+def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
+    """The interfaces whose streams hold it up."""
+    held_by = {stream.rpartition("@")[2]: None for stream in operator["waits_for"]}
+    if len(held_by) > 1 and len(held_by) == len(interfaces):
+        return f"all {len(held_by)} interfaces"
+    return ", ".join(held_by) or NOTHING
 
 
 def _notes(document: Document) -> Iterator[Text]:

@@ -38,11 +38,10 @@ _FILES = ("run.json", CAPTURE_FILE, JOB_FILE)
 def watch(run: RunRecord) -> int:
     """Show ``run`` until q, Ctrl-C or its end; the exit code."""
     console = Console(highlight=False)
-    is_screen = console.is_terminal
     path, shown, drawn_s = run.path, _changes(run.path), time.monotonic()
     with (
         _keys() as pressed,
-        Live(_view(run), console=console, screen=is_screen, auto_refresh=False) as live,
+        Live(_view(run), console=console, screen=True, auto_refresh=False) as live,
     ):
         live.refresh()
         while pressed(LOOK_S) not in _QUIT:

@@ -1,0 +1,83 @@
+"""``/metrics`` of a run, for Prometheus to fetch, served by the run's supervisor."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.cli.runs import RunRecord
+
+LOOPBACK = "127.0.0.1"
+_MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where metrics are served."""
+
+    host: str
+    port: int
+
+
+def parse_address(text: str) -> Address:
+    """``9095``, ``0.0.0.0:9095``, ``[::1]:9095``; loopback unless an address is named.
+
+    Raises:
+        ValueError: it is none; the message says what is expected.
+    """
+    host, _, port = text.strip().rpartition(":")
+    if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= _MAX_PORT:
+        message = f"{text!r} is no address; write it like 9095 or 0.0.0.0:9095"
+        raise ValueError(message)
+    return Address(host.strip("[]") or LOOPBACK, int(port))
+
+
+class Metrics:
+    """What is served: how the run stands when somebody asks."""
+
+    def __init__(self) -> None:
+        self._record: RunRecord | None = None
+
+    def on_change(self, _before: RunRecord, after: RunRecord) -> None:
+        """The run's record is another one."""
+        self._record = after
+
+    @property
+    def record(self) -> RunRecord | None:
+        """The latest; None before there is a run."""
+        return self._record
+
+
+@contextmanager
+def served(address: Address) -> Iterator[Metrics]:
+    """Serve metrics as long as the context lasts; the run's record is to be told to them.
+
+    Raises:
+        UsageError: the address cannot be listened on.
+    """
+    from prometheus_client import start_http_server
+
+    from gscope.cli.status.prometheus import run_registry
+
+    metrics = Metrics()
+    try:
+        server, thread = start_http_server(
+            address.port, address.host, run_registry(lambda: metrics.record)
+        )
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        message = f"cannot serve metrics on {address.host}:{address.port}: {reason}"
+        raise UsageError(message) from error
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
