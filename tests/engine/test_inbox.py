@@ -1,0 +1,93 @@
+"""The inbox outlives the daemons that serve the log, and hands out every message once."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gscope.capture.demands import Demands
+from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.consumers import Consumer
+from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.server import LogServer
+from gscope.engine.inbox import Inbox
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import EndOfStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def daemon(folder: Path) -> Iterator[StreamLog]:
+    """A log of the stream ``a``, served."""
+    log = StreamLog(folder / "log", [StreamSpec("a", ())], consumers=[Consumer("job")])
+    server = LogServer(log, folder / "socket", Demands(("a",)))
+    try:
+        yield log
+    finally:
+        log.close()
+        server.stop()
+
+
+def beat(log: StreamLog, *numbers: int) -> None:
+    for number in numbers:
+        log.beat(number, number, [Beat("a", ())])
+
+
+def take(inbox: Inbox, count: int) -> list[int]:
+    """The numbers of the next so many messages."""
+    found: list[int] = []
+    while len(found) < count:
+        found += [message.sequence for message in inbox.take()]
+    return found
+
+
+def test_messages_go_on_behind_the_last_one_when_the_daemon_comes_back(tmp_path: Path) -> None:
+    is_there = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+        with daemon(tmp_path) as log:
+            is_there.set()
+            beat(log, 1, 2, 3)
+            assert take(inbox, 3) == [0, 1, 2]
+            inbox.acknowledge("job", {"a": 1})
+        inbox.acknowledge("job", {"a": 2})
+        with daemon(tmp_path) as log:
+            beat(log, 4)
+            is_there.set()
+            assert take(inbox, 1) == [3]
+            log.end(["a"])
+            assert isinstance(inbox.take()[-1], EndOfStream)
+            inbox.acknowledge_last("job", {"a": 5})
+            assert log.wait_acknowledged(10)
+
+
+def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> None:
+    is_there = threading.Event()
+    inbox = Inbox(tmp_path / "socket", {"a": 0}, is_there)
+    taken: list[int] = []
+    reader = threading.Thread(target=lambda: taken.extend(take(inbox, 1)))
+    reader.start()
+    with daemon(tmp_path) as log:
+        beat(log, 1)
+        reader.join(0.2)
+        assert not taken
+        is_there.set()
+        reader.join(10)
+        assert taken == [0]
+        inbox.close()
+
+
+def test_a_refusal_is_an_error(tmp_path: Path) -> None:
+    is_there = threading.Event()
+    is_there.set()
+    with (
+        daemon(tmp_path),
+        Inbox(tmp_path / "socket", {"x": 0}, is_there) as inbox,
+        pytest.raises(StreamError, match="unknown stream"),
+    ):
+        inbox.take()
