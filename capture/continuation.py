@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.lfta.punctuate import NO_BOUND
 from gscope.capture.log.index import INDEX_NAME, read_index
 from gscope.capture.summary import InterfaceSummary
-from gscope.capture.trace_clock import MIN_TIME_NS
 from gscope.queries.streams.messages import EndOfStream
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Past:
         late_tuples: of a stream, what the present daemon's log has left out.
     """
 
-    clock_ns: int = MIN_TIME_NS
+    clock_ns: int = NO_BOUND
     clock_offset_ns: int | None = None
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     late_tuples: Callable[[str], int] = lambda _stream: 0
@@ -106,7 +106,7 @@ class Continuation:
             return Past()
         streams = self.streams(interface)
         beats = [self._latest[stream] for stream in streams if stream in self._latest]
-        clock_ns = max((beat.clock_ns for beat in beats), default=MIN_TIME_NS)
+        clock_ns = max((beat.clock_ns for beat in beats), default=NO_BOUND)
         offsets = [_counters(beat).get(CLOCK_OFFSET) for beat in beats]
         return Past(
             clock_ns,
@@ -123,7 +123,7 @@ class Continuation:
         if not self._log.has_ended(stream):
             told[LOST] += max(0, put_out - reached_log - told[LOST])
             told[CRASHES] += 1
-            told[UNCAPTURED] += max(0, self._now_ns - clock_ns) if clock_ns != MIN_TIME_NS else 0
+            told[UNCAPTURED] += max(0, self._now_ns - clock_ns) if clock_ns != NO_BOUND else 0
         return {**told, "tuples_out_total": reached_log + told[LOST], "live_groups": 0}
 
 

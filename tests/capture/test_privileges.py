@@ -47,3 +47,16 @@ def test_nothing_is_left_and_no_raw_socket_opens() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities by default")
 def test_capabilities_are_those_of_the_process() -> None:
     assert capabilities()[os.getpid()] != 0
+
+
+def test_what_runs_before_they_are_given_up_loads_no_library_with_threads() -> None:
+    """A thread keeps the capabilities it was started with, and pyarrow starts one when it is loaded."""
+    program = (
+        "import sys, gscope.capture.daemon, gscope.capture.continuation, gscope.capture.devices,"
+        " gscope.capture.pulse, gscope.capture.privileges;"
+        "print('pyarrow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"
