@@ -35,6 +35,7 @@ from gscope.capture.sources.fanout import FanoutSource
 from gscope.capture.summary import Summary
 from gscope.capture.trace_clock import MIN_TIME_NS, Progress
 from gscope.errors import CaptureError
+from gscope.queries.plan.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -298,6 +299,8 @@ def capture_live(
         if each.name not in sources:
             continue
         source = sources[each.name]
+        if each.device is not None and each.device.has_kernel_filter:
+            source.narrow(needed_packets(program.lftas, each.name))
         rings = source.rings if isinstance(source, FanoutSource) else (source,)
         lanes = [
             RingInterface(

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any, assert_never
 from gscope.capture.lfta.codegen.predicate import shared_predicates
 from gscope.queries.plan.bounds import lfta_bound, node_bound
 from gscope.queries.plan.clocks import warning
+from gscope.queries.plan.kernel_filter import (
+    TRUE,
+    needed_by_any,
+    needed_packets,
+    show_condition,
+)
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -51,6 +57,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             for name, plan in compiled.stages
         ],
         "prefilter": [show(predicate) for predicate in shared_predicates(program.lftas)],
+        "kernel_filter": _kernel_filters(program),
         "lftas": [
             _lfta(lfta, "no interface" if program.interfaces else ANY) for lfta in program.lftas
         ],
@@ -104,6 +111,10 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
         yield "Prefilter (predicates that several LFTAs share, each tested once for a packet)"
         bits = enumerate(explanation["prefilter"])
         yield from _indented([f"bit {number:<6} {text}" for number, text in bits])
+    if explanation["kernel_filter"]:
+        yield ""
+        yield "Kernel filter (live: what no LFTA can want is left out by the kernel, and not counted)"
+        yield from _indented([f"{of}: {text}" for of, text in explanation["kernel_filter"].items()])
     for title, entries in (("LFTA", explanation["lftas"]), ("HFTA", explanation["hftas"])):
         for entry in entries:
             yield ""
@@ -112,6 +123,16 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Results"
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
+
+
+def _kernel_filters(program: Program) -> dict[str, str]:
+    """By interface what packets must be like; interfaces of which every packet may be wanted are left out."""
+    conditions = (
+        {name: needed_packets(program.lftas, name) for name in program.interfaces}
+        if program.interfaces
+        else {ANY: needed_by_any(program.lftas)}
+    )
+    return {of: show_condition(each) for of, each in conditions.items() if each != TRUE}
 
 
 def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:

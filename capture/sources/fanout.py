@@ -11,6 +11,8 @@ from gscope.capture.sources.af_packet.source import AfPacketSource, LiveStats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.queries.plan.kernel_filter import Condition
+
 _WORST_FIRST = (DeviceState.GONE, DeviceState.DOWN, DeviceState.UP)
 
 
@@ -26,6 +28,11 @@ class FanoutSource:
         self.name = name
         self.rings = tuple(rings)
         self.device = rings[0].device
+
+    def narrow(self, condition: Condition) -> None:
+        """Have the kernel leave out packets that cannot fulfil ``condition``, where it can tell; before ``start``."""
+        for ring in self.rings:
+            ring.narrow(condition)
 
     def start(self) -> None:
         """Let packets in."""

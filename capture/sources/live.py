@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import SourceStats
+    from gscope.queries.plan.kernel_filter import Condition
 
 
 class LiveDevice(Protocol):
@@ -17,6 +18,9 @@ class LiveDevice(Protocol):
     """
 
     name: str
+
+    def narrow(self, condition: Condition) -> None:
+        """Leave out packets that cannot fulfil ``condition``, where that costs nothing; before ``start``."""
 
     def start(self) -> None:
         """Let packets in; those that come before it are neither kept nor counted."""

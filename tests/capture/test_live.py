@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.summary import Summary
+    from gscope.queries.plan.kernel_filter import Condition
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -95,6 +96,9 @@ class ScriptedSource:
 
     def send_now(self) -> None:
         self.send(self._world.wall_ns)
+
+    def narrow(self, condition: Condition) -> None:
+        pass
 
     def start(self) -> None:
         pass

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
 from gscope.capture.sources.af_packet.device import (
     DeviceState,
     look_up,
@@ -20,6 +21,7 @@ from gscope.capture.sources.af_packet.device import (
 from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
 from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
+from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET
 from gscope.capture.sources.af_packet.packet_socket import (
     Fanout,
     ask_for_hardware_time,
@@ -32,10 +34,12 @@ from gscope.capture.sources.af_packet.packet_socket import (
 from gscope.capture.sources.af_packet.ring import DEFAULT_RING_BYTES, MappedRing, RingShape
 from gscope.capture.sources.base import SourceStats
 from gscope.errors import CaptureError, UsageError
+from gscope.queries.plan.kernel_filter import TRUE
 
 if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.af_packet.device import Device
+    from gscope.queries.plan.kernel_filter import Condition
 
 DEFAULT_SNAPLEN = 262144
 """Whole packets, as tcpdump takes them."""
@@ -170,6 +174,14 @@ class AfPacketSource:
         except BaseException:
             self.close()
             raise
+
+    def narrow(self, condition: Condition) -> None:
+        """Have the kernel leave out packets that cannot fulfil ``condition``, where it can tell; before ``start``.
+
+        They are not counted either. Only Ethernet is looked into.
+        """
+        if self._link == LINKTYPE_ETHERNET and condition != TRUE:
+            self._program = both(self._program, compile_condition(condition, self._snaplen))
 
     def start(self) -> None:
         """Let packets in that were kept out, not counted, since a paused ``open``; needs no privilege."""

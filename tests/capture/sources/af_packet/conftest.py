@@ -29,10 +29,11 @@ def live(network: None) -> Iterator[Opener]:
     opened: list[AfPacketSource] = []
 
     def open_live(device: str = DEVICE, **options: object) -> AfPacketSource:
+        is_paused = bool(options.pop("is_paused", False))
         settings: dict[str, object] = {"ring_bytes": 4 << 20, **options}
         source = AfPacketSource(device, device, **settings)  # type: ignore[arg-type]  # any option
         opened.append(source)
-        source.open()
+        source.open(is_paused=is_paused)
         return source
 
     yield open_live

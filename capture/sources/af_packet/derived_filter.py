@@ -1,0 +1,280 @@
+"""Classic BPF of a condition that packets must fulfil (see ``queries/plan/kernel_filter.py``), for Ethernet.
+
+The program accepts every packet that the decoder might find to fulfil the condition. It decides only of frames whose type is
+IPv4, IPv6 without extension headers, or ARP: in these, a test that is true of the field as decoded is true of the bytes that the
+program looks at. It accepts all others (tags within tags, MPLS, PPPoE, LLC …), and all that are too short to be looked at.
+
+* The outer VLAN tag of a live packet is not in the frame: the kernel moved it to the packet's metadata.
+* Later fragments, and IP packets cut off by their own length, have no ports: the decoder gives 0, and conditions have no
+  tests that 0 passes. So it makes no difference what the program reads there.
+* The filter sees packets before the snap length cuts them: the decoder sees less, and what it cannot see fulfils no test.
+
+The virtual machine: McCanne, Jacobson, "The BSD Packet Filter", USENIX Winter 1993; numbers as in linux/bpf_common.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.af_packet.filter import MAX_INSTRUCTIONS, accept_all
+from gscope.queries.plan.kernel_filter import (
+    ADDRESSES,
+    FALSE,
+    TRUE,
+    AllOf,
+    Test,
+    all_of,
+    any_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.capture.sources.af_packet.filter import Instruction
+    from gscope.queries.plan.kernel_filter import Condition
+
+_LD_LEN, _LDX_IP_HEADER = 0x80, 0xB1
+_LD = {1: 0x30, 2: 0x28, 4: 0x20}
+"""Load so many bytes from a place; from ``X`` plus a place it is 0x20 more."""
+_INDIRECT = 0x20
+_ADD, _AND, _LSH, _RSH, _TAX = 0x04, 0x54, 0x64, 0x74, 0x07
+_JUMP, _JEQ, _JGT, _JGE, _JGE_X = 0x05, 0x15, 0x25, 0x35, 0x3D
+_RETURN, _RETURN_A = 0x06, 0x16
+
+_TYPE_AT, _L3 = 12, 14
+_IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
+_IPV4_BYTES, _IPV6_BYTES = 20, 40
+_EXTENSIONS = (0, 43, 44, 60)
+"""Hop-by-hop options, routing, fragment, destination options: what the decoder looks behind."""
+_V4_MAPPED = 0xFFFF << 32
+_MOST = 0xFFFFFFFF
+
+_COMPARE = {
+    "eq": (_JEQ, False),
+    "ne": (_JEQ, True),
+    "gt": (_JGT, False),
+    "le": (_JGT, True),
+    "ge": (_JGE, False),
+    "lt": (_JGE, True),
+}
+"""The jump that decides a comparison, and whether it decides the opposite."""
+
+_FLAG_BITS = {"FIN": 0, "SYN": 1, "RST": 2, "PSH": 3, "ACK": 4, "URG": 5, "ECE": 6, "CWR": 7}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a field is: ``size`` bytes, ``at`` so many bytes into the frame, or into what is behind the IP header."""
+
+    at: int
+    size: int
+    is_transport: bool = False
+    bit: int | None = None
+
+
+_TRANSPORT = {
+    "srcPort": _Place(0, 2, is_transport=True),
+    "destPort": _Place(2, 2, is_transport=True),
+    "flags": _Place(13, 1, is_transport=True),
+    **{name: _Place(13, 1, is_transport=True, bit=bit) for name, bit in _FLAG_BITS.items()},
+}
+_IN_IPV4 = {
+    "protocol": _Place(_L3 + 9, 1),
+    "srcIP": _Place(_L3 + 12, 4),
+    "destIP": _Place(_L3 + 16, 4),
+    **_TRANSPORT,
+}
+_IN_IPV6 = {
+    "protocol": _Place(_L3 + 6, 1),
+    "srcIP": _Place(_L3 + 8, 16),
+    "destIP": _Place(_L3 + 24, 16),
+    **_TRANSPORT,
+}
+
+
+def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
+    """The program that accepts what may fulfil ``condition``, cut to ``snaplen`` bytes."""
+    if condition == TRUE:
+        return accept_all(snaplen)
+    program = _Program()
+    program.emit(_LD_LEN)
+    program.decide(_JGE, _L3 + _IPV4_BYTES, "look", "accept")
+    program.label("look")
+    program.emit(_LD[2], _TYPE_AT)
+    kinds = ((_IPV4, "ipv4"), (_IPV6, "ipv6"), (_ARP, "arp"))
+    for ethertype, name in kinds:
+        program.decide(_JEQ, ethertype, name, f"not {name}")
+        program.label(f"not {name}")
+    program.jump("accept")
+    program.label("ipv4")
+    _ipv4(program, _known(condition, {"ethertype": _IPV4, "ipversion": 4}, _IN_IPV4))
+    program.label("ipv6")
+    _ipv6(program, _known(condition, {"ethertype": _IPV6, "ipversion": 6}, _IN_IPV6))
+    program.label("arp")
+    program.test(_known(condition, {"ethertype": _ARP}, {}), {}, 0)
+    program.label("accept")
+    program.emit(_RETURN, snaplen)
+    program.label("reject")
+    program.emit(_RETURN, 0)
+    return program.assembled()
+
+
+def both(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
+    """The program that accepts what both accept, cut as by the second; the first alone where that is not to be had."""
+    codes = {code for code, *_ in first}
+    if _RETURN_A in codes or len(first) + len(second) > MAX_INSTRUCTIONS:
+        return list(first)
+    joined = [
+        (_JUMP, 0, 0, len(first) - at - 1)
+        if code == _RETURN and operand
+        else (code, yes, no, operand)
+        for at, (code, yes, no, operand) in enumerate(first)
+    ]
+    return [*joined, *second]
+
+
+def _ipv4(program: _Program, condition: Condition) -> None:
+    program.emit(_LD[1], _L3)
+    program.emit(_AND, 0xF0)
+    program.decide(_JEQ, 0x40, "is ipv4", "accept")
+    program.label("is ipv4")
+    transport_bytes = _transport_bytes(condition)
+    if transport_bytes:
+        program.emit(_LD[1], _L3)
+        program.emit(_AND, 0x0F)
+        program.emit(_LSH, 2)
+        program.emit(_ADD, _L3 + transport_bytes)
+        program.emit(_TAX)
+        program.emit(_LD_LEN)
+        program.decide(_JGE_X, 0, "has transport", "accept")
+        program.label("has transport")
+        program.emit(_LDX_IP_HEADER, _L3)
+    program.test(condition, _IN_IPV4, None)
+
+
+def _ipv6(program: _Program, condition: Condition) -> None:
+    program.emit(_LD_LEN)
+    program.decide(_JGE, _L3 + _IPV6_BYTES + _transport_bytes(condition), "long enough", "accept")
+    program.label("long enough")
+    program.emit(_LD[1], _L3)
+    program.emit(_AND, 0xF0)
+    program.decide(_JEQ, 0x60, "is ipv6", "accept")
+    program.label("is ipv6")
+    program.emit(_LD[1], _L3 + 6)
+    for protocol in _EXTENSIONS:
+        program.decide(_JEQ, protocol, "accept", f"not {protocol}")
+        program.label(f"not {protocol}")
+    program.test(condition, _IN_IPV6, _L3 + _IPV6_BYTES)
+
+
+def _known(
+    condition: Condition, values: Mapping[str, int], places: Mapping[str, _Place]
+) -> Condition:
+    """``condition`` where some fields are known, others have a place, and the rest is NULL."""
+    if not isinstance(condition, Test):
+        join: Callable[..., Condition] = all_of if isinstance(condition, AllOf) else any_of
+        return join(_known(part, values, places) for part in condition.parts)
+    if condition.field in values:
+        return TRUE if condition.holds(values[condition.field]) else FALSE
+    place = places.get(condition.field)
+    if place is None:
+        return FALSE
+    if condition.field in ADDRESSES:
+        if place.size == 16:
+            return condition
+        return condition if condition.value >> 32 == _V4_MAPPED >> 32 else FALSE
+    if not 0 <= condition.value <= _MOST:
+        return TRUE if condition.holds(0) else FALSE
+    return condition
+
+
+def _transport_bytes(condition: Condition) -> int:
+    """How many bytes behind the IP header are looked at."""
+    if isinstance(condition, Test):
+        place = _TRANSPORT.get(condition.field)
+        return 0 if place is None else place.at + place.size
+    return max(map(_transport_bytes, condition.parts), default=0)
+
+
+@dataclass(slots=True)
+class _Program:
+    """Instructions whose jumps name labels; all jumps go forward."""
+
+    instructions: list[tuple[int, str | int]] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    made: int = 0
+
+    def emit(self, code: int, operand: int = 0) -> None:
+        """An instruction that is no jump, or a conditional one that skips the next if it is false."""
+        self.instructions.append((code, operand))
+
+    def jump(self, label: str) -> None:
+        """Go on at ``label``."""
+        self.instructions.append((_JUMP, label))
+
+    def label(self, name: str) -> None:
+        """The next instruction is where jumps to ``name`` go."""
+        self.labels[name] = len(self.instructions)
+
+    def decide(self, code: int, operand: int, if_true: str, if_false: str) -> None:
+        """Compare ``A``, and go on at one of two labels, however far."""
+        self.emit(code, operand)
+        self.jump(if_true)
+        self.jump(if_false)
+
+    def test(
+        self,
+        condition: Condition,
+        places: Mapping[str, _Place],
+        transport_at: int | None,
+        if_true: str = "accept",
+        if_false: str = "reject",
+    ) -> None:
+        """Go on at one of two labels. Transport headers are at a fixed place, or (None) behind an IPv4 header of X bytes."""
+        if isinstance(condition, Test):
+            self._compare(condition, places[condition.field], transport_at, if_true, if_false)
+            return
+        is_all = isinstance(condition, AllOf)
+        for part in condition.parts:
+            self.made += 1
+            following = f"part {self.made}"
+            outcomes = (following, if_false) if is_all else (if_true, following)
+            self.test(part, places, transport_at, *outcomes)
+            self.label(following)
+        self.jump(if_true if is_all else if_false)
+
+    def _compare(
+        self, test: Test, place: _Place, transport_at: int | None, if_true: str, if_false: str
+    ) -> None:
+        at, indirect = place.at, 0
+        if place.is_transport:
+            at += _L3 if transport_at is None else transport_at
+            indirect = _INDIRECT if transport_at is None else 0
+        if place.size == 16:
+            for word in range(4):
+                self.made += 1
+                following = if_true if word == 3 else f"word {self.made}"
+                self.emit(_LD[4], at + 4 * word)
+                self.decide(_JEQ, test.value >> (96 - 32 * word) & _MOST, following, if_false)
+                if word < 3:
+                    self.label(following)
+            return
+        self.emit(_LD[place.size] + indirect, at)
+        if place.bit is not None:
+            self.emit(_RSH, place.bit)
+            self.emit(_AND, 1)
+        code, is_opposite = _COMPARE[test.sign]
+        outcomes = (if_false, if_true) if is_opposite else (if_true, if_false)
+        self.decide(code, test.value & _MOST, *outcomes)
+
+    def assembled(self) -> list[Instruction]:
+        """The instructions with all labels resolved."""
+        program: list[Instruction] = []
+        for at, (code, operand) in enumerate(self.instructions):
+            if isinstance(operand, str):
+                program.append((code, 0, 0, self.labels[operand] - at - 1))
+            else:
+                is_decision = code in (_JEQ, _JGT, _JGE, _JGE_X)
+                program.append((code, 0, int(is_decision), operand))
+        return program
