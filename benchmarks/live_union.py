@@ -1,0 +1,183 @@
+"""E1 end to end: the published union on two links of its own, from a packet's stamp to its row on standard output.
+
+    python -m benchmarks.live_union [--seconds 90] [--only NAME …]
+
+Whole runs of ``gscope run``, one after the other, on virtual Ethernet devices in a network namespace (needs root): 50
+packets/s on one link and 0.05 on the other, Poisson arrivals. What ``benchmarks.timestamps`` simulates for hours is
+checked here for minutes, with everything that a row meets on its way: the kernel's blocks (20 ms), the skew (200 ms),
+segments on disk, a step of Spark (0.2 s). The packets of the first ``WARM_S`` are left out, while Java warms up. Writes
+``benchmarks/out/live_union.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import random
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from benchmarks.live_network import enter_own_network
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OUT = Path(__file__).parent / "out"
+BUSY_PER_S, SLOW_PER_S = 50.0, 0.05
+WARM_S = 15.0
+READY_S = 120.0
+FRAME = (
+    b"\x02" * 6 + b"\x04" * 6 + b"\x08\x00"
+    + struct.pack(">BBHHHBBH", 0x45, 0, 36, 1, 0, 64, 17, 0)
+    + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    + struct.pack(">HHHH", 1000, 53, 16, 0) + bytes(8)
+)  # fmt: skip
+
+SCENARIOS: dict[str, tuple[tuple[str, ...], str]] = {
+    "off": (("--heartbeat-mode", "off"), ""),
+    "periodic, 1/s": (("--heartbeat-mode", "periodic"), ""),
+    "periodic, 10/s": (("--heartbeat-mode", "periodic", "--heartbeat-interval", "100ms"), ""),
+    "periodic, 100/s": (("--heartbeat-mode", "periodic", "--heartbeat-interval", "10ms"), ""),
+    "on demand": (("--heartbeat-mode", "on-demand"), ""),
+    "on demand, on arrival": (("--heartbeat-mode", "on-demand"), "timestamps: arrival"),
+    "latent": (("--heartbeat-mode", "on-demand"), "latent: true"),
+}
+"""By name: flags, and what the configuration says of both interfaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Latencies of the rows of one run, in milliseconds; CPU of all its processes, from its start, in seconds."""
+
+    scenario: str
+    rows: int
+    mean_ms: float
+    median_ms: float
+    p95_ms: float
+    worst_ms: float
+    cpu_s: float
+
+
+def run(name: str, links: Sequence[tuple[str, str]], seconds: float) -> Row:
+    """One scenario."""
+    flags, setting = SCENARIOS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "gscope.yaml"
+        entries = "".join(
+            f"  interface{n}: {{device: {device}{', ' + setting if setting else ''}}}\n"
+            for n, (_, device) in enumerate(links, 1)
+        )
+        config.write_text(f"work_dir: {folder}/work\ninterfaces:\n{entries}")
+        command = [sys.executable, "-m", "gscope", "run", "-q", "published/union_filtered"]
+        command += ["--config", str(config), "-o", "csv", "--quiet", *flags]
+        before = os.times()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            place = process.stdout.readline().strip().split(",").index("timestamp")
+            stop = threading.Event()
+            began_s = time.time()
+            latencies: list[float] = []
+            reader = threading.Thread(
+                target=_read, args=(process.stdout, place, began_s + WARM_S, latencies)
+            )
+            reader.start()
+            senders = [
+                threading.Thread(target=_send, args=(link, per_s, stop))
+                for (link, _), per_s in zip(links, (BUSY_PER_S, SLOW_PER_S), strict=True)
+            ]
+            for sender in senders:
+                sender.start()
+            stop.wait(seconds + WARM_S)
+            stop.set()
+            for sender in senders:
+                sender.join()
+            process.send_signal(signal.SIGINT)
+            process.wait(READY_S)
+            reader.join()
+        after = os.times()
+    used = after.children_user + after.children_system
+    used -= before.children_user + before.children_system
+    latencies.sort()
+    return Row(
+        name,
+        len(latencies),
+        statistics.fmean(latencies),
+        statistics.median(latencies),
+        latencies[int(0.95 * len(latencies))],
+        latencies[-1],
+        used,
+    )
+
+
+def _read(pipe: IO[str], place: int, since_s: float, latencies: list[float]) -> None:
+    """Note how old rows are that come, if they are of packets since a time."""
+    for line in pipe:
+        now_s = time.time()
+        stamped_s = _seconds(line.rstrip("\n").split(",")[place])
+        if stamped_s >= since_s:
+            latencies.append(1000 * (now_s - stamped_s))
+
+
+def _seconds(text: str) -> float:
+    """A TIMESTAMP as the command line shows it, since 1970."""
+    from datetime import datetime
+
+    whole, _, part = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{part or 0}")
+
+
+def _send(link: str, per_s: float, stop: threading.Event) -> None:
+    chance = random.Random(link)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+        out.bind((link, 0))
+        due_s = time.monotonic()
+        while True:
+            due_s += chance.expovariate(per_s)
+            if stop.wait(max(0.0, due_s - time.monotonic())):
+                return
+            out.send(FRAME)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table."""
+    head = ["scenario", "rows", "mean ms", "median ms", "95 % ms", "longest ms", "CPU s"]
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
+    for row in rows:
+        figures = (row.mean_ms, row.median_ms, row.p95_ms, row.worst_ms)
+        lines.append(
+            [row.scenario, str(row.rows), *(f"{ms:.0f}" for ms in figures), f"{row.cpu_s:.1f}"]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    arguments = parser.parse_args()
+    links = enter_own_network(2)
+    rows = []
+    for name in arguments.only:
+        rows.append(run(name, links, arguments.seconds))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / "live_union.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [each.name for each in fields(Row)])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    _main()
