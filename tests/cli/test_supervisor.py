@@ -41,7 +41,7 @@ SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
 ANSWERS = """
 sys.stdin.readline()
-tell("commit", step=1, outputs=[], late_tuples={"q": 2}, undecodable={"tls_sni": 3})
+tell("commit", step=1, outputs=[], late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3})
 tell("finished", phases={})
 """
 HEAD = """
