@@ -9,6 +9,7 @@ import numpy as np
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.memory_budget import ensure_fits
 from gscope.capture.ring.block import PADDING_BYTES, Block
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker
     """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
 
     Raises:
+        UsageError: they may need more memory than the settings allow.
         UnsupportedError: an LFTA asks for what kernels do not have.
     """
     defaults = LftaSettings()
@@ -39,6 +41,7 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker
         batch_rows=settings.output_rows or defaults.batch_rows,
     )
     kernel = load_kernel(program.lftas)
+    ensure_fits(program.lftas, settings, sizes, kernel.slot_bytes)
 
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
         return LftaRuntime(program.lftas, interface, sizes, kernel, emit)

@@ -142,6 +142,7 @@ class CaptureSettings:
         batch_bytes: bytes at which an open batch is sealed.
         open_bytes: bytes of all open batches together.
         log_bytes: disk budget of the log.
+        memory_bytes: that the capture may come to use; None for half of the machine's.
         is_strict: exit with code 3 when packets were lost or input was damaged.
         packets: end live capture after so many packets of all interfaces; None for no limit.
         duration_ns: end live capture after so long; None for no limit.
@@ -161,6 +162,7 @@ class CaptureSettings:
     batch_bytes: int = 64 << 20
     open_bytes: int = 128 << 20
     log_bytes: int = 8 << 30
+    memory_bytes: int | None = None
     is_strict: bool = False
     packets: int | None = None
     duration_ns: int | None = None

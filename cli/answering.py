@@ -135,6 +135,8 @@ class Run:
                         cores=config.spark_cores,
                         heap_bytes=config.spark_memory_bytes,
                         expected_bytes=self.expected_bytes,
+                        is_live=self.is_live,
+                        disk_bytes=config.job_disk_bytes,
                         asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
                         latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
                     )

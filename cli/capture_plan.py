@@ -63,6 +63,7 @@ def capture_settings(
         batch_bytes=config.batch_bytes,
         open_bytes=config.open_bytes,
         log_bytes=config.log_bytes,
+        memory_bytes=config.memory_bytes,
     )
 
 

@@ -54,6 +54,8 @@ class Config:
     batch_bytes: int
     open_bytes: int
     log_bytes: int
+    memory_bytes: int | None
+    job_disk_bytes: int
     work_dir: Path
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

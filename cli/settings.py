@@ -265,6 +265,22 @@ SETTINGS: tuple[Setting, ...] = (
         flag="--log",
     ),
     Setting(
+        "limits.memory",
+        "memory_bytes",
+        SIZE,
+        _CAPTURE.memory_bytes,
+        "memory of the capture daemon: tables, buffers, rings; by default half of the machine's",
+        flag="--memory",
+    ),
+    Setting(
+        "limits.job_disk",
+        "job_disk_bytes",
+        SIZE,
+        _ENGINE.disk_bytes,
+        "disk space for answers that nobody has taken yet, and for rows that wait for others",
+        flag="--job-disk",
+    ),
+    Setting(
         "work_dir",
         "work_dir",
         FOLDER,
