@@ -68,6 +68,11 @@ class Outlet:
         return self._reorder.release(self._bound)
 
     @property
+    def held(self) -> tuple[int, ...]:
+        """The batches of which rows were not let go."""
+        return tuple(sequence for sequence, _ in self._held)
+
+    @property
     def position(self) -> StreamPosition:
         """How far the stream is delivered when what ``let_go`` gave is."""
         cursor = self._held[0][0] if self._held else self.next

@@ -20,7 +20,7 @@ from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 SOURCE = "passthrough"
+
+PORTION_BYTES = 64 << 20
+"""Segments read at once; a single one may be larger."""
 
 
 class Passthrough:
@@ -110,9 +113,11 @@ class Passthrough:
         outlets = self._outlets
         try:
             for messages in client.subscribe({name: each.next for name, each in outlets.items()}):
-                for message in messages:
-                    self._take(message)
-                self._deliver(client, {message.stream for message in messages}, events)
+                for portion in _portions(messages):
+                    gone = self._claim(client, portion)
+                    for message in portion:
+                        self._take(message, gone)
+                    self._deliver(client, {message.stream for message in portion}, events)
         except StreamError:
             if _is_there(client):
                 raise
@@ -122,9 +127,22 @@ class Passthrough:
         self._deliver(client, outlets, events, is_last=True)
         return True
 
-    def _take(self, message: Message) -> None:
+    def _claim(self, client: LogClient, messages: Sequence[Message]) -> set[tuple[str, int]]:
+        """Keep what is read and not acknowledged from being shed; which of ``messages`` are shed already."""
+        batches = [message for message in messages if isinstance(message, Batch)]
+        if not batches:
+            return set()
+        wanted = {stream: list(outlet.held) for stream, outlet in self._outlets.items()}
+        for batch in batches:
+            wanted[batch.stream].append(batch.sequence)
+        gone = client.claim(CONSUMER, wanted)
+        return {(stream, sequence) for stream, found in gone.items() for sequence in found}
+
+    def _take(self, message: Message, gone: set[tuple[str, int]]) -> None:
         outlet = self._outlets[message.stream]
         match message:
+            case Batch() if (message.stream, message.sequence) in gone:
+                pass  # the log counts it
             case Batch():
                 outlet.add(message, pq.read_table(self._run_dir / LOG_FOLDER / message.path))
             case Heartbeat():
@@ -154,6 +172,20 @@ class Passthrough:
         elif cursors != self._acknowledged:
             client.acknowledge(CONSUMER, cursors)
             self._acknowledged = cursors
+
+
+def _portions(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """``messages`` in pieces whose rows fit into memory: a log that was not read for long may hold gigabytes."""
+    portion: list[Message] = []
+    size = 0
+    for message in messages:
+        portion.append(message)
+        size += message.size_bytes if isinstance(message, Batch) else 0
+        if size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _is_there(client: LogClient) -> bool:
