@@ -69,6 +69,11 @@ class ColumnLayout:
     is_nullable: bool
     is_temporal: bool
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether Arrow takes it as it is in memory, wherever its rows begin."""
+        return not self.is_nullable and self.storage not in (Storage.BYTE, Storage.STRING)
+
 
 @dataclass(frozen=True, slots=True)
 class OutputLayout:
@@ -110,6 +115,7 @@ class OutputBuffer:
         ]
         self.heap_bytes = 0
         self.heaps: list[NDArray[np.uint8] | None] = [None] * len(layout.columns)
+        self._whole: Any = None
         self.ensure_heap(heap_bytes)
         self._note_addresses()
 
@@ -123,6 +129,23 @@ class OutputBuffer:
                 self.heaps[i] = np.empty(heap_bytes, np.uint8)
                 self.values[i][:4] = 0
         self._note_addresses()
+
+    def arrow_rows(self, first: int, rows: int) -> Any:
+        """Some rows as an Arrow record batch that shares this memory."""
+        if not all(column.is_fixed for column in self.layout.columns):
+            return self._arrow_batch(first, rows)
+        # What these rows are never depends on what is in them, so one batch is cut for all.
+        if self._whole is None:
+            self._whole = self._arrow_batch(0, self.rows)
+        return self._whole.slice(first, rows)
+
+    def _arrow_batch(self, first: int, rows: int) -> Any:
+        arrays = [_arrow_array(self, i, first, rows) for i in range(len(self.layout.columns))]
+        if self.layout.interface is not None:
+            names = pa.array([self.layout.interface.encode()], pa.binary())
+            zeros = pa.array(np.zeros(rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _note_addresses(self) -> None:
         """Told once for each buffer: to ask numpy for an address takes microseconds."""
@@ -156,13 +179,7 @@ class ColumnBatch:
 
     def to_arrow(self) -> Any:
         """The rows as an Arrow record batch that shares this batch's memory."""
-        buffer, first, rows = self._buffer, self._first, self.rows
-        arrays = [_arrow_array(buffer, i, first, rows) for i in range(len(buffer.layout.columns))]
-        if buffer.layout.interface is not None:
-            names = pa.array([buffer.layout.interface.encode()], pa.binary())
-            zeros = pa.array(np.zeros(rows, np.int32))
-            arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
-        return pa.RecordBatch.from_arrays(arrays, schema=buffer.schema)
+        return self._buffer.arrow_rows(self._first, self.rows)
 
     def release(self) -> None:
         """Give the rows back to the runtime; the batch must not be used any more."""

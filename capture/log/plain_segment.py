@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -37,7 +37,7 @@ _Bytes = Any
 _MAGIC = b"PAR1"
 _REQUIRED = 0
 _UNCOMPRESSED = 0
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_DICTIONARY_PAGE = 2
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 _BYTE_ARRAY, _FIXED = 6, 7
 
@@ -55,6 +55,14 @@ def is_plain(batch: pa.RecordBatch) -> bool:
     )
 
 
+class _Group(NamedTuple):
+    """A row group: where it begins, and for each column the bytes of the two parts that ``pages`` made of it."""
+
+    begin: int
+    rows: int
+    pages: list[tuple[int, int]]
+
+
 class PlainSegment:
     """A segment that grows.
 
@@ -69,7 +77,7 @@ class PlainSegment:
         self.rows = 0
         self._schema = schema
         self._columns = [_column(field) for field in schema]
-        self._groups: list[bytes] = []
+        self._groups: list[_Group] = []
         self._write([_MAGIC], os.O_CREAT | os.O_EXCL)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -78,18 +86,14 @@ class PlainSegment:
         Raises:
             OSError: not writable or no space; the file is of no use any more.
         """
-        begin = self.size_bytes
         rows = batch.num_rows
         parts: list[_Bytes] = []
-        chunks = []
+        pages = []
         for column, values in zip(self._columns, batch.columns, strict=True):
-            pages = column.pages(values, rows)
-            size = sum(map(len, pages))
-            chunks.append(column.chunk(begin, rows, size, len(pages[0])))
-            begin += size
-            parts += pages
-        total = begin - self.size_bytes
-        self._groups.append(encode(structs(1, chunks), i64(2, total), i64(3, rows)))
+            head, body = column.pages(values, rows)
+            pages.append((len(head), len(body)))
+            parts += (head, body)
+        self._groups.append(_Group(self.size_bytes, rows, pages))
         self._write(parts)
         self.rows += rows
 
@@ -104,10 +108,18 @@ class PlainSegment:
             i32(1, 2),
             structs(2, [root, *map(_element, self._schema)]),
             i64(3, self.rows),
-            structs(4, self._groups),
+            structs(4, map(self._row_group, self._groups)),
             text(6, "gscope version 1.0 (build 0)"),
         )
         self._write([footer, len(footer).to_bytes(4, "little"), _MAGIC])
+
+    def _row_group(self, group: _Group) -> bytes:
+        begin = group.begin
+        chunks = []
+        for column, (first, second) in zip(self._columns, group.pages, strict=True):
+            chunks.append(column.chunk(begin, group.rows, first + second, first))
+            begin += first + second
+        return encode(structs(1, chunks), i64(2, begin - group.begin), i64(3, group.rows))
 
     def _write(self, parts: Sequence[_Bytes], flags: int = 0) -> None:
         # Opened each time: there may be more growing segments than a process may have files open.
@@ -161,11 +173,14 @@ class _Plain:
         self._width = field.type.bit_width // 8
         self._head = _chunk_head(field, [_PLAIN, _RLE])
 
-    def pages(self, values: pa.Array, rows: int) -> list[_Bytes]:
+    def pages(self, values: pa.Array, rows: int) -> tuple[_Bytes, _Bytes]:
         """The header of the one page, and its values."""
-        size = rows * self._width
-        plain = values.buffers()[1].slice(values.offset * self._width, size)
-        return [_data_header(size, rows, _PLAIN), plain]
+        width = self._width
+        begin = values.offset * width
+        size = rows * width
+        return _data_header(size, rows, _PLAIN), memoryview(values.buffers()[1])[
+            begin : begin + size
+        ]
 
     def chunk(self, begin: int, rows: int, size: int, _first: int) -> bytes:
         """The ColumnChunk of pages that begin at ``begin``."""
@@ -178,7 +193,7 @@ class _Constant:
     def __init__(self, field: pa.Field) -> None:
         self._head = _chunk_head(field, [_PLAIN, _RLE, _RLE_DICTIONARY])
 
-    def pages(self, values: pa.DictionaryArray, rows: int) -> list[_Bytes]:
+    def pages(self, values: pa.DictionaryArray, rows: int) -> tuple[_Bytes, _Bytes]:
         """A dictionary page with the word, and a data page that is one run of its number."""
         (word,) = values.dictionary.to_pylist()
         entry = len(word).to_bytes(4, "little") + word
@@ -186,7 +201,7 @@ class _Constant:
         dictionary = _page_header(_DICTIONARY_PAGE, len(entry), details) + entry
         # The width of the numbers in bits, then the run: its length, doubled, and the number in whole bytes.
         run = b"\1" + varint(rows << 1) + b"\0"
-        return [dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run]
+        return dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run
 
     def chunk(self, begin: int, rows: int, size: int, first: int) -> bytes:
         """The ColumnChunk of pages that begin at ``begin``; ``first`` bytes make the dictionary."""
@@ -225,9 +240,17 @@ def _sizes(rows: int, size: int) -> bytes:
 
 @functools.lru_cache(maxsize=64)
 def _data_header(size: int, values: int, encoding: int) -> bytes:
-    # A required column has no levels, but their encodings must be told.
-    details = struct(5, i32(1, values), i32(2, encoding), i32(3, _RLE), i32(4, _RLE))
-    return _page_header(_DATA_PAGE, size, details)
+    written, count = zigzag(size), zigzag(values)
+    return b"".join((_PAGE, written, _SAME, written, _COUNT, count, _HEADER_ENDS[encoding]))
+
+
+# A PageHeader of a data page around its sizes and its number of values. A required column has no levels, but their
+# encodings must be told.
+_PAGE, _SAME, _COUNT = b"\x15\x00\x15", b"\x15", b"\x2c\x15"
+_HEADER_ENDS = {
+    encoding: b"\x15" + zigzag(encoding) + b"\x15\x06\x15\x06\0\0"
+    for encoding in (_PLAIN, _RLE_DICTIONARY)
+}
 
 
 def _page_header(type_: int, size: int, details: Field) -> bytes:

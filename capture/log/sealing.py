@@ -67,6 +67,7 @@ class Sealer:
                 label = self._label(stream)
                 segment = self._segments.begin(label, rows.batch.schema)
                 self._growing[stream, rows.extents] = segment
+            before = segment.size_bytes
             self._segments.add(segment, rows.batch)
         except StreamError as error:
             if not self._budget.is_lossy or not is_full(error):
@@ -79,7 +80,8 @@ class Sealer:
             return None
         # Nobody else will know should they be shed.
         packets = packets_in(rows.batch, self._specs[stream]) if self._budget.is_lossy else None
-        return WrittenRows(segment, rows.rows, rows.size_bytes, rows.extents, packets)
+        size = segment.size_bytes - before
+        return WrittenRows(segment, rows.rows, size, rows.extents, packets)
 
     def seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
         """Make each cut whole segments, or a gap; the messages are not yet published."""
