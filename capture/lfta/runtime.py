@@ -235,6 +235,7 @@ class _RunningLfta:
         state[State.ROWS] = 0
         state[State.CAPACITY] = buffer.rows
         state[State.PARTING] = state[State.NEWEST]
+        state[State.CROWDED] = buffer.rows - buffer.rows // 32
         state[State.HEAP_CAPACITY] = buffer.heap_bytes
         state[State.COLUMNS : State.COLUMNS + buffer.addresses.size] = buffer.addresses
 

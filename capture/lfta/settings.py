@@ -29,7 +29,7 @@ class LftaSettings:
     batch_rows: int = 1 << 14
     heap_bytes: int = 1 << 20
     buffers: int = 2
-    slow_flush_buckets: int = 8
+    slow_flush_buckets: int = 16
 
     def __post_init__(self) -> None:
         slots = self.table_slots

@@ -94,7 +94,9 @@ class State(IntEnum):
     """Packets that passed but break a declared order."""
     PARTING = 23
     """Epoch from which on an aggregation's rows go to the back of the output buffer."""
-    DECLARED = 24
+    CROWDED = 24
+    """With less room than this in the output buffer, a new epoch gets a buffer of its own."""
+    DECLARED = 25
     """For each declared order the least value (of a decreasing one: of its negative) that keeps it."""
     COLUMNS = DECLARED + MAX_DECLARED
 

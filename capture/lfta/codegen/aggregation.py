@@ -318,6 +318,13 @@ def _begin_epochs(number: int) -> Iterable[str]:
 
 def _fold_all(plan: Aggregation) -> Iterable[str]:
     tags = min(table.packing.tags for table in plan.tables)
+    yield f"    if high > s[{State.NEWEST}]:"
+    yield f"        s[{State.NEWEST}] = high"
+    yield f"        s[{State.PENDING}] = high"
+    yield f"        s[{State.CURSOR}] = 0"
+    yield f"        if s[{State.CAPACITY}] - s[{State.ROWS}] < s[{State.CROWDED}]:"
+    yield "            # The next buffer parts the rows at this epoch."
+    yield "            return True"
     yield "    while True:"
     yield f"        if s[{State.ROWS}] + m - at > s[{State.CAPACITY}]:"
     yield f"            s[{State.RESUME}] = at"
@@ -351,10 +358,6 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
     yield f"    s[{State.WITHOUT_EPOCH}] += without_epoch"
     yield f"    s[{State.OLDEST}] = min(s[{State.OLDEST}], low)"
     yield f"    s[{State.PENDING}] = min(s[{State.PENDING}], low)"
-    yield f"    if high > s[{State.NEWEST}]:"
-    yield f"        s[{State.NEWEST}] = high"
-    yield f"        s[{State.PENDING}] = high"
-    yield f"        s[{State.CURSOR}] = 0"
     yield "    return False"
 
 
