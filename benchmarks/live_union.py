@@ -24,14 +24,17 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING
 
 from benchmarks.live_network import enter_own_network
+from gscope.engine.subscription import LogClient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 OUT = Path(__file__).parent / "out"
 BUSY_PER_S, SLOW_PER_S = 50.0, 0.05
@@ -69,22 +72,58 @@ class Row:
     cpu_s: float
 
 
+@contextmanager
+def started(
+    name: str, links: Sequence[tuple[str, str]], folder: str
+) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A run that is listening, and the columns of its rows; ended as by Ctrl-C."""
+    flags, setting = SCENARIOS[name]
+    config = Path(folder) / "gscope.yaml"
+    entries = "".join(
+        f"  interface{n}: {{device: {device}{', ' + setting if setting else ''}}}\n"
+        for n, (_, device) in enumerate(links, 1)
+    )
+    config.write_text(f"work_dir: {folder}/work\ninterfaces:\n{entries}")
+    command = [sys.executable, "-m", "gscope", "run", "-q", "published/union_filtered"]
+    command += ["--config", str(config), "-o", "csv", "--quiet", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip().split(",")
+        process.send_signal(signal.SIGINT)
+        process.wait(READY_S)
+
+
+def answer_ms(links: Sequence[tuple[str, str]], questions: int = 300) -> list[float]:
+    """How long a silent link takes to answer a demand, from question to heartbeat in another process, sorted."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started("on demand, on arrival", links, folder),
+    ):
+        (path,) = Path(folder).glob("work/run-*/capture.sock")
+        with LogClient(path) as client:
+            stream = client.streams()[1]
+            heartbeats: SimpleQueue[float] = SimpleQueue()
+
+            def follow() -> None:
+                for _ in client.subscribe({stream: 0}):
+                    heartbeats.put(time.monotonic())
+
+            threading.Thread(target=follow, daemon=True).start()
+            heartbeats.get()
+            taken = []
+            for _ in range(questions):
+                began_s = time.monotonic()
+                client.punctuate({stream: {"timestamp": time.time_ns()}})
+                taken.append(1000 * (heartbeats.get() - began_s))
+            return sorted(taken)
+
+
 def run(name: str, links: Sequence[tuple[str, str]], seconds: float) -> Row:
     """One scenario."""
-    flags, setting = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "gscope.yaml"
-        entries = "".join(
-            f"  interface{n}: {{device: {device}{', ' + setting if setting else ''}}}\n"
-            for n, (_, device) in enumerate(links, 1)
-        )
-        config.write_text(f"work_dir: {folder}/work\ninterfaces:\n{entries}")
-        command = [sys.executable, "-m", "gscope", "run", "-q", "published/union_filtered"]
-        command += ["--config", str(config), "-o", "csv", "--quiet", *flags]
         before = os.times()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            place = process.stdout.readline().strip().split(",").index("timestamp")
+        with started(name, links, folder) as (process, columns):
+            place = columns.index("timestamp")
             stop = threading.Event()
             began_s = time.time()
             latencies: list[float] = []
@@ -102,9 +141,7 @@ def run(name: str, links: Sequence[tuple[str, str]], seconds: float) -> Row:
             stop.set()
             for sender in senders:
                 sender.join()
-            process.send_signal(signal.SIGINT)
-            process.wait(READY_S)
-            reader.join()
+        reader.join()
         after = os.times()
     used = after.children_user + after.children_system
     used -= before.children_user + before.children_system
@@ -167,6 +204,9 @@ def _main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
     arguments = parser.parse_args()
     links = enter_own_network(2)
+    answers = answer_ms(links)
+    middle, late = statistics.median(answers), answers[int(0.95 * len(answers))]
+    print(f"a demand is answered after {middle:.2f} ms (95 % after {late:.2f} ms)", flush=True)
     rows = []
     for name in arguments.only:
         rows.append(run(name, links, arguments.seconds))

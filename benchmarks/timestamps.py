@@ -12,7 +12,8 @@ stream, as in the publication, in four scenarios:
 
 * none: there is no other punctuation;
 * periodic: both streams beat at a rate;
-* on demand: the merge asks the stream that holds it up, which answers ``ANSWER_S`` later with its clock;
+* on demand: the merge asks the stream that holds it up, which answers with its clock, at once (as where the
+  publication measured, in one process) or after the time that this takes between processes;
 * latent: rows are in no order, so that the union takes them as they come.
 
 Writes ``benchmarks/out/timestamps.csv`` and ``.png``.
@@ -50,7 +51,9 @@ MOST_BEATS = 400_000
 """Where a scenario would have more heartbeats than this, it lasts for less long."""
 
 ANSWER_S = 0.002
-"""From the question to the answer in the job: measured between the processes of a live run, at rest."""
+"""From the question to the answer between processes, as ``benchmarks.live_union`` measures it."""
+
+BETWEEN_PROCESSES = "on demand, between processes"
 
 SECOND_NS = 1_000_000_000
 OUT = Path(__file__).parent / "out"
@@ -62,10 +65,16 @@ QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way to tell the time; ``per_s`` is the rate of periodic heartbeats."""
+    """One way to tell the time.
+
+    Attributes:
+        per_s: rate of periodic heartbeats of each stream, 0 for none.
+        answer_s: from a question to its answer, None where nobody asks.
+    """
 
     name: str
     per_s: int = 0
+    answer_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class Union:
     def __post_init__(self) -> None:
         latent = INTERFACES if self.scenario.name == "latent" else ()
         self.steps = Steps(self.program, frozenset(latent))
-        if self.scenario.name == "on demand":
+        if self.scenario.answer_s is not None:
             self.asker = Asker(self.steps.operators, self._ask)
 
     @property
@@ -178,7 +187,7 @@ def run(program: Program, scenario: Scenario, step_s: float, seconds: float, see
         union.take(now_s, inbox)
         inbox.clear()
         for stream in union.asked:
-            heapq.heappush(answers, (union.free_s + ANSWER_S, stream))
+            heapq.heappush(answers, (union.free_s + (scenario.answer_s or 0.0), stream))
         union.asked.clear()
     latencies = union.latencies_s
     lasted_s = max(seconds, union.free_s)
@@ -295,7 +304,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             ax.set_yscale("log")
             rates = [row.per_s for row in periodic]
             ax.plot(rates, [getattr(row, name) for row in periodic], "o-", label="periodic")
-            styles = {"none": "k:", "on demand": "C1-", "latent": "C2--"}
+            styles = {"none": "k:", "on demand": "C1-", BETWEEN_PROCESSES: "C3-", "latent": "C2--"}
             for scenario, style in styles.items():
                 value = next(getattr(row, name) for row in chosen if row.scenario == scenario)
                 if value > 0:
@@ -326,7 +335,8 @@ def _main() -> None:
     scenarios = [
         Scenario("none"),
         *(Scenario("periodic", rate) for rate in arguments.rates),
-        Scenario("on demand"),
+        Scenario("on demand", answer_s=0.0),
+        Scenario(BETWEEN_PROCESSES, answer_s=ANSWER_S),
         Scenario("latent"),
     ]
     rows = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.flight as flight
 import pytest
 
+from gscope.capture.demands import Demands
 from gscope.capture.log import server as server_module
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
@@ -202,3 +203,36 @@ def test_a_daemon_that_is_gone_has_heard_the_last_acknowledgement(tmp_path: Path
 def test_a_last_acknowledgement_that_is_refused_is_an_error(client: LogClient) -> None:
     with pytest.raises(StreamError):
         client.acknowledge_last("nobody", {"a": 1})
+
+
+def test_heartbeats_are_asked_for_by_stream_and_bound(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path / "asked", SPECS)
+    demands = Demands(log.streams)
+    woken: list[str] = []
+    demands.attach(["a"], lambda: woken.append("a"))
+    server = LogServer(log, tmp_path / "asked.sock", demands)
+    try:
+        with LogClient(tmp_path / "asked.sock") as client:
+            client.punctuate({"a": {"tb": 7}, "b": {}})
+            client.punctuate({"a": {"tb": 5}})
+            assert (demands.take("ab"), woken) == ({"a": {"tb": 7}, "b": {}}, ["a", "a"])
+            with pytest.raises(StreamError, match="unknown stream 'c'"):
+                client.punctuate({"c": {}})
+    finally:
+        log.close()
+        server.stop()
+
+
+@pytest.mark.parametrize("wanted", [7, ["a"], {"a": 7}, {"a": {"tb": "x"}}, {"a": {"tb": 1.5}}])
+def test_nonsense_is_no_demand(tmp_path: Path, log: StreamLog, wanted: object) -> None:
+    address = SocketAddress(tmp_path / "capture.sock")
+    with flight.connect(address.location) as raw:
+        body = json.dumps({"wanted": wanted}).encode()
+        with pytest.raises(flight.FlightServerError, match="must be an object of"):
+            list(raw.do_action(flight.Action("punctuate", body)))
+    address.close()
+
+
+def test_nobody_answers_demands_where_heartbeats_come_by_themselves(client: LogClient) -> None:
+    with pytest.raises(StreamError, match=r"heartbeat\.mode"):
+        client.punctuate({"a": {}})

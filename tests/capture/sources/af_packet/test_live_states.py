@@ -176,3 +176,16 @@ def test_an_unknown_interface_gets_a_suggestion(live: Opener) -> None:
         CaptureError, match=f"no network interface 'veth_im'; did you mean {DEVICE}"
     ):
         live("veth_im")
+
+
+def test_a_source_is_woken_once_and_goes_on(live: Opener) -> None:
+    source = live()
+    thread = threading.Timer(0.05, source.wake)
+    thread.start()
+    assert source.next_block(5) is None
+    thread.join()
+    began = time.monotonic()
+    assert source.next_block(0.05) is None
+    assert time.monotonic() - began >= 0.04
+    send([FRAME])
+    assert receive(source, 1) == [FRAME]
