@@ -48,15 +48,24 @@ ADDED_UP = (
     "unread_packets",
     "interruptions_total",
     "heartbeats_total",
+    "worked_ns",
+    "cpu_s",
+)
+"""What a daemon that is started again adds to. Streams and log keep their own counters; the rest is as it stands."""
+
+STREAM_COUNTERS = (
     "tuples_in_total",
     "tuples_out_total",
     "evicted_groups_total",
     "without_epoch_tuples_total",
     "out_of_order_tuples_total",
-    "worked_ns",
-    "cpu_s",
+    "late_tuples_total",
+    "crashes_total",
+    "lost_in_crash_tuples_total",
+    "uncaptured_ns_total",
+    "live_groups",
 )
-"""What a daemon that is started again adds to; the rest is as it stands."""
+"""Of each stream, as its heartbeats tell them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +179,7 @@ class CaptureStatistics:
                 "name": stream,
                 "lfta": lfta,
                 "interface": feed.name,
-                **_tuples(feed.runtime.lfta_counters(lfta)),
+                **_tuples(dict(feed.counters(lfta)), feed.runtime.lfta_counters(lfta)),
             }
 
     def _write(self) -> None:
@@ -194,8 +203,10 @@ class CaptureStatistics:
                 if (each := self._interface(interface.name, now_ns))
             ],
             "streams": [
-                _stream(_continued(each, _named(self._earlier, "streams", name)))
-                for name, each in self._streams.items()
+                each
+                for interface in self._settings.interfaces
+                for each in self._streams.values()
+                if each["interface"] == interface.name
             ],
             # The log keeps its own counters from one daemon to the next.
             "log": self._log_counters(),
@@ -256,16 +267,13 @@ def _packets(summary: InterfaceSummary) -> dict[str, Any]:
     }
 
 
-def _tuples(counters: LftaCounters) -> dict[str, int]:
+def _tuples(told: Mapping[str, int], counters: LftaCounters) -> dict[str, Any]:
+    taken, put_out = told["tuples_in_total"], told["tuples_out_total"]
     return {
-        "tuples_in_total": counters.matched_tuples,
-        "tuples_out_total": counters.out_tuples,
-        "evicted_groups_total": counters.evicted_groups,
-        "without_epoch_tuples_total": counters.without_epoch_tuples,
-        "out_of_order_tuples_total": counters.out_of_order_tuples,
-        "live_groups": counters.live_groups,
+        **{name: told.get(name, 0) for name in STREAM_COUNTERS},
         "table_slots": counters.table_slots,
         "table_bytes": counters.table_bytes,
+        "selectivity": round(put_out / taken, 6) if taken else None,
     }
 
 
@@ -298,12 +306,4 @@ def _interface(fields: dict[str, Any], now_ns: int) -> dict[str, Any]:
         **fields,
         "idle_ns": None if last_ns is None or lag_ns is None else max(0, now_ns - last_ns),
         "ns_per_packet": round(fields["worked_ns"] / processed, 1) if processed else None,
-    }
-
-
-def _stream(fields: dict[str, Any]) -> dict[str, Any]:
-    taken = fields["tuples_in_total"]
-    return {
-        **fields,
-        "selectivity": round(fields["tuples_out_total"] / taken, 6) if taken else None,
     }

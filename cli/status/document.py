@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.settings import JOB_FOLDER
 from gscope.engine.trace_book import TRACES_FOLDER, read_traces
+from gscope.errors import GscopeError
 from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
 
 if TYPE_CHECKING:
@@ -24,12 +25,31 @@ LATEST_TRACES = 8
 
 _LOSSES = ("dropped_packets", "filtered_packets", "shed_packets", "late_packets", "unread_packets")
 
+_CAPTURE_FIELDS = {"written_ns", "memory_bytes", "privileges", "interfaces", "streams", "log"}
+_JOB_FIELDS = {"written_ns", "memory_bytes", "state", "steps", "operators", "queries", "heartbeats"}
+_TRACE_FIELDS = {"id", "clock_ns", "began_ns", "ended_ns", "step", "rows", "hops"}
+_HOP_FIELDS = {"kind", "node", "arrived_ns", "queued_ns", "worked_ns"}
+_IDLE_FIELDS = {"idle", "first", "last", "slowest", "slowest_ns"}
+
 Document = dict[str, Any]
 
 
 def status_document(run: RunRecord, now_ns: int) -> Document:
-    """How ``run`` stands at ``now_ns``. A process that has told nothing yet is null."""
-    capture, job = (_told(run.path / name) for name in (CAPTURE_FILE, JOB_FILE))
+    """How ``run`` stands at ``now_ns``. A process that has told nothing yet is null.
+
+    Raises:
+        GscopeError: what the processes have told makes no sense.
+    """
+    try:
+        return _document(run, now_ns)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        message = f"what the run {run.name} tells of itself in {run.path} makes no sense: {error!r}"
+        raise GscopeError(message) from error
+
+
+def _document(run: RunRecord, now_ns: int) -> Document:
+    capture = _told(run.path / CAPTURE_FILE, _CAPTURE_FIELDS)
+    job = _told(run.path / JOB_FILE, _JOB_FIELDS)
     clock_ns = _clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,
@@ -47,14 +67,29 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 
 
 def traces(folder: Path) -> list[Document]:
-    """All traces of the run in ``folder``, oldest first."""
-    return list(read_traces(folder / JOB_FOLDER / TRACES_FOLDER))
+    """All traces of the run in ``folder``, oldest first; lines that are none are left out."""
+    found = read_traces(folder / JOB_FOLDER / TRACES_FOLDER)
+    return [trace for trace in found if _is_trace(trace)]
 
 
-def _told(path: Path) -> Document | None:
+def _is_trace(trace: Document) -> bool:
+    if "idle" in trace:
+        return trace.keys() >= _IDLE_FIELDS
+    hops = trace.get("hops")
+    return (
+        trace.keys() >= _TRACE_FIELDS
+        and isinstance(hops, list)
+        and bool(hops)
+        and all(isinstance(hop, dict) and hop.keys() >= _HOP_FIELDS for hop in hops)
+    )
+
+
+def _told(path: Path, fields: set[str]) -> Document | None:
     """What a process has told last, if this version understands it."""
     snapshot = read_snapshot(path)
-    return snapshot if snapshot is not None and snapshot.get("schema") == SCHEMA else None
+    if snapshot is None or snapshot.get("schema") != SCHEMA or not snapshot.keys() >= fields:
+        return None
+    return snapshot
 
 
 def _run(run: RunRecord) -> Document:

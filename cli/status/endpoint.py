@@ -40,19 +40,20 @@ def parse_address(text: str) -> Address:
 
 
 class Metrics:
-    """What is served: how the run stands when somebody asks."""
+    """What is served: how the run stands when somebody asks.
+
+    Attributes:
+        record: of the run; None before there is one.
+        port: on which they are served.
+    """
 
     def __init__(self) -> None:
-        self._record: RunRecord | None = None
+        self.record: RunRecord | None = None
+        self.port = 0
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
         """The run's record is another one."""
-        self._record = after
-
-    @property
-    def record(self) -> RunRecord | None:
-        """The latest; None before there is a run."""
-        return self._record
+        self.record = after
 
 
 @contextmanager
@@ -75,6 +76,7 @@ def served(address: Address) -> Iterator[Metrics]:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         message = f"cannot serve metrics on {address.host}:{address.port}: {reason}"
         raise UsageError(message) from error
+    metrics.port = server.server_port
     try:
         yield metrics
     finally:

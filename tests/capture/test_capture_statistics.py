@@ -1,0 +1,154 @@
+"""What others see of the capture daemon while it runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.capture.test_live import SECOND, START, ScriptedSource, World
+from tests.capture.test_replay import flow_program
+
+from gscope.capture.lfta.interpreter import LftaInterpreter
+from gscope.capture.live import capture_live
+from gscope.capture.replay import open_log
+from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
+from gscope.capture.statistics import CaptureStatistics, privileges
+from gscope.queries.streams.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.lfta.columns import ColumnBatch
+
+
+class Watched:
+    """A live capture of two scripted interfaces, looked at while it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "capture.stats.json"
+        self.folder = folder
+        self.world = World()
+        self.sources = {name: ScriptedSource(self.world, name) for name in ("busy", "silent")}
+        self.looks: list[dict[str, Any]] = []
+
+    def look(self) -> None:
+        snapshot = read_snapshot(self.file)
+        assert snapshot is not None
+        self.looks.append(snapshot)
+
+    def run(self, stop_s: float) -> dict[str, Any]:
+        """Capture until so many seconds have passed; what is told at the end."""
+        program = flow_program(*self.sources)
+        settings = CaptureSettings(
+            tuple(InterfaceSettings(n, device=DeviceSettings(n)) for n in self.sources)
+        )
+        self.world.at(stop_s, self.world.stop.request)
+
+        def interpreted(
+            interface: str, emit: Callable[[str, ColumnBatch], None]
+        ) -> LftaInterpreter:
+            return LftaInterpreter(program.lftas, interface, emit)
+
+        log = open_log(self.folder / "log", program, settings)
+        statistics = CaptureStatistics(
+            self.file,
+            settings,
+            log,
+            wall_ns=lambda: self.world.wall_ns,
+            monotonic=lambda: self.world.monotonic_ns / SECOND,
+        )
+        try:
+            capture_live(
+                program,
+                settings,
+                log,
+                self.sources,
+                engines=interpreted,
+                stop=self.world.stop,
+                statistics=statistics,
+                make_clock=self.world.clock,
+            )
+            statistics.write()
+        finally:
+            log.close()
+        self.look()
+        return self.looks[-1]
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def test_packets_are_told_while_they_come(watched: Watched) -> None:
+    for second in range(1, 20):
+        watched.world.at(second, watched.sources["busy"].send_now)
+    watched.world.at(10.5, watched.look)
+    end = watched.run(20)
+    middle = watched.looks[0]["interfaces"][0]
+    assert middle["name"] == "busy"
+    assert 5 <= middle["received_packets"] <= 10
+    assert 0 <= watched.looks[0]["written_ns"] - START <= 11 * SECOND
+    busy, silent = end["interfaces"]
+    assert (busy["received_packets"], busy["accepted_packets"]) == (19, 19)
+    assert (silent["received_packets"], silent["last_packet_ns"]) == (0, None)
+    assert busy["state"] == silent["state"] == "ended"
+
+
+def test_partial_tuples_and_the_log_are_told(watched: Watched) -> None:
+    watched.world.at(1, watched.sources["busy"].send_now)
+    end = watched.run(30)
+    streams = {stream["name"]: stream for stream in end["streams"]}
+    assert list(streams) == ["flow@busy", "flow@silent"]
+    assert streams["flow@busy"]["tuples_in_total"] == streams["flow@busy"]["tuples_out_total"] == 1
+    assert end["log"]["tuples_total"] == 1
+    assert end["log"]["budget_bytes"] > 0
+
+
+def test_a_daemon_that_is_started_again_goes_on_counting_packets(watched: Watched) -> None:
+    watched.world.at(1, watched.sources["busy"].send_now)
+    first = watched.run(5)
+    again = Watched(watched.folder)
+    again.file.rename(again.folder / "kept")
+    (again.folder / "log").rename(again.folder / "older")
+    (again.folder / "kept").rename(again.file)
+    again.world.at(1, again.sources["busy"].send_now)
+    second = again.run(5)
+    assert second["interfaces"][0]["received_packets"] == 2
+    assert second["interfaces"][0]["accepted_packets"] == 2
+    assert second["began_ns"] == first["began_ns"]
+    assert second["log"]["tuples_total"] == 1
+
+
+def test_privileges_are_those_of_the_process(watched: Watched) -> None:
+    end = watched.run(2)
+    assert end["pid"] == os.getpid()
+    assert end["privileges"] == privileges()
+    assert set(end["privileges"]) == {"capabilities", "no_new_privs"}
+
+
+def test_a_snapshot_is_replaced_as_a_whole_and_not_too_often(tmp_path: Path) -> None:
+    now = [0.0]
+    file = SnapshotFile(tmp_path / "told.json", lambda: now[0])
+    dues = [file.is_due]
+    file.write({"a": 1})
+    dues.append(file.is_due)
+    now[0] += INTERVAL_S
+    dues.append(file.is_due)
+    assert dues == [True, False, True]
+    assert read_snapshot(tmp_path / "told.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["told.json"]
+
+
+def test_a_snapshot_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
+    SnapshotFile(tmp_path / "none" / "told.json").write({"a": 1})
+    assert read_snapshot(tmp_path / "none" / "told.json") is None
+
+
+def test_what_is_no_snapshot_is_none(tmp_path: Path) -> None:
+    path = Path(tmp_path / "told.json")
+    for text in ("", "[1]", '{"a":'):
+        path.write_text(text)
+        assert read_snapshot(path) is None

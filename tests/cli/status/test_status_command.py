@@ -1,0 +1,200 @@
+"""``gscope status`` through the command line, on runs' folders without processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.cli.status.run_folder import TRACED, run_folder
+
+from gscope.cli.main import run
+from gscope.engine.settings import JOB_FOLDER
+from gscope.engine.trace_book import TRACES_FOLDER
+from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "status.schema.json"
+COLUMNS = 80
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("GSCOPE_WORK_DIR", str(tmp_path / "work"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+Shown = tuple[int, str, str]
+
+
+@pytest.fixture
+def status(capsys: pytest.CaptureFixture[str]) -> Any:
+    def command(*arguments: str) -> Shown:
+        code = run(["status", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def test_no_run_is_said_so(status: Any) -> None:
+    code, out, err = status()
+    assert (code, out) == (1, "")
+    assert "no run is active" in err
+
+
+def test_several_runs_are_listed(work: Path, status: Any) -> None:
+    with run_folder(work, "one", has_told=False), run_folder(work, "two", has_told=False):
+        code, _, err = status()
+        assert code == 2
+        assert "--run" in err
+        assert "one, two" in err
+        assert status("--run", "two")[0] == 0
+
+
+def test_a_typo_gets_a_suggestion(work: Path, status: Any) -> None:
+    with run_folder(work, "talkers", has_told=False):
+        code, _, err = status("--run", "talker")
+    assert code == 2
+    assert "did you mean talkers?" in err
+
+
+def test_all_is_shown_in_80_columns_without_colours(work: Path, status: Any) -> None:
+    with run_folder(work):
+        code, out, err = status()
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= COLUMNS
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0][:3] == ["talkers", "running", "since"]
+    assert next(line for line in lines if line[:1] == ["eth0"])[:2] == ["eth0", "ended"]
+    tens = [line for line in lines if line[:1] == ["tens"]]
+    assert tens[0][-3:] == ["3", "0", tens[0][-1]] or "3" in tens[0]
+    assert tens[1][-1] == "eth1"
+
+
+def test_whom_an_operator_waits_for_is_shown(work: Path, status: Any) -> None:
+    with run_folder(work):
+        _, out, _ = status()
+    (line,) = (line for line in out.splitlines() if line.startswith("tens") and "aggreg" in line)
+    assert line.split() == ["tens", "aggregation", "5", "100", "-", "eth1"]
+
+
+def test_the_slowest_stage_of_a_trace_is_marked(work: Path, status: Any) -> None:
+    with run_folder(work):
+        _, out, _ = status()
+    heading = next(line for line in out.splitlines() if "HEARTBEAT" in line)
+    assert heading.split() == [
+        *("HEARTBEAT", "LFTA", "LOG", "FLIGHT", "INBOX", "OPERATOR", "STEP", "COMMIT"),
+        *("TOTAL", "ROWS"),
+    ]
+    (line,) = (line for line in out.splitlines() if line.split()[:1] == [str(TRACED)])
+    assert line.count("*") == 1
+
+
+def test_one_heartbeat_is_followed(work: Path, status: Any) -> None:
+    with run_folder(work):
+        code, out, _ = status("--trace", str(TRACED))
+    assert code == 0
+    names = [line.split()[0] for line in out.splitlines()[2:-1]]
+    assert names == ["tens@eth1", "log", "flight", "inbox", "tens", "minutes", "step", "commit"]
+    assert max(map(len, out.splitlines())) <= COLUMNS
+
+
+def test_a_heartbeat_that_released_nothing_is_said_to_be_one(work: Path, status: Any) -> None:
+    with run_folder(work):
+        code, out, _ = status("--trace", str(TRACED + 1))
+    assert code == 0
+    assert "released nothing" in out
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [("99", "those kept are 6 to 7"), ("x", "is no heartbeat"), ("-3", "is no heartbeat")],
+)
+def test_an_unknown_heartbeat_is_one_sentence(
+    work: Path, status: Any, wanted: str, words: str
+) -> None:
+    with run_folder(work):
+        code, out, err = status("--trace", wanted)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_run_that_has_told_nothing_yet_is_shown(work: Path, status: Any) -> None:
+    with run_folder(work, has_told=False):
+        code, out, _ = status()
+        assert code == 0
+        assert "talkers  running" in out
+        assert status("--json")[0] == 0
+        assert status("--prometheus")[0] == 0
+        assert "none has released anything yet" in status("--trace", "1")[2]
+
+
+def test_a_run_that_was_killed_can_be_read(work: Path, status: Any) -> None:
+    with run_folder(work) as run_dir:
+        run_dir.is_kept = True
+        run_dir.file.change(is_live=True)
+        run_dir.file.on_restart("job", "signal SIGKILL")
+    code, out, _ = status()
+    assert code == 0
+    assert "talkers  stale" in out
+    assert "signal SIGKILL" in out
+    assert "tens" in out
+
+
+@pytest.mark.parametrize("name", [CAPTURE_FILE, JOB_FILE])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema":99}', '{"schema":1}', "\0\xff"])
+def test_damaged_snapshots_are_no_crash(work: Path, status: Any, name: str, text: str) -> None:
+    with run_folder(work) as run_dir:
+        (run_dir.path / name).write_text(text)
+        for flag in ((), ("--json",), ("--prometheus",)):
+            code, _, err = status(*flag)
+            assert "bug" not in err
+            assert code in (0, 1)
+
+
+def test_damaged_traces_are_skipped(work: Path, status: Any) -> None:
+    with run_folder(work) as run_dir:
+        file = run_dir.path / JOB_FOLDER / TRACES_FOLDER / "traces.ndjson"
+        file.write_bytes(file.read_bytes() + b'{"id":3}\n{"hops":5}\n[1]\nnull\n{"id": 4, "ho')
+        code, out, err = status()
+        assert (code, err) == (0, "")
+        assert str(TRACED) in out
+        assert status("--trace", "3")[0] == 2
+
+
+def test_json_is_as_its_schema_says(work: Path, status: Any) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for has_told in (True, False):
+        with run_folder(work, has_told=has_told):
+            _, out, _ = status("--json")
+        validator.validate(json.loads(out))
+
+
+def test_the_loss_sums_close(work: Path, status: Any) -> None:
+    with run_folder(work):
+        _, out, _ = status("--json")
+    loss = json.loads(out)["loss"]
+    assert [each["difference"] for each in loss["interfaces"]] == [0, 0]
+    assert loss["interfaces"][0]["received_packets"] == 4
+    tuples = loss["tuples"]
+    assert tuples["put_out"] == tuples["logged"] + tuples["open"]
+
+
+def test_what_excludes_each_other_is_refused(work: Path, status: Any) -> None:
+    assert status("--json", "--prometheus")[0] == 2
+    with run_folder(work, has_told=False):
+        code, _, err = status("--watch")
+    assert code == 2
+    assert "needs a terminal" in err
