@@ -197,14 +197,16 @@ class Ledger:
             if stream not in self.held:
                 problem = f"unknown stream {stream!r}; there are {sorted(self.held)}"
                 raise StreamError(problem)
-        self._claims[consumer] = frozenset(
-            (stream, sequence) for stream, sequences in wanted.items() for sequence in sequences
-        )
-        gone = {
-            stream: tuple(s for s in sequences if not self.held[stream].has_batch(s))
-            for stream, sequences in wanted.items()
-        }
-        return {stream: sequences for stream, sequences in gone.items() if sequences}
+        there: set[tuple[str, int]] = set()
+        gone: dict[str, list[int]] = {}
+        for stream, sequences in wanted.items():
+            for sequence in sequences:
+                if self.held[stream].has_batch(sequence):
+                    there.add((stream, sequence))
+                else:
+                    gone.setdefault(stream, []).append(sequence)
+        self._claims[consumer] = frozenset(there)
+        return {stream: tuple(sequences) for stream, sequences in gone.items()}
 
     def sheddable(self) -> Iterator[Batch]:
         """The batches that nobody has claimed, oldest first."""

@@ -33,6 +33,9 @@ MESSAGE_SCHEMA = pa.schema([pa.field("message", pa.binary(), nullable=False)])
 STOP_SECONDS = 2.0
 """How long ``LogServer.stop`` waits for clients to take what was sent to them."""
 
+MAX_SUBSCRIPTIONS = 8
+"""Each has a thread of its own here, also one whose client has stopped reading."""
+
 _CANCEL_CHECK_S = 0.5
 """How long a subscription whose client went away may keep its thread."""
 
@@ -48,6 +51,8 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
 
     def __init__(self, log: StreamLog, path: Path, demands: Demands | None = None) -> None:
         self.log = log
+        self._counting = threading.Lock()
+        self._subscriptions = 0
         self.demands = demands or Demands(log.streams, is_served=False)
         with plain_errors("replace the socket", path):
             path.unlink(missing_ok=True)
@@ -91,6 +96,18 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         return [(name, handler.__doc__) for name, handler in _ACTIONS.items()]
 
     def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        with self._counting:
+            if self._subscriptions >= MAX_SUBSCRIPTIONS:
+                message = f"there are {MAX_SUBSCRIPTIONS} subscriptions already"
+                raise flight.FlightServerError(message)
+            self._subscriptions += 1
+        try:
+            yield from self._messages(context, cursors)
+        finally:
+            with self._counting:
+                self._subscriptions -= 1
+
+    def _messages(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         log = self.log
         while not context.is_cancelled():
             with _client_errors():
