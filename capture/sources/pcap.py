@@ -79,6 +79,13 @@ class PcapFormat:
             block.time_ns,
             block.linktype,
         )
+        # Where there were records, what stops here stands at the beginning of the next block and is looked at then.
+        if not block.count:
+            self._look_at(block, int(stop), end, base)
+        return int(stop)
+
+    def _look_at(self, block: Block, stop: int, end: int, base: int) -> None:
+        """What the record at ``stop``, which is not whole, needs, or why it is none."""
         self.needed_bytes = self._record_header_bytes
         if end - stop >= self._record_header_bytes:
             lengths = block.data[stop + 8 : stop + 16].tobytes()
@@ -91,7 +98,6 @@ class PcapFormat:
                     f"the record at byte {base + stop} claims {caplen} captured bytes, "
                     f"more than {self._limit}; nothing from there on is used"
                 )
-        return int(stop)
 
     def findings(self) -> list[str]:
         """See ``CaptureFormat``; a pcap record is usable as soon as it is whole."""
