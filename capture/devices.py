@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Self
 
 from gscope.capture.sources.af_packet.packet_socket import Fanout
@@ -65,7 +66,22 @@ class Devices:
         self.close()
 
 
+def is_by_scapy(device: DeviceSettings) -> bool:
+    """Whether scapy captures the device: where it is asked for, or where the system has no AF_PACKET."""
+    return device.source == "scapy" or (device.source == "auto" and not has_packet_sockets())
+
+
+def has_packet_sockets() -> bool:
+    """Whether this system has AF_PACKET, whoever may use it."""
+    return hasattr(socket, "AF_PACKET")
+
+
 def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
+    if is_by_scapy(device):
+        return _opened_by_scapy(name, device)
+    if not has_packet_sockets():
+        message = f"{device.device}: this system has no AF_PACKET; say `source: scapy` or auto"
+        raise CaptureError(message)
     if device.fanout == 1:
         return _opened_ring(name, device, None)
     rings: list[AfPacketSource] = []
@@ -89,6 +105,29 @@ def _opened_ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> Af
         promiscuous=device.is_promiscuous,
         filter=device.filter,
         fanout=fanout,
+        hardware_time=device.timestamps == "hardware",
     )
     source.open(is_paused=True)
+    return source
+
+
+def _opened_by_scapy(name: str, device: DeviceSettings) -> LiveSource:
+    from gscope.capture.sources.scapy_source import ScapySource
+
+    if device.fanout > 1 or device.timestamps != "kernel":
+        message = f"{device.device}: fanout and hardware timestamps are not to be had with scapy"
+        raise CaptureError(message)
+    source = ScapySource(
+        name,
+        device.device,
+        snaplen=device.snaplen,
+        buffer_bytes=device.ring_bytes,
+        promiscuous=device.is_promiscuous,
+        filter=device.filter,
+    )
+    try:
+        source.open()
+    except BaseException:
+        source.close()
+        raise
     return source

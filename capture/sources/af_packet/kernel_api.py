@@ -43,6 +43,7 @@ FILTER_INSTRUCTION = struct.Struct("HBBI")
 SOF_TIMESTAMPING_SOFTWARE = 1 << 4
 SOF_TIMESTAMPING_RAW_HARDWARE = 1 << 6
 SIOCSHWTSTAMP = 0x89B0
+SIOCGHWTSTAMP = 0x89B1
 HARDWARE_TIME = struct.Struct("3i")
 """``struct hwtstamp_config``: flags, what to send with a time, which received packets get one."""
 HWTSTAMP_FILTER_ALL = 1

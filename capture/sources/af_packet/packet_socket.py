@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     HARDWARE_TIME,
     HWTSTAMP_FILTER_ALL,
     MEMBERSHIP,
+    NAME_BYTES,
     PACKET_ADD_MEMBERSHIP,
     PACKET_FANOUT,
     PACKET_IGNORE_OUTGOING,
@@ -29,6 +31,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     PACKET_STATISTICS,
     PACKET_TIMESTAMP,
     PACKET_VERSION,
+    SIOCGHWTSTAMP,
     SIOCSHWTSTAMP,
     SO_ATTACH_FILTER,
     SOCKET_ADDRESS,
@@ -109,18 +112,36 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
         raise CaptureError(message) from error
 
 
-def ask_for_hardware_time(of: socket.socket, name: str) -> bool:
-    """Have the network card stamp all packets it receives; False if it does not offer that."""
-    config = ctypes.create_string_buffer(HARDWARE_TIME.pack(0, 0, HWTSTAMP_FILTER_ALL))
+def ask_for_hardware_time(of: socket.socket, name: str) -> None:
+    """Have the network card stamp all packets it receives, unless it does so already.
+
+    Raises:
+        CaptureError: it has no clock for that, or it may not be switched on; one sentence.
+    """
+    config = ctypes.create_string_buffer(HARDWARE_TIME.size)
     asked = bytearray(request(name))
-    struct.pack_into("P", asked, 16, ctypes.addressof(config))
+    struct.pack_into("P", asked, NAME_BYTES, ctypes.addressof(config))
     try:
-        fcntl.ioctl(of, SIOCSHWTSTAMP, bytes(asked))
-    except OSError:
-        return False
+        with suppress(OSError):
+            # Older drivers do not tell.
+            fcntl.ioctl(of, SIOCGHWTSTAMP, bytes(asked))
+        if HARDWARE_TIME.unpack(config.raw[: HARDWARE_TIME.size])[2] != HWTSTAMP_FILTER_ALL:
+            HARDWARE_TIME.pack_into(config, 0, 0, 0, HWTSTAMP_FILTER_ALL)
+            fcntl.ioctl(of, SIOCSHWTSTAMP, bytes(asked))
+    except OSError as error:
+        raise CaptureError(_no_hardware_time(name, error)) from error
     wanted = SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_SOFTWARE
     of.setsockopt(SOL_PACKET, PACKET_TIMESTAMP, wanted)
-    return True
+
+
+def _no_hardware_time(name: str, error: OSError) -> str:
+    if error.errno == errno.EPERM:
+        python = Path(sys.executable).resolve()
+        return (
+            f"switching the hardware timestamps of {name} on needs a privilege: run as root, or once "
+            f"`sudo setcap cap_net_raw,cap_net_admin+ep {python}`"
+        )
+    return f"{name} has no clock that stamps all packets; leave `timestamps: hardware` out"
 
 
 def bind(

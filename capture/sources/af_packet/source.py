@@ -85,7 +85,7 @@ class AfPacketSource:
         promiscuous: whether to see packets for other hosts too.
         filter: which packets to take (pcap-filter(7)); "" for all.
         fanout: the group of sources that share the interface.
-        hardware_time: have the network card stamp the packets, where it can; its clock must be kept right.
+        hardware_time: have the network card stamp the packets; its clock must be kept right.
 
     Raises:
         UsageError: a value that cannot be.
@@ -112,7 +112,6 @@ class AfPacketSource:
         self.size_bytes: int | None = None
         self.damage: list[str] = []
         self.state = DeviceState.GONE
-        self.has_hardware_time = False
         self._shape = RingShape.of(ring_bytes)
         self._snaplen = snaplen
         self._promiscuous = promiscuous
@@ -286,7 +285,7 @@ class AfPacketSource:
         )
         attach_filter(self._socket, accept_all(0) if is_paused else self._program)
         if self._hardware_time:
-            self.has_hardware_time = ask_for_hardware_time(self._socket, self.device)
+            ask_for_hardware_time(self._socket, self.device)
         self._ring = MappedRing(self._socket, self._shape)
         loopback = look_up(self._socket, LOOPBACK_NAME)
         self._loopback = loopback.index if loopback is not None else 0

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import ctypes
+import errno
+import fcntl
 import random
+import struct
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +19,9 @@ from tests.capture.sources.af_packet.network import (
     send,
 )
 
+from gscope.capture.sources.af_packet.kernel_api import SIOCGHWTSTAMP, SIOCSHWTSTAMP
 from gscope.capture.sources.af_packet.packet_socket import Fanout, read_statistics
-from gscope.errors import UsageError
+from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from tests.capture.sources.af_packet.conftest import Opener
@@ -174,12 +179,48 @@ def test_statistics_start_anew_when_they_are_read(live: Opener) -> None:
     assert read_statistics(source._socket) == (0, 0, 0)
 
 
-def test_a_device_without_a_clock_leaves_the_times_to_the_kernel(live: Opener) -> None:
+def test_a_device_without_a_clock_is_refused_hardware_time(live: Opener) -> None:
+    with pytest.raises(CaptureError, match=f"{DEVICE} has no clock that stamps all packets"):
+        live(hardware_time=True)
+    with pytest.raises(CaptureError, match="any has no clock"):
+        live("any", hardware_time=True)
+
+
+def test_a_device_with_a_clock_is_told_to_stamp_all_packets(
+    live: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = []
+
+    def ioctl(of: Any, command: int, asked: bytes) -> bytes:
+        if command in (SIOCGHWTSTAMP, SIOCSHWTSTAMP):
+            (address,) = struct.unpack_from("P", asked, 16)
+            config = ctypes.string_at(address, 12)
+            commands.append((command, struct.unpack("3i", config)))
+            return asked
+        return real(of, command, asked)
+
+    real = fcntl.ioctl
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
     source = live(hardware_time=True)
-    assert not source.has_hardware_time
+    assert commands == [(SIOCGHWTSTAMP, (0, 0, 0)), (SIOCSHWTSTAMP, (0, 0, 1))]
     send([numbered_frame(1, 60)])
+    # What the card does not stamp, the kernel does.
     assert receive(source, 1) == [numbered_frame(1, 60)]
     assert source.stats.hardware_time_packets == 0
+
+
+def test_hardware_time_needs_a_privilege_of_its_own(
+    live: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ioctl(of: Any, command: int, asked: bytes) -> bytes:
+        if command in (SIOCGHWTSTAMP, SIOCSHWTSTAMP):
+            raise PermissionError(errno.EPERM, "no")
+        return real(of, command, asked)
+
+    real = fcntl.ioctl
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    with pytest.raises(CaptureError, match=r"needs a privilege: .*cap_net_admin"):
+        live(hardware_time=True)
 
 
 @pytest.mark.parametrize("option", [{"ring_bytes": 1000}, {"ring_bytes": 1 << 32}, {"snaplen": 0}])

@@ -1,0 +1,230 @@
+"""Packets of a live interface by scapy, where the kernel's ring is not to be had: slow, but on every system scapy knows.
+
+Each packet is a call of Python, so that some ten thousand a second are the most; what the system has no room for meanwhile it
+drops. Dropped packets are known where the system tells (Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.ring.block import Block
+from gscope.capture.sources.base import SourceStats
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.plan.kernel_filter import Condition
+
+BLOCK_PACKETS = 1024
+BLOCK_BYTES = 1 << 20
+LARGEST_PACKET = 1 << 16
+DEFAULT_BUFFER_BYTES = 8 << 20
+
+_LINKTYPES = {12: 101, 14: 101}
+"""Where scapy's own number of a link type (a DLT) is not the one in files."""
+
+_SOL_PACKET, _PACKET_STATISTICS = 263, 6
+_STATISTICS = struct.Struct("2I")
+
+Listener = Any
+"""A scapy ``SuperSocket`` that receives."""
+
+
+class ScapySource:
+    """Packets of an interface through scapy's listening socket; see ``LiveSource``.
+
+    Args:
+        name: what the user calls the interface.
+        device: the system's name of it.
+        snaplen: captured bytes of a packet at most.
+        buffer_bytes: memory for packets that wait, which the system may cut down.
+        promiscuous: whether to see packets for other hosts too.
+        filter: which packets to take (pcap-filter(7)); "" for all.
+        listen: makes the socket; by default scapy's for this system.
+        wall_ns: nanoseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        device: str,
+        *,
+        snaplen: int,
+        buffer_bytes: int = DEFAULT_BUFFER_BYTES,
+        promiscuous: bool = True,
+        filter: str = "",  # noqa: A002  # what tcpdump and users call it
+        listen: Callable[..., Listener] | None = None,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.name = name
+        self.device = device
+        self.stats = SourceStats()
+        self.ring_bytes = buffer_bytes
+        self.failure = ""
+        self._snaplen = snaplen
+        self._promiscuous = promiscuous
+        self._filter = filter
+        self._listen = listen or _scapy_listener
+        self._wall_ns = wall_ns
+        self._start_ns = 0
+        self._linktype = 0
+        self._listener: Listener = None
+        self._held: Block | None = None
+        self._block = Block.allocate(BLOCK_BYTES, BLOCK_PACKETS)
+        self._woken, self._wakes = socket.socketpair()
+
+    def open(self) -> None:
+        """Open the interface; packets are taken from ``start`` on.
+
+        Raises:
+            CaptureError: not allowed, no such interface, or the filter is wrong; one sentence.
+        """
+        try:
+            self._listener = self._listen(
+                iface=self.device,
+                promisc=self._promiscuous,
+                filter=self._filter or None,
+                buffer_bytes=self.ring_bytes,
+            )
+            self._linktype = _linktype(self._listener.LL)
+        except CaptureError:
+            raise
+        except Exception as error:
+            # scapy has no error class that all its systems keep to.
+            message = f"scapy cannot capture on {self.device}: {error}"
+            raise CaptureError(message) from error
+
+    def narrow(self, condition: Condition) -> None:
+        """Nothing: what is left out here saves nothing."""
+
+    def start(self) -> None:
+        """Let packets in; those stamped before are neither kept nor counted."""
+        self._start_ns = self._wall_ns()
+        self._kernel_drops()
+
+    def next_block(self, timeout_s: float) -> Block | None:
+        """See ``LiveSource``: what is there now, up to a full block."""
+        self._held = None
+        ready, _, _ = select.select(
+            self._sockets(), [], [], 0 if self._has_buffered() else timeout_s
+        )
+        if self._woken in ready:
+            self._woken.recv(1 << 16)
+        block = self._block
+        block.count = used = 0
+        while (
+            block.count < BLOCK_PACKETS
+            and used + LARGEST_PACKET <= BLOCK_BYTES
+            and self._has_more()
+        ):
+            used = self._take(block, used)
+        self.stats.received_packets += block.count
+        dropped = self._kernel_drops()
+        self.stats.dropped_packets += dropped
+        self.stats.received_packets += dropped
+        if not block.count:
+            return None
+        self.stats.received_bytes += block.wire_bytes
+        self._held = block
+        return block
+
+    def release(self, block: Block) -> None:
+        """See ``LiveSource``."""
+        if block is self._held:
+            self._held = None
+
+    def is_idle(self) -> bool:
+        """See ``LiveSource``."""
+        return self._held is None and not self._has_more()
+
+    def wake(self) -> None:
+        """See ``LiveSource``."""
+        self._wakes.send(b"\0")
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        for each in (self._woken, self._wakes):
+            each.close()
+
+    def _sockets(self) -> list[Any]:
+        if self._listener is None:
+            message = f"{self.name} is not open"
+            raise CaptureError(message)
+        return [self._listener, self._woken]
+
+    def _has_buffered(self) -> bool:
+        """Whether scapy has taken packets from the system that nobody has asked for (BSD)."""
+        return bool(getattr(self._listener, "buffered_frames", lambda: 0)())
+
+    def _has_more(self) -> bool:
+        if self._has_buffered():
+            return True
+        return bool(select.select([self._sockets()[0]], [], [], 0)[0])
+
+    def _take(self, block: Block, used: int) -> int:
+        """Put the next packet into the block, behind ``used`` bytes; the bytes used then."""
+        try:
+            _, data, seconds = self._listener.recv_raw(LARGEST_PACKET - 1)
+        except OSError as error:
+            message = (
+                f"capturing on {self.device} has failed: {os.strerror(error.errno or 0).lower()}"
+            )
+            raise CaptureError(message) from error
+        if data is None:
+            return used
+        time_ns = self._wall_ns() if seconds is None else int(seconds * 1_000_000_000)
+        if time_ns < self._start_ns:
+            return used
+        kept = data[: self._snaplen]
+        at = block.count
+        block.data[used : used + len(kept)] = memoryview(kept)
+        block.offset[at], block.caplen[at], block.wirelen[at] = used, len(kept), len(data)
+        block.time_ns[at], block.linktype[at] = time_ns, self._linktype
+        block.count += 1
+        return used + len(kept)
+
+    def _kernel_drops(self) -> int:
+        """Packets that the system dropped since the last call, as far as it tells."""
+        listening = getattr(self._listener, "ins", None)
+        if isinstance(listening, socket.socket) and listening.family == getattr(
+            socket, "AF_PACKET", None
+        ):
+            answer = listening.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size)
+            return int(_STATISTICS.unpack(answer)[1])
+        return 0
+
+
+def _scapy_listener(
+    *, iface: str, promisc: bool, filter: str | None, buffer_bytes: int
+) -> Listener:  # noqa: A002
+    import scapy.arch
+    import scapy.layers.inet6
+    import scapy.layers.l2  # what knows link types
+    from scapy.config import conf
+
+    if iface not in scapy.arch.get_if_list():
+        message = f"there is no network interface {iface!r}; scapy knows {', '.join(scapy.arch.get_if_list())}"
+        raise CaptureError(message)
+    conf.bufsize = buffer_bytes
+    return conf.L2listen(iface=iface, promisc=promisc, filter=filter)
+
+
+def _linktype(layer: type) -> int:
+    """The pcap link type of packets that begin with a scapy layer."""
+    from scapy.config import conf
+
+    number = conf.l2types.layer2num.get(layer)
+    if number is None:
+        message = f"packets begin with {layer.__name__}, which has no link type"
+        raise CaptureError(message)
+    return _LINKTYPES.get(int(number), int(number))
