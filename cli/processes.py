@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+UNPRIVILEGED = "gscope.cli.unprivileged"
+
 FOLLOW_S = 1.0
 """How long a killed child's own children may keep its output open before nobody waits for them."""
 
@@ -52,6 +54,7 @@ class Process:
 
     Args:
         on_words: told, in a thread of its own, of each line that it writes to standard error.
+        is_privileged: the child keeps the capabilities of this process, to give them up by itself.
         gets_stdin: the child reads this process's standard input.
         grace_s: how long it may take to end its own children before it is killed.
     """
@@ -64,6 +67,7 @@ class Process:
         events: Events,
         *,
         on_words: Callable[[str], None] | None = None,
+        is_privileged: bool = False,
         gets_stdin: bool = False,
         grace_s: float = 0.0,
     ) -> None:
@@ -74,7 +78,8 @@ class Process:
         self._last_words = ""
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
-        arguments = [sys.executable, "-m", module, str(run_dir)]
+        modules = [module] if is_privileged else [UNPRIVILEGED, module]
+        arguments = [sys.executable, "-m", *modules, str(run_dir)]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(
                 [*arguments, str(reader)] if gets_stdin else arguments,

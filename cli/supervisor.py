@@ -151,7 +151,9 @@ class Supervisor:
         self._settings = settings
         self._write_settings(settings)
         self._supervise(
-            CAPTURE, gets_stdin=any(STDIN in interface.files for interface in settings.interfaces)
+            CAPTURE,
+            is_privileged=True,
+            gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
         )
 
     def _supervise(self, name: str, **how: Any) -> None:
