@@ -25,6 +25,18 @@ settings.register_profile("ci", _COMMON, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kill-rounds", type=int, default=3, help="how often faults/test_kills.py kills"
+    )
+
+
+@pytest.fixture
+def kill_rounds(request: pytest.FixtureRequest) -> int:
+    """How often processes of a live run are killed."""
+    return int(request.config.getoption("--kill-rounds"))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter: TerminalReporter | None = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -1,0 +1,265 @@
+"""A live run on a device of the test's own, its processes to be killed, and what it should have answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tests.capture.sources.af_packet.network import DEVICE, SENDER
+from tests.faults.kept_log import KeptLog
+from tests.gscope_command import command, descendants, is_alive, wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PACKETS = "DEFINE { query_name packets; } SELECT time, srcIP FROM UDP"
+FLOWS = """DEFINE { query_name flows; } SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes
+FROM UDP GROUP BY time AS tb, srcPort"""
+PORTS = 5
+PATIENCE_S = 120.0
+
+_MODULES = {"daemon": "gscope.capture.daemon", "job": "gscope.engine.job", "java": "SparkSubmit"}
+PROCESS_OF = {"daemon": "capture", "job": "job", "java": "job"}
+"""Under which process of ``run.json`` the end of a victim is told."""
+
+
+class Sender:
+    """Sends packets at an even pace; each can be told by its source address.
+
+    Args:
+        every_s: the pause between two groups of packets.
+        group: packets.
+    """
+
+    def __init__(self, every_s: float = 0.02, group: int = 4) -> None:
+        self.sent = 0
+        self._every_s = every_s
+        self._group = group
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _send(self) -> None:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+            sender.bind((SENDER, 0))
+            while not self._is_over.wait(self._every_s):
+                for _ in range(self._group):
+                    with suppress(OSError):  # the device is down
+                        sender.send(frame(self.sent))
+                        self.sent += 1
+
+
+def frame(number: int) -> bytes:
+    """An Ethernet frame with an IPv4 UDP datagram whose source address is the number."""
+    datagram = struct.pack(">HHHH", 1000 + number % PORTS, 53, 8, 0)
+    addresses = bytes([10]) + number.to_bytes(3, "big") + bytes([10, 0, 0, 9])
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0, 64, 17, 0)
+    return b"\x02" * 6 + b"\x04" * 6 + b"\x08\x00" + head + addresses + datagram
+
+
+def number_of(address: str) -> int:
+    """The number of the packet with that source address."""
+    _, *rest = map(int, address.split("."))
+    return int.from_bytes(bytes(rest), "big")
+
+
+class FaultyRun:
+    """``gscope run --run NAME`` with NDJSON on its output, which a supervisor after it goes on writing.
+
+    Args:
+        folder: for all it leaves.
+        options: of the command.
+        queries: what is asked.
+    """
+
+    def __init__(
+        self, folder: Path, *options: str, queries: tuple[str, ...] = (PACKETS, FLOWS)
+    ) -> None:
+        self.folder = folder
+        self.run_dir = folder / "work" / "run-faulty"
+        self.lines: list[bytes] = []
+        self.errors: list[bytes] = []
+        self._options = (*options, *(word for query in queries for word in ("-e", query)))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._has_ended = False
+        self._readers: list[threading.Thread] = []
+        self._came = threading.Condition()
+        self.log = KeptLog(self.run_dir / "log", folder / "kept")
+
+    def start(self) -> None:
+        """Start it, or resume what was killed; returns when packets are let in."""
+        self._process = subprocess.Popen(
+            command(
+                *("run", "--run", "faulty", "-i", f"main={DEVICE}"),
+                *("-o", "ndjson", "--work-dir", self.folder / "work", "--failure-timeout", "60s"),
+                *self._options,
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._has_ended = False
+        self._readers = [
+            threading.Thread(target=self._read, args=(pipe, lines))
+            for pipe, lines in (
+                (self._process.stdout, self.lines),
+                (self._process.stderr, self.errors),
+            )
+        ]
+        for reader in self._readers:
+            reader.start()
+        self.wait_until_working()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its ``run.json``."""
+        value: dict[str, Any] = json.loads((self.run_dir / "run.json").read_text())
+        return value
+
+    def wait_until_working(self) -> None:
+        """Until both processes do their work."""
+
+        def are_working() -> bool:
+            self.ensure_alive()
+            with suppress(OSError, ValueError):
+                record = self.record
+                states = {each["state"] for each in record["processes"].values()}
+                return record["state"] == "running" and states == {"running"}
+            return False
+
+        wait_for(are_working, "work of all processes")
+
+    def wait_for_lines(self, count: int) -> None:
+        """Until so many more rows have come."""
+        wanted = len(self.lines) + count
+        with self._came:
+            assert self._came.wait_for(lambda: len(self.lines) >= wanted, PATIENCE_S), self.errors
+
+    def wait_for_packet(self, number: int) -> None:
+        """Until that packet, or a later one, is in the rows."""
+
+        def has_come() -> bool:
+            self.ensure_alive()
+            return max(self.answered_packets()) >= number
+
+        wait_for(has_come, f"packet {number}")
+
+    def ensure_alive(self) -> None:
+        assert self._process is not None
+        assert self._process.poll() is None, b"".join(self.errors).decode()
+
+    def victim(self, name: str) -> int:
+        """The process id of ``daemon``, ``job``, ``java`` or ``supervisor``."""
+        assert self._process is not None
+        if name == "supervisor":
+            return self._process.pid
+        found = [p for p, line in descendants(self._process.pid).items() if _MODULES[name] in line]
+        return found[0]
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Kill a process, and wait until it, or what is left of it, is started again."""
+        children = descendants(self.victim(name))
+        before = self.restarts(PROCESS_OF[name])
+        os.kill(self.victim(name), number)
+
+        def is_noted() -> bool:
+            self.ensure_alive()
+            return self.restarts(PROCESS_OF[name]) > before
+
+        wait_for(is_noted, f"the restart of {PROCESS_OF[name]}")
+        self.wait_until_working()
+        assert not any(map(is_alive, children)), f"{name} left {children}"
+
+    def kill_all(self) -> None:
+        """Kill the supervisor; everything below it must end by itself."""
+        assert self._process is not None
+        children = descendants(self._process.pid)
+        self._process.kill()
+        self.wait()
+        wait_for(lambda: not any(map(is_alive, children)), "the end of all children")
+
+    def restarts(self, process: str) -> int:
+        """How often a process was started again."""
+        with suppress(OSError, ValueError):
+            return int(self.record["processes"][process]["restarts_total"])
+        return 0
+
+    def end(self) -> int:
+        """Close the windows and answer everything; the exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        code = self.wait()
+        self.log.stop()
+        return code
+
+    def wait(self) -> int:
+        assert self._process is not None
+        code = self._process.wait(PATIENCE_S)
+        for reader in self._readers:
+            reader.join()
+        self._has_ended = True
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            pipe.close()
+        return code
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+        if self._process is not None and not self._has_ended:
+            self._process.kill()
+            self.wait()
+        self.log.stop()
+
+    @property
+    def told(self) -> str:
+        """What was written to standard error."""
+        return b"".join(self.errors).decode()
+
+    def answered(self, query: str) -> list[dict[str, Any]]:
+        """The rows of a query."""
+        rows = [json.loads(line) for line in self.lines]
+        # A result that is the only one does not say which it is.
+        return [row for row in rows if row.get("query", "packets") == query]
+
+    def answered_packets(self) -> Counter[int]:
+        """How often each packet is in the rows."""
+        return Counter(number_of(row["srcIP"]) for row in self.answered("packets"))
+
+    def answered_flows(self) -> Counter[tuple[int, int]]:
+        """Packets by epoch and port; each pair must be answered once."""
+        rows = self.answered("flows")
+        keys = [(row["tb"], row["srcPort"]) for row in rows]
+        assert len(set(keys)) == len(keys), "an epoch was answered twice"
+        return Counter({key: row["packets"] for key, row in zip(keys, rows, strict=True)})
+
+    def logged_flows(self) -> Counter[tuple[int, int]]:
+        """Packets by epoch and port, of all partial tuples of the log."""
+        counts: Counter[tuple[int, int]] = Counter()
+        for row in self.log.rows("flows@main"):
+            counts[_number(row["tb"]), _number(row["srcPort"])] += _number(row["count0"])
+        return counts
+
+    def _read(self, pipe: Any, lines: list[bytes]) -> None:
+        for line in pipe:
+            with self._came:
+                lines.append(line)
+                self._came.notify_all()
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,170 @@
+"""``kill -9`` of every process of a live run at random moments: nothing logged is lost, nothing is answered twice.
+
+``--kill-rounds N`` kills N times, by default once each process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
+from tests.faults.faulty_run import PACKETS, PROCESS_OF, FaultyRun, Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.spark]
+
+VICTIMS = (
+    ("java", "job", "daemon"),
+    ("java", "job", "java", "job"),
+    ("daemon", "job", "daemon", "java", "daemon"),
+    ("job", "daemon", "java", "daemon"),
+)
+"""Whom to kill in a run; more of one process within minutes would be given up, as they should."""
+
+
+@pytest.fixture(autouse=True)
+def network() -> Iterator[None]:
+    """Devices of our own; without the right to make them the test is skipped."""
+    with own_network():
+        run_ip("link", "set", "lo", "up")  # Spark talks to its Java on it
+        yield
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Iterator[FaultyRun]:
+    run = FaultyRun(tmp_path)
+    yield run
+    run.close()
+
+
+@pytest.fixture
+def sender() -> Iterator[Sender]:
+    made = Sender()
+    yield made
+    made.stop()
+
+
+def ensure_answered_once(run: FaultyRun, sent: int) -> None:
+    """What the log held is answered, once, and nothing else."""
+    packets = run.answered_packets()
+    assert set(packets.values()) <= {1}, "a packet was answered twice"
+    assert set(packets) <= set(range(sent))
+    assert packets.total() == run.log.tuples("packets@main")
+    assert run.answered_flows() == run.logged_flows()
+
+
+def ensure_sum(run: FaultyRun) -> int:
+    """The summary's sum closes; the packets received."""
+    line = next(line for line in run.told.splitlines() if " received = " in line)
+    head, _, rest = line.removeprefix("gscope: ").partition(" received = ")
+    received = int(head.split()[0].replace(",", ""))
+    terms = [int(term.split()[0].replace(",", "")) for term in rest.split(";")[0].split(" + ")]
+    assert received == sum(terms), line
+    return received
+
+
+def test_killed_processes_are_started_again_and_the_answer_is_whole(
+    tmp_path: Path, kill_rounds: int
+) -> None:
+    rng = random.Random(kill_rounds)
+    runs = itertools.cycle(VICTIMS)
+    while kill_rounds > 0:
+        victims = next(runs)[:kill_rounds]
+        run, sender = FaultyRun(tmp_path / str(kill_rounds)), Sender()
+        try:
+            kill_in_a_row(run, sender, victims, rng)
+        finally:
+            sender.stop()
+            run.close()
+        kill_rounds -= len(victims)
+
+
+def kill_in_a_row(
+    run: FaultyRun, sender: Sender, victims: Sequence[str], rng: random.Random
+) -> None:
+    run.start()
+    sender.start()
+    run.wait_for_lines(50)
+    safe = 0
+    for victim in victims:
+        time.sleep(rng.uniform(0.0, 2.0))
+        if victim == "daemon":
+            safe = max(run.answered_packets())
+        run.kill(victim)
+    run.wait_for_lines(50)
+    record = run.record["processes"]
+    sender.stop()
+    assert run.end() == 128 + signal.SIGINT
+    for process in ("capture", "job"):
+        kills = sum(PROCESS_OF[victim] == process for victim in victims)
+        assert record[process]["restarts_total"] == kills
+        assert all("signal SIGKILL" in each["reason"] for each in record[process]["restarts"])
+        assert run.told.count(f"{process_title(process)} ") >= kills
+    ensure_answered_once(run, sender.sent)
+    received = ensure_sum(run)
+    if "daemon" in victims:
+        assert "nothing was captured for" in run.told
+        first = victims.index("daemon")
+        if victims.count("daemon") == 1:
+            assert set(range(safe)) <= set(run.answered_packets()), f"lost before kill {first}"
+    else:
+        assert received == sender.sent == len(run.answered_packets())
+        assert sum(run.answered_flows().values()) == sender.sent
+
+
+def process_title(process: str) -> str:
+    return {"capture": "the capture daemon", "job": "the HFTA job"}[process]
+
+
+def test_a_daemon_that_is_halted_is_started_again(tmp_path: Path, sender: Sender) -> None:
+    run = FaultyRun(tmp_path, "--failure-timeout", "4s", queries=(PACKETS,))
+    try:
+        run.start()
+        sender.start()
+        run.wait_for_lines(20)
+        run.kill("daemon", signal.SIGSTOP)
+        run.wait_for_lines(20)
+        sender.stop()
+        assert run.end() == 128 + signal.SIGINT
+        assert "the capture daemon gave no sign of life for" in run.told
+        ensure_answered_once(run, sender.sent)
+    finally:
+        run.close()
+
+
+def test_a_killed_supervisor_s_run_is_resumed(faulty: FaultyRun, sender: Sender) -> None:
+    faulty.start()
+    sender.start()
+    faulty.wait_for_lines(50)
+    faulty.kill_all()
+    faulty.start()
+    faulty.wait_for_lines(50)
+    sender.stop()
+    assert faulty.end() == 128 + signal.SIGINT
+    ensure_answered_once(faulty, sender.sent)
+
+
+def test_an_interface_that_goes_down_and_comes_up_goes_on(tmp_path: Path, sender: Sender) -> None:
+    run = FaultyRun(tmp_path, queries=(PACKETS,))
+    try:
+        run.start()
+        sender.start()
+        run.wait_for_lines(20)
+        run_ip("link", "set", DEVICE, "down")
+        time.sleep(1.5)
+        run_ip("link", "set", DEVICE, "up")
+        run.wait_for_packet(sender.sent)
+        assert run.restarts("capture") == 0
+        sender.stop()
+        assert run.end() == 128 + signal.SIGINT
+        ensure_answered_once(run, sender.sent)
+    finally:
+        run.close()
