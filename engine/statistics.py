@@ -1,6 +1,6 @@
 """The HFTA job's counters as others see them: ``job.stats.json`` in the run's folder.
 
-Written at most once a second, while messages come, also when nothing is released. Counters are those since the run
+Written before and after each step, and while messages come once a second, also when nothing is released. Counters are those since the run
 began: a job that is started again goes on from what the one before had told, and from the commits behind that.
 ``docs/status.md`` has the fields.
 """
@@ -148,7 +148,8 @@ class JobStatistics:
     def evaluating(self, step: Step) -> None:
         """Spark begins to evaluate a step."""
         self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
-        self.refresh()
+        # It may take long, and nothing else is told meanwhile.
+        self.write()
 
     def on_commit(
         self, step: Step, outputs: Iterable[Output], seconds: float, undecodable: Mapping[str, int]
@@ -162,7 +163,7 @@ class JobStatistics:
         self._answered.last_tuples = tuples
         self._count(outputs)
         self._since = _Since("waiting", self._wall_ns(), undecodable)
-        self.refresh()
+        self.write()
 
     def refresh(self) -> None:
         """Replace the file if it is old."""
