@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.ring.block import Block
+from gscope.capture.sources.af_packet.device import unknown_device
 from gscope.capture.sources.base import SourceStats
 from gscope.errors import CaptureError
 
@@ -206,15 +207,13 @@ class ScapySource:
 
 def _scapy_listener(
     *, iface: str, promisc: bool, filter: str | None, buffer_bytes: int
-) -> Listener:  # noqa: A002
-    import scapy.arch
-    import scapy.layers.inet6
-    import scapy.layers.l2  # what knows link types
+) -> Listener:
     from scapy.config import conf
 
-    if iface not in scapy.arch.get_if_list():
-        message = f"there is no network interface {iface!r}; scapy knows {', '.join(scapy.arch.get_if_list())}"
-        raise CaptureError(message)
+    if iface not in {name for _, name in socket.if_nameindex()}:
+        raise CaptureError(unknown_device(iface))
+    # It looks them up once only.
+    conf.ifaces.reload()
     conf.bufsize = buffer_bytes
     return conf.L2listen(iface=iface, promisc=promisc, filter=filter)
 
