@@ -14,6 +14,7 @@ the supervisor was killed                stays: a live run is stale and can be r
 
 from __future__ import annotations
 
+import errno
 import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -62,6 +63,7 @@ def life(
         yield log
     except BaseException as error:
         _on_failure(run_dir, error, has_captured=capturing.has_been)
+        log.note("run", f"over: {str(error) or type(error).__name__}")
         raise
     else:
         run_dir.file.enter("ended")
@@ -106,15 +108,20 @@ def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) ->
     """Decide what is left of a run that did not end well."""
     if run_dir.is_kept or not run_dir.file.record.is_live:
         return
-    is_leaving = isinstance(error, Interrupted | BrokenPipeError) or not isinstance(
-        error, Exception
-    )
     if not has_captured:
         run_dir.hand_back_if_resumed()
-    elif not is_leaving:
+    elif not _is_leaving(error):
         run_dir.is_kept = True
         run_dir.file.enter("failed", str(error) or type(error).__name__)
         error.add_note(
             f"gscope: what {run_dir.name} has not answered is kept: `gscope run --run {run_dir.name}`"
             f" with the same queries goes on, `gscope stop --run {run_dir.name}` removes it"
         )
+
+
+def _is_leaving(error: BaseException) -> bool:
+    """Whether the user went away, in one way or another; what cannot be written to files is a ``GscopeError``."""
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        # A terminal that was closed a moment before its SIGHUP came.
+        return True
+    return isinstance(error, Interrupted | BrokenPipeError) or not isinstance(error, Exception)
