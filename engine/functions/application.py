@@ -24,6 +24,11 @@ READERS: dict[str, Reader] = {
 }
 """Every catalog entry that is ``is_high_only``."""
 
+BEGINNINGS: dict[str, str] = dict.fromkeys(
+    ("http_host", "http_method", "http_path"), http.BEGINNING
+)
+"""Regular expressions; a payload that is not empty and does not match cannot be read, which many are told by at once."""
+
 
 def read(function: str, payload: bytes) -> tuple[Value, bool]:
     """What ``function`` reads from ``payload``, and whether that was to be had.

@@ -24,6 +24,8 @@ _PORT = re.compile(rb":\d*$")
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 _END_OF_PATH = re.compile(rb"[?#]")
 _RESPONSE = b"HTTP/"
+BEGINNING = r"^(?:[A-Z][A-Z-]{1,30} |HTTP/)"
+"""What every payload begins with of which anything can be read."""
 
 
 @dataclass(frozen=True, slots=True)

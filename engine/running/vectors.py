@@ -234,6 +234,9 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "int_to_bool": lambda a: a != 0,
     "ts_to_int": lambda a: a,
     "int_to_ts": lambda a: a,
+    "ts_add": np.add,
+    "ts_sub": np.subtract,
+    "ts_diff": lambda a, b: (a - b).astype(np.float64) / 1e6,
     "non_temporal": lambda a: a,
 }
 """Functions that are NULL where an argument is, on values of fixed size."""

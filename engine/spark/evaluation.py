@@ -5,8 +5,9 @@ One plan for each result of the step. A query read in several places is cached f
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gscope.engine.commits import Output
@@ -14,21 +15,14 @@ from gscope.engine.release import by_epochs
 from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.inputs import Inputs
 from gscope.engine.spark.lowering import expressions, lower
-from gscope.engine.spark.merge_partials import (
-    MAX_TASK_ROWS,
-    PartialMerge,
-    for_tasks,
-    merge_tasks,
-    plain_merge,
-    run_merges,
-)
 from gscope.engine.spark.outputs import Outputs
 from gscope.engine.spark.run_fold import Folded, FoldRunner
+from gscope.engine.spark.task_stage import TaskStage
+from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.engine.spark.udf import register_functions
 from gscope.engine.spark.user_folds import register_folds
 from gscope.engine.spark.watchlists import Watchlists
 from gscope.engine.steps import Evaluation
-from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -36,7 +30,6 @@ from gscope.queries.plan.program import (
     Program,
     QueryInput,
     RunningNode,
-    StreamInput,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +41,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.commits import CommitLog
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.merge_partials import MergeTask
+    from gscope.engine.spark.udf import RegisteredFunctions
     from gscope.engine.steps import Carry, Step
     from gscope.queries.streams.messages import Batch
 
@@ -74,25 +67,24 @@ class Evaluator:
         self._program = program
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
-        self._folds = FoldRunner(session, self._inputs, commits.carry, program.user_files)
+        self._folds = FoldRunner(
+            session, self._sql, self._inputs, commits.carry, program.user_files
+        )
         self._watchlists = Watchlists(session, program)
         self._results = {
             query: source.query
             for query, source in program.results
             if isinstance(source, QueryInput)
         }
-        register_finishers(
-            session, (a for node in program.nodes for a in getattr(node, "aggregates", ()))
-        )
-        if program.user_files:
-            register_folds(session)
-        self._functions = register_functions(
-            session, (e for node in program.nodes for e in expressions(node))
-        )
+        self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
+        self._functions: RegisteredFunctions | None = None
 
     def undecodable(self) -> dict[str, int]:
         """Payloads that a function could not read so far, by function."""
-        return self._functions.undecodable()
+        found = self._tasks.undecodable
+        if self._functions is not None:
+            found = found + Counter(self._functions.undecodable())
+        return dict(sorted(found.items()))
 
     def run(self, step: Step) -> Evaluation:
         """Evaluate ``step``; its outputs are staged, its carries written."""
@@ -102,17 +94,20 @@ class Evaluator:
         states: list[tuple[str, Batch | None]] = []
         uses = self._uses(step)
         self._watchlists.refresh()
-        groups = self._merge(step, uses)
+        made = self._tasks.run(step, uses)
+        others = [work for work in step.works if work.node.query not in made]
+        needed = {name for work in others for name in work.upstream}
+        needed |= {name for work in step.works for taken in work.inputs for name in taken.carries}
         for work in step.works:
             if not work.reads_rows:
                 continue
             query = work.node.query
-            if query in groups:
-                sizes[query] = groups[query].rows
-                if (output := groups[query].output) is not None:
+            if query in made:
+                sizes[query] = made[query].rows
+                if (output := made[query].output) is not None:
                     merged.append(output)
-                if groups[query].is_read:
-                    frames[query] = self._inputs.register(query, groups[query].folder)
+                if query in needed:
+                    frames[query] = self._inputs.register(query, made[query].folder)
                 continue
             sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
             if isinstance(work.node, RunningNode):
@@ -125,7 +120,7 @@ class Evaluator:
                     continue
                 frame = folded.frame
             else:
-                frame = self._session.sql(self._lower(work, sizes[query]))
+                frame = self._sql(self._lower(work, sizes[query]))
             if uses.get(query, 0) > 1:
                 frame = frame.cache()
             frame.createOrReplaceTempView(self._inputs.view(query))
@@ -141,7 +136,7 @@ class Evaluator:
                         is_small=_is_small(sizes[query]),
                     )
                     for result, query in self._results.items()
-                    if query in frames and query not in groups
+                    if query in frames and query not in made
                 ]
                 carries = list(self._carry(pool, step, frames))
                 late = [pool.submit(self._count_late, work) for work in step.works]
@@ -174,50 +169,18 @@ class Evaluator:
         counts = (self._session.sql(f"SELECT count(*) FROM {rows}").toArrow() for rows in late)
         return work.node.query, sum(count.column(0)[0].as_py() for count in counts)
 
-    def _merge(self, step: Step, uses: dict[str, int]) -> dict[str, _Groups]:
-        """Merge partial tuples, those of all queries for which that is enough, as one Spark job."""
-        groups: dict[str, _Groups] = {}
-        tasks: list[tuple[str, int, MergeTask]] = []
-        for work in step.works:
-            merge = self._plain_merge(work, uses) if work.reads_rows else None
-            if merge is None:
-                continue
-            query = work.node.query
-            result = next((r for r, q in self._results.items() if q == query), None)
-            folder = self._outputs.groups(query, step.number)
-            output = None
-            if result is not None:
-                path, folder = self._outputs.stage(result, step.number, ".parquet")
-                output = Output(result, path, 0)
-            parts = for_tasks(part for part, *_ in by_epochs(work.inputs))
-            made = merge_tasks(merge, [self._inputs.paths(part) for part in parts], folder)
-            groups[query] = _Groups(folder, output, uses.get(query, 0) > (output is not None))
-            tasks += [
-                (query, sum(b.rows for b in part), t) for part, t in zip(parts, made, strict=True)
-            ]
-        # The longest first, so that none is left to run alone at the end.
-        tasks.sort(key=lambda task: -task[1])
-        written = run_merges(self._session, [task for _, _, task in tasks])
-        for (query, *_), rows in zip(tasks, written, strict=True):
-            groups[query] = groups[query].with_rows(rows)
-        return groups
+    def _sql(self, text: str) -> DataFrame:
+        """The rows of a text; functions are registered with the first, since many runs have none."""
+        if self._functions is None:
+            self._functions = self._register()
+        return self._session.sql(text)
 
-    def _plain_merge(self, work: Work, uses: dict[str, int]) -> PartialMerge | None:
-        """How to merge a release without Spark's own aggregation, None if it has to be that."""
-        node = work.node
-        if not isinstance(node, AggregationNode) or not isinstance(node.input, StreamInput):
-            return None
-        if not self._inputs.are_whole_segments(work):
-            return None
-        delivered = [result for result, query in self._results.items() if query == node.query]
-        is_read = uses.get(node.query, 0) > len(delivered)
-        has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
-        if len(delivered) > 1 or (is_read and has_text):
-            return None
-        largest = max(sum(batch.rows for batch in part) for part, *_ in by_epochs(work.inputs))
-        if largest > MAX_TASK_ROWS:
-            return None
-        return plain_merge(node, self._program.lfta(node.input.lfta).stream_schema)
+    def _register(self) -> RegisteredFunctions:
+        nodes = self._program.nodes
+        register_finishers(self._session, (a for n in nodes for a in getattr(n, "aggregates", ())))
+        if self._program.user_files:
+            register_folds(self._session)
+        return register_functions(self._session, (e for node in nodes for e in expressions(node)))
 
     def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
         """Fold a running aggregation that reads about so many ``rows``."""
@@ -265,30 +228,6 @@ class Evaluator:
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
         return lower(node, released, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """What merging partial tuples gives for one query.
-
-    Attributes:
-        folder: of the Parquet files.
-        output: them as an answer that is staged, None where nobody is to have it.
-        is_read: whether operators of the step read them.
-        rows: so far.
-    """
-
-    folder: Path
-    output: Output | None
-    is_read: bool
-    rows: int = 0
-
-    def with_rows(self, rows: int) -> _Groups:
-        """The same with further rows."""
-        output = self.output
-        if output is not None:
-            output = replace(output, rows=output.rows + rows)
-        return replace(self, output=output, rows=self.rows + rows)
 
 
 def _is_small(rows: int) -> bool:

@@ -63,9 +63,19 @@ class Inputs:
 
     def reads_whole_segments(self, work: Work) -> bool:
         """The same, whatever state there is beside them."""
+        return self.reads_segments(work) and not any(taken.straddles for taken in work.inputs)
+
+    def reads_segments(self, work: Work) -> bool:
+        """Whether all that ``work`` reads is in segments of the log."""
         is_logged = all(p not in self._index for taken in work.inputs for p, _ in taken.batches)
-        straddles = any(taken.straddles for taken in work.inputs)
-        return is_logged and not work.upstream and not straddles
+        return is_logged and not work.upstream
+
+    def reads_only(self, work: Work) -> bool:
+        """Whether ``work`` reads all that other operators give in this step, and nothing else."""
+        return all(
+            len(taken.upstream) == 1 and not (taken.batches or taken.carries or taken.overdue)
+            for taken in work.inputs
+        )
 
     def released(self, work: Work, side: int, *, is_small: bool) -> str:
         """The rows that a side of ``work`` reads.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
-from gscope.engine.spark.merge_partials import MAX_TASK_ROWS
+from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.queries.plan.program import (
     AggregationNode,
     HftaNode,

@@ -1,48 +1,68 @@
-"""Merging partial aggregates with Arrow's kernels inside Spark's tasks.
+"""Final aggregations with Arrow's kernels inside Spark's tasks.
 
 The final half of most aggregations over an LFTA is a plain merge: group by the same keys, add up, count distinct
-values; what is left for HAVING and the columns is arithmetic over few rows. Whether a step has a few partial tuples or hundreds of thousands, a fresh JVM spends most of its time
-warming up for that; Arrow's compiled kernels need none. Each task takes all segments of some epochs,
-which no other task has, and writes the answer itself: no exchange, and no row crosses into Java.
+values; what is left for HAVING and the columns is arithmetic over few rows. Aggregations of rows, whether an LFTA chose
+them or another query of the step gave them, are no more than that either. Each task takes all files of some epochs,
+which no other task has, and writes the answer itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from gscope.engine.running.vectors import VECTORIZED, Vector, compute, from_arrow, to_arrow
+from gscope.engine.spark.task_rows import (
+    INTEGERS,
+    Rows,
+    columns_of,
+    flat,
+    is_column,
+    is_computable,
+)
+from gscope.engine.spark.tasks import Done, read_files, write_file
+from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, NamedExpression, walk
+from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
     from gscope.queries.streams.messages import Batch
 
-MAX_TASK_ROWS = 4_000_000
-"""Rows one task holds in memory; Spark's own aggregation, which spills, takes more."""
-
 _TASK_ROWS = 100_000
 """A task merges about so many rows if its epochs have fewer: starting more would cost more than it gains."""
 
-_FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
-_INTEGERS = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.MAC)
-_COMPUTED = (*_INTEGERS, GsqlType.BOOL, GsqlType.FLOAT, GsqlType.INTERVAL)
-"""Types of what HAVING and columns compute with; others are objects to numpy, and slow."""
+_BITS: dict[str, tuple[np.ufunc, int]] = {
+    "or_aggr": (np.bitwise_or, 0),
+    "and_aggr": (np.bitwise_and, -1),
+    "xor_aggr": (np.bitwise_xor, 0),
+}
+"""Folds of bits, and what changes nothing in them."""
+
+_OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in _BITS}
+_OF_ROWS = {**_OF_PARTIALS, "count": "count"}
+_OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
+"""The fold by which an aggregate is merged of its one partial, or made of rows."""
+
+_AGAIN = {"count": "sum", "count_all": "sum"}
+"""How folded values fold once more, where not by the same fold."""
 
 _DISTINCT = "#distinct"
 _REPEATED = "#repeated"
 """Columns of a merge beside its folds: how many values there are, and how many tuples had one."""
+
+_ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
+"""What ``count_all`` folds."""
+
+Fold = tuple[Expression, str]
+"""A fold of Arrow's or of ``_MADE_OF``, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +70,21 @@ class PartialMerge:
     """A final aggregation that is a plain merge.
 
     Attributes:
-        keys: (name, column of the input) of each group key.
-        folds: (column of the input, Arrow's fold) of each value that is merged.
-        distinct: the column of the input whose distinct values are counted, if one is.
+        predicate: over the input, None for all rows.
+        keys: over the input.
+        folds: what is merged.
+        distinct: what is counted the distinct values of, if anything is.
         counted: the partial count of tuples with a value of ``distinct``, if it is asked for.
         aggregates: (name, function, merged columns) of each aggregate.
         having: over the names of keys and aggregates.
         columns: the output, over the same.
     """
 
-    keys: tuple[tuple[str, str], ...]
-    folds: tuple[tuple[str, str], ...]
-    distinct: str | None
-    counted: str | None
+    predicate: Expression | None
+    keys: tuple[NamedExpression, ...]
+    folds: tuple[Fold, ...]
+    distinct: Expression | None
+    counted: Expression | None
     aggregates: tuple[tuple[str, str, tuple[str, ...]], ...]
     having: Expression | None
     columns: tuple[NamedExpression, ...]
@@ -70,40 +92,53 @@ class PartialMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """What one task does: merge the rows of segment files into the file ``target``."""
+    """What one task does: merge the rows of files into the file ``target``.
+
+    Attributes:
+        within: what is true of the rows that are released, None if all are.
+    """
 
     merge: PartialMerge
     files: tuple[str, ...]
     target: Path
+    within: Expression | None = None
+
+    def run(self) -> Done:
+        """Do it."""
+        return merge_files(self)
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
-    """``node`` over partial tuples of ``schema`` as a plain merge, None if it is more than that.
+    """``node`` over rows of ``schema`` as a plain merge, None if it is more than that.
 
-    It is one when keys are columns as they stand, every aggregate adds, compares or counts integers, at most one
-    column's distinct values are counted, and what is computed of them is no address and no text.
+    It is one when every aggregate adds, compares or counts numbers, at most one column's distinct values are counted,
+    and nothing is computed of addresses and texts but what a payload's reader finds.
     """
-    if node.predicate is not None or not node.aggregates:
+    if not node.aggregates:
         return None
-    keys = []
-    for key in node.keys:
-        if not isinstance(key.expression, Column):
-            return None
-        keys.append((key.name, key.expression.name))
     parts = [_merged(aggregate, schema) for aggregate in node.aggregates]
     wholes = [part for part in parts if part is not None]
     distinct = {part.distinct for part in wholes} - {None}
     counted = {part.counted for part in wholes} - {None}
+    folds = tuple(dict.fromkeys(fold for part in wholes for fold in part.folds))
     is_simple = len(wholes) == len(parts) and len(distinct) <= 1 and len(counted) <= 1
-    is_computable = all(
-        isinstance(each, Column) or _is_computable(each)
-        for each in (c.expression for c in node.columns)
-    ) and (node.having is None or _is_computable(node.having))
-    if not is_simple or not is_computable or distinct & {column for _, column in keys}:
+    has_floats = any(fold in _MADE_OF and fold not in _BITS for _, fold in folds)
+    is_ordered_once = len({value for value, fold in folds if fold == "float_sum"}) <= 1
+    if not is_simple or not is_ordered_once or (distinct and has_floats):
+        return None
+    keys = [key.expression for key in node.keys]
+    conditions = [each for each in (node.predicate, node.having) if each is not None]
+    if (
+        not all(map(is_column, [*keys, *(c.expression for c in node.columns)]))
+        or any(key.type is GsqlType.FLOAT for key in keys)
+        or not all(map(is_computable, conditions))
+        or distinct & set(keys)
+    ):
         return None
     return PartialMerge(
-        tuple(keys),
-        tuple(dict.fromkeys(fold for part in wholes for fold in part.folds)),
+        node.predicate,
+        node.keys,
+        folds,
         next(iter(distinct), None),
         next(iter(counted), None),
         tuple(
@@ -120,42 +155,71 @@ class _Merged:
     """What one aggregate needs of the merge."""
 
     sources: tuple[str, ...]
-    folds: tuple[tuple[str, str], ...] = ()
-    distinct: str | None = None
-    counted: str | None = None
+    folds: tuple[Fold, ...] = ()
+    distinct: Expression | None = None
+    counted: Expression | None = None
+
+    @classmethod
+    def of(cls, *folds: Fold) -> _Merged:
+        return cls(tuple(_fold_name(fold) for fold in folds), folds)
 
 
 def _merged(aggregate: Aggregate, schema: Schema) -> _Merged | None:
-    if any(schema[partial].type not in _INTEGERS for partial in aggregate.partials):
+    if aggregate.function in ("count_distinct", "count_dups"):
+        return _counted_values(aggregate, schema)
+    return _of_partials(aggregate, schema) if aggregate.partials else _of_rows(aggregate)
+
+
+def _of_partials(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+    partials = [_partial(name, schema) for name in aggregate.partials]
+    if aggregate.arguments or any(partial.type not in INTEGERS for partial in partials):
         return None
-    fold = _FOLDS.get(aggregate.function)
-    if fold is not None and len(aggregate.partials) == 1 and aggregate.type in _INTEGERS:
-        (partial,) = aggregate.partials
-        return _Merged((_fold_name(partial, fold),), ((partial, fold),))
-    if aggregate.function == "avg" and not aggregate.arguments:
-        folds = tuple((partial, "sum") for partial in aggregate.partials)
-        return _Merged(tuple(_fold_name(*each) for each in folds), folds)
-    if aggregate.function not in ("count_distinct", "count_dups"):
+    if aggregate.function == "avg":
+        return _Merged.of(*((partial, "sum") for partial in partials))
+    fold = _OF_PARTIALS.get(aggregate.function)
+    if fold is None or len(partials) != 1 or aggregate.type not in INTEGERS:
         return None
-    column = aggregate.arguments[0]
-    if not isinstance(column, Column) or column.type not in (*_INTEGERS, GsqlType.IP):
+    return _Merged.of((partials[0], fold))
+
+
+def _of_rows(aggregate: Aggregate) -> _Merged | None:
+    if aggregate.function == "count" and not aggregate.arguments:
+        return _Merged.of((_ROWS_THEMSELVES, "count_all"))
+    if len(aggregate.arguments) != 1 or not is_column(aggregate.arguments[0]):
+        return None
+    (value,) = aggregate.arguments
+    is_float = value.type is GsqlType.FLOAT
+    if aggregate.function == "count":
+        return _Merged.of((value, "count"))
+    if not is_float and value.type not in INTEGERS:
+        return None
+    if is_float and aggregate.function in MOMENTS_BY_NAME:
+        return _Merged.of((value, aggregate.function))
+    folds = _OF_FLOATS if is_float else _OF_ROWS
+    if aggregate.function == "avg":
+        return _Merged.of((value, folds["sum"]), (value, "count"))
+    fold = folds.get(aggregate.function)
+    return None if fold is None else _Merged.of((value, fold))
+
+
+def _counted_values(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+    value = aggregate.arguments[0]
+    if not isinstance(value, Column) or value.type not in (*INTEGERS, GsqlType.IP):
         return None
     if aggregate.function == "count_distinct":
-        return _Merged((_DISTINCT,), distinct=column.name)
-    return _Merged((_REPEATED, _DISTINCT), distinct=column.name, counted=aggregate.partials[0])
+        return _Merged((_DISTINCT,), distinct=value)
+    if not aggregate.partials:
+        return None
+    counted = _partial(aggregate.partials[0], schema)
+    return _Merged((_REPEATED, _DISTINCT), distinct=value, counted=counted)
 
 
-def _fold_name(column: str, fold: str) -> str:
-    return f"{column}_{fold}"
+def _partial(name: str, schema: Schema) -> Column:
+    return Column(name, schema[name].type, is_nullable=True)
 
 
-def _is_computable(expression: Expression) -> bool:
-    """Whether numpy computes it as Spark does, and quickly."""
-    return all(
-        not isinstance(part, Call | Column)
-        or (part.type in _COMPUTED and (isinstance(part, Column) or part.function in VECTORIZED))
-        for part in walk(expression)
-    )
+def _fold_name(fold: Fold) -> str:
+    return f"{fold[0]} {fold[1]}"
 
 
 def for_tasks(parts: Iterable[Sequence[Batch]]) -> list[list[Batch]]:
@@ -173,103 +237,138 @@ def for_tasks(parts: Iterable[Sequence[Batch]]) -> list[list[Batch]]:
     return tasks
 
 
-def merge_tasks(
-    merge: PartialMerge, parts: Sequence[Sequence[str]], folder: Path
-) -> list[MergeTask]:
-    """The tasks that merge each part into a Parquet file of ``folder``, in the parts' order.
-
-    Args:
-        merge: what to do.
-        parts: the segment files of each part; no epoch is in two parts.
-        folder: made here.
-    """
-    folder.mkdir()
-    return [
-        MergeTask(merge, tuple(files), folder / f"part-{number:05d}.parquet")
-        for number, files in enumerate(parts)
-    ]
-
-
-def run_merges(session: SparkSession, tasks: Sequence[MergeTask]) -> list[int]:
-    """Do ``tasks`` side by side, those of all queries of a step as one Spark job; rows each has written."""
-    if not tasks:
-        return []
-    made: list[int] = (
-        session.sparkContext.parallelize(tasks, len(tasks)).map(merge_segments).collect()
-    )
-    return made
-
-
-def merge_segments(task: MergeTask) -> int:
-    """Do a task; rows written."""
+def merge_files(task: MergeTask) -> Done:
+    """Do a task."""
     merge = task.merge
-    columns = [column for _, column in merge.keys] + [column for column, _ in merge.folds]
-    columns += [name for name in (merge.distinct, merge.counted) if name is not None]
-    read = list(dict.fromkeys(columns))
-    tables = [pq.read_table(file, columns=read, use_threads=False) for file in task.files]
-    answer = _answer(merge, _grouped(merge, pa.concat_tables(tables)))
-    pq.write_table(
-        answer, task.target, compression="none", use_dictionary=False, write_statistics=False
-    )
-    return int(answer.num_rows)
+    values = [value for value, fold in merge.folds if fold != "count_all"]
+    keys = [key.expression for key in merge.keys]
+    read = columns_of(task.within, merge.predicate, *keys, *values, merge.distinct, merge.counted)
+    rows = Rows.of_table(read_files(task.files, read))
+    rows = rows.where(task.within).where(merge.predicate)
+    groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows)))
+    answers = groups.where(merge.having)
+    made = {each.name: answers.column(each.expression) for each in merge.columns}
+    write_file(pa.table(made), task.target)
+    return Done(answers.count, rows.undecodable + answers.undecodable)
 
 
-def _grouped(merge: PartialMerge, table: pa.Table) -> pa.Table:
-    """One row for each group: its keys by their columns' names, and what is merged."""
-    keys = list(dict.fromkeys(column for _, column in merge.keys))
-    folds = {_fold_name(column, fold): (column, fold) for column, fold in merge.folds}
+def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
+    """One row for each group: its keys by their names, and what is merged."""
+    keys = {key.name: rows.column(key.expression) for key in merge.keys}
+    folds = list(merge.folds)
+    if merge.counted is not None:
+        folds.append((merge.counted, "sum"))
+    values = {str(v): rows.column(v) for v, fold in folds if fold != "count_all"}
+    named = {_fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
+    table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
+    names = list(table.column_names[: len(keys)])
     if merge.distinct is None:
-        return _folded(table, keys, folds)
+        return _folded(table, names, named)
     # Each value once, however often its group was evicted; then what is left is counting.
+    table = table.append_column(_DISTINCT, rows.column(merge.distinct))
+    table = _folded(table, [*names, _DISTINCT], named)
+    again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
     if merge.counted is not None:
-        folds[_REPEATED] = (merge.counted, "sum")
-    table = _folded(table, [*keys, merge.distinct], folds)
-    if merge.counted is not None:
-        is_there = table[merge.distinct].is_valid()
-        present = pc.if_else(is_there, table[_REPEATED], pa.scalar(None, pa.int64()))
-        table = table.set_column(table.column_names.index(_REPEATED), _REPEATED, present)
-    again = {name: (name, fold) for name, (_, fold) in folds.items()}
-    return _folded(table, keys, {**again, _DISTINCT: (merge.distinct, "count")})
+        is_there = table[_DISTINCT].is_valid()
+        repeated = table[_fold_name((merge.counted, "sum"))]
+        present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
+        table = table.append_column(_REPEATED, present)
+        again[_REPEATED] = (_REPEATED, "sum")
+    return _folded(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
 
 
 def _folded(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, str]]) -> pa.Table:
-    options = {
-        "count": pc.CountOptions(mode="only_valid"),
-        "sum": pc.ScalarAggregateOptions(skip_nulls=True, min_count=1),
-    }
+    ordered = [column for column, fold in folds.values() if fold == "float_sum"]
+    if ordered:
+        # The sum of FLOAT values is that in ascending order.
+        table = table.take(pc.sort_indices(table, sort_keys=[(ordered[0], "ascending")]))
+    asked = dict.fromkeys((column, _ARROW.get(fold, fold)) for column, fold in folds.values())
     grouped = table.group_by(keys, use_threads=False).aggregate(
         [
-            (column, fold, options.get(fold, options["sum"]))
-            for column, fold in dict.fromkeys(folds.values())
+            ([] if fold == "count_all" else column, fold, _OPTIONS.get(fold))
+            for column, fold in asked
         ]
     )
     made = {key: grouped[key] for key in keys}
     for name, (column, fold) in folds.items():
-        made[name] = grouped[f"{column}_{fold}"]
+        arrow = _ARROW.get(fold, fold)
+        folded = grouped[arrow if fold == "count_all" else f"{column}_{arrow}"]
+        made[name] = _MADE_OF[fold](flat(folded)) if fold in _MADE_OF else folded
     return pa.table(made)
 
 
-def _answer(merge: PartialMerge, groups: pa.Table) -> pa.Table:
-    columns = {name: groups[column] for name, column in merge.keys}
+def _of_lists(fold: Callable[[Any], float | None]) -> Callable[[pa.ListArray], pa.Array]:
+    """A fold of the values of each group one by one."""
+
+    def made(lists: pa.ListArray) -> pa.Array:
+        groups = ([x for x in each if x is not None] for each in lists.to_pylist())
+        return pa.array([fold(group) for group in groups], pa.float64())
+
+    return made
+
+
+def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]:
+    def made(lists: pa.ListArray) -> pa.Array:
+        values, starts = lists.flatten(), lists.offsets.to_numpy()[:-1] - lists.offsets[0].as_py()
+        if not len(starts):
+            return pa.array([], pa.int64())
+        known = values.fill_null(nothing).cast(pa.int64()).to_numpy()
+        folded = rule.reduceat(known, starts)
+        if not values.null_count:
+            return pa.array(folded)
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        return pa.array(folded, mask=~np.logical_or.reduceat(valid, starts))
+
+    return made
+
+
+def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
+    """The least or greatest in the order in which NaN is greater than all numbers; of zeros there is one only."""
+
+    def made(lists: pa.ListArray) -> pa.Array:
+        values = lists.flatten()
+        numbers = values.fill_null(0.0).to_numpy() + 0.0
+        ordered = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
+        ordered = np.where(ordered < 0, ordered ^ _ALL_BUT_SIGN, ordered)
+        ranks = pa.ListArray.from_arrays(
+            lists.offsets,
+            pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False)),
+        )
+        limit = _ALL_BUT_SIGN if rule is np.minimum else ~_ALL_BUT_SIGN
+        ends = _of_bits(rule, int(limit))(ranks)
+        found = ends.fill_null(0).to_numpy()
+        found = np.where(found < 0, found ^ _ALL_BUT_SIGN, found).view(np.float64)
+        return pa.array(found, mask=ends.is_null().to_numpy(zero_copy_only=False))
+
+    return made
+
+
+_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+
+_MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
+    **{name: _of_bits(*rule) for name, rule in _BITS.items()},
+    **{name: _of_lists(moment.of_floats) for name, moment in MOMENTS_BY_NAME.items()},
+    "least": _end_of_floats(np.minimum),
+    "greatest": _end_of_floats(np.maximum),
+    "float_sum": lambda sums: sums,
+}
+"""Folds that Arrow does not have, of the lists of values or of the next that it has."""
+
+_ARROW = {**dict.fromkeys(_MADE_OF, "list"), "float_sum": "sum"}
+"""What Arrow is asked for in their place."""
+
+_OPTIONS: dict[str, pc.FunctionOptions] = {
+    "count": pc.CountOptions(mode="only_valid"),
+    **dict.fromkeys(("sum", "min", "max"), pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)),
+}
+
+
+def _aggregated(merge: PartialMerge, groups: pa.Table) -> pa.Table:
+    """Keys and aggregates of the groups by their names."""
+    columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
     for name, function, sources in merge.aggregates:
         columns[name] = _FINALS.get(function, _as_it_is)(*(groups[source] for source in sources))
-    table = pa.table(columns)
-    if merge.having is not None:
-        table = table.filter(pa.array(_computed(merge.having, table).is_true()))
-    return pa.table(
-        {
-            column.name: table[column.expression.name]
-            if isinstance(column.expression, Column)
-            else to_arrow(_computed(column.expression, table), column.expression.type)
-            for column in merge.columns
-        }
-    )
-
-
-def _computed(expression: Expression, table: pa.Table) -> Vector:
-    kinds = {part.name: part.type for part in walk(expression) if isinstance(part, Column)}
-    leaves = {name: from_arrow(table[name], kind) for name, kind in kinds.items()}
-    return compute(expression, leaves.__getitem__, table.num_rows)
+    return pa.table(columns)
 
 
 def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -19,7 +19,7 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
-from gscope.engine.spark.merge_partials import MAX_TASK_ROWS
+from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_install import install
 from gscope.queries.plan.program import RunningNode
@@ -61,6 +61,7 @@ class FoldRunner:
     """Folds the running aggregations of one program.
 
     Args:
+        sql: gives the rows of a text of Spark SQL.
         inputs: gives the rows that are released.
         carry_folder: where states are kept; what no commit names there is removed in time.
         user_files: user code that a worker installs before it folds.
@@ -69,11 +70,13 @@ class FoldRunner:
     def __init__(
         self,
         session: SparkSession,
+        sql: Callable[[str], DataFrame],
         inputs: Inputs,
         carry_folder: Path,
         user_files: tuple[UserFile, ...],
     ) -> None:
         self._session = session
+        self._sql = sql
         self._inputs = inputs
         self._carry = carry_folder
         self._user_files = user_files
@@ -104,7 +107,7 @@ class FoldRunner:
             written = _run_tasks(self._session, lambda part: task.run_segments(part, files))
         else:
             scratch = self._carry / f"{name}-rows"
-            frame = self._session.sql(self._lowered(work, node, is_small=False))
+            frame = self._sql(self._lowered(work, node, is_small=False))
             frame.write.partitionBy("kb").option("compression", "none").parquet(str(scratch))
             folder_of_rows = str(scratch)
             written = _run_tasks(self._session, lambda part: task.run_part(part, folder_of_rows))
@@ -132,7 +135,7 @@ class FoldRunner:
         files = self._segments(work, node)
         if files is not None:
             return reduce_epochs(node, _read(node, files), running.TASKS)
-        return self._session.sql(self._lowered(work, node, is_small=True)).toArrow()
+        return self._sql(self._lowered(work, node, is_small=True)).toArrow()
 
     def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
         """The segments of the log to read without Spark, None if it has to do the reading."""

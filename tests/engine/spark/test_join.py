@@ -15,7 +15,7 @@ import pytest
 from tests.golden.driver import Job, Variation
 
 from gscope.engine import release
-from gscope.engine.spark import evaluation, lowering
+from gscope.engine.spark import evaluation, lowering, task_stage
 from gscope.engine.spark.outputs import Outputs
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.schema import ColumnSchema, Schema
@@ -288,7 +288,9 @@ CASES: Mapping[str, Case] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_join_is_what_nested_loops_find(case: Case, spark: SparkSession, tmp_path: Path) -> None:
-    check(case, Traffic(tmp_path), Variation("at once"), spark, SMALL)
+    check(case, Traffic(tmp_path / "1"), Variation("at once"), spark, SMALL)
+    with mock.patch.object(task_stage, "MAX_TASK_ROWS", -1):
+        check(case, Traffic(tmp_path / "2"), Variation("at once"), spark, SMALL)
 
 
 @pytest.mark.parametrize("name", ["inner_residual", "outer_residual", "divisor", "self_shifted"])
@@ -298,6 +300,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
     with (
         mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
         mock.patch.object(lowering, "MAX_TASK_ROWS", 0),
+        mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
     ):
         check(CASES[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
 
@@ -339,7 +342,10 @@ def test_a_small_step_exchanges_nothing(
         plans.append(frame._jdf.queryExecution().executedPlan().toString())
         return write(self, result, step, frame, is_small=is_small)
 
-    with mock.patch.object(Outputs, "write", spying):
+    with (
+        mock.patch.object(Outputs, "write", spying),
+        mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
+    ):
         check(Case(kind), Traffic(tmp_path), Variation("many", chunks=3), spark, SMALL)
     assert plans
     assert not [plan for plan in plans if "Exchange" in plan]

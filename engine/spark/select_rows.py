@@ -1,0 +1,44 @@
+"""Selections with numpy inside Spark's tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from gscope.engine.spark.task_rows import Rows, columns_of, is_column, is_computable
+from gscope.engine.spark.tasks import Done, read_files, write_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.queries.plan.program import SelectionNode
+
+
+@dataclass(frozen=True, slots=True)
+class SelectTask:
+    """What one task does: select of the rows of files into the file ``target``."""
+
+    node: SelectionNode
+    files: tuple[str, ...]
+    target: Path
+
+    def run(self) -> Done:
+        """Do it."""
+        node = self.node
+        expressions = [column.expression for column in node.columns]
+        read = columns_of(node.predicate, *expressions)
+        rows = Rows.of_table(read_files(self.files, read))
+        rows = rows.where(node.predicate)
+        made = {each.name: rows.column(each.expression) for each in node.columns}
+        write_file(pa.table(made), self.target)
+        return Done(rows.count, rows.undecodable)
+
+
+def is_plain_selection(node: SelectionNode) -> bool:
+    """Whether a ``SelectTask`` can do it: numbers are computed, texts read, and the rest passed on."""
+    is_chosen = node.predicate is None or is_computable(node.predicate)
+    expressions = [column.expression for column in node.columns]
+    reads = next(columns_of(node.predicate, *expressions), None)
+    return is_chosen and reads is not None and all(map(is_column, expressions))

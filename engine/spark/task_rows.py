@@ -1,0 +1,207 @@
+"""Expressions over the rows of a task, whole columns at a time.
+
+Numbers are computed with numpy by the rules of ``engine/running/vectors.py``. Addresses and texts are passed on as they
+stand. A function of a text is asked once for each distinct value; a payload that does not begin as its reader wants it
+is known to be unreadable before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.engine.functions.application import BEGINNINGS, read
+from gscope.engine.running.vectors import (
+    VECTORIZED,
+    Vector,
+    arrow_type,
+    compute,
+    from_arrow,
+    to_arrow,
+)
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+INTEGERS = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.MAC)
+_COMPUTED = (*INTEGERS, GsqlType.BOOL, GsqlType.FLOAT, GsqlType.INTERVAL)
+"""Types that are computed with; others are objects to numpy, and slow."""
+
+_OF_TEXTS = frozenset({"str_extract_regex"})
+"""Functions that tasks ask for, beside the readers of payloads."""
+
+
+def is_computable(expression: Expression) -> bool:
+    """Whether numpy computes it as Spark does, and quickly."""
+    match expression:
+        case Column():
+            return expression.type in _COMPUTED
+        case Call():
+            if is_of_text(expression):
+                return expression.type in _COMPUTED
+            is_known = expression.type in _COMPUTED and expression.function in VECTORIZED
+            if expression.function == "is_null":
+                return all(map(is_column, expression.arguments))
+            return is_known and all(map(is_computable, expression.arguments))
+        case _:
+            return isinstance(expression, Literal)
+
+
+def is_column(expression: Expression) -> bool:
+    """Whether a task makes a column of it."""
+    return isinstance(expression, Column) or is_of_text(expression) or is_computable(expression)
+
+
+def is_of_text(expression: Expression) -> bool:
+    """Whether it is a function of one text column and constants that is asked for each distinct value."""
+    if not isinstance(expression, Call):
+        return False
+    text, *others = expression.arguments or (expression,)
+    return (
+        (FUNCTIONS[expression.function].is_high_only or expression.function in _OF_TEXTS)
+        and isinstance(text, Column)
+        and text.type is GsqlType.STRING
+        and all(isinstance(other, Literal) for other in others)
+    )
+
+
+def columns_of(*expressions: Expression | None) -> Iterator[Column]:
+    """The columns that expressions read, as often as they do."""
+    for expression in expressions:
+        if isinstance(expression, Column):
+            yield expression
+        elif isinstance(expression, Call):
+            yield from columns_of(*expression.arguments)
+
+
+class Rows:
+    """Some rows; every column of them is made once.
+
+    Args:
+        count: of rows.
+        leaf: gives the columns that expressions name.
+
+    Attributes:
+        undecodable: payloads that could not be read so far, by function.
+    """
+
+    def __init__(self, count: int, leaf: Callable[[Column], pa.Array | pa.ChunkedArray]) -> None:
+        self.count = count
+        self.undecodable: Counter[str] = Counter()
+        self._leaf = leaf
+        self._made: dict[Expression, pa.Array | pa.ChunkedArray] = {}
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Rows:
+        """The rows of a table, its columns by their names."""
+        return cls(table.num_rows, lambda column: table[column.name])
+
+    def column(self, expression: Expression) -> pa.Array | pa.ChunkedArray:
+        """The values of an expression that ``is_column``."""
+        made = self._made.get(expression)
+        if made is None:
+            made = self._made[expression] = self._column(expression)
+        return made
+
+    def flat(self, expression: Expression) -> pa.Array:
+        """The same in one piece, which stays."""
+        made = self._made[expression] = flat(self.column(expression))
+        return made
+
+    def where(self, condition: Expression | None) -> Rows:
+        """The rows where a computable ``condition`` holds, all for None; what is made of them stays made."""
+        if condition is None:
+            return self
+        chosen = pa.array(self.vector(condition).is_true())
+        rows = Rows(chosen.true_count, lambda column: self.column(column).filter(chosen))
+        rows.undecodable = self.undecodable
+        rows._made = {e: column.filter(chosen) for e, column in self._made.items()}
+        return rows
+
+    def vector(self, expression: Expression) -> Vector:
+        """The values of an expression that ``is_computable``."""
+        leaves: dict[str, Vector] = {}
+        return compute(self._with_leaves(expression, leaves), leaves.__getitem__, self.count)
+
+    def _column(self, expression: Expression) -> pa.Array | pa.ChunkedArray:
+        if isinstance(expression, Column):
+            return self._leaf(expression)
+        if is_of_text(expression):
+            assert isinstance(expression, Call)
+            return self._of_texts(expression)
+        return to_arrow(self.vector(expression), expression.type)
+
+    def _with_leaves(self, expression: Expression, leaves: dict[str, Vector]) -> Expression:
+        """The expression with a column of ``leaves`` for whatever is not computed with numpy."""
+        if isinstance(expression, Column) or is_of_text(expression):
+            name = str(len(leaves))
+            leaves[name] = self._leaf_vector(expression)
+            return Column(name, expression.type, is_nullable=True)
+        if isinstance(expression, Call):
+            arguments = (self._with_leaves(each, leaves) for each in expression.arguments)
+            return replace(expression, arguments=tuple(arguments))
+        return expression
+
+    def _leaf_vector(self, expression: Expression) -> Vector:
+        column = self.column(expression)
+        if expression.type in _COMPUTED:
+            return from_arrow(column, expression.type)
+        # Whether there is a value is all that is asked of it.
+        valid = flat(column).is_valid().to_numpy(zero_copy_only=False)
+        return Vector(np.zeros(self.count, np.bool_), valid)
+
+    def _of_texts(self, call: Call) -> pa.Array:
+        text, *others = call.arguments
+        texts = flat(self.column(text))
+        if pa.types.is_dictionary(texts.type):
+            texts = texts.dictionary_decode()
+        entry = FUNCTIONS[call.function]
+        if not entry.is_high_only:
+            constants = [other.value for other in others if isinstance(other, Literal)]
+            return _by_value(
+                texts, call.type, lambda value: (entry.evaluate(value, *constants), True)
+            )[0]
+        beginning = BEGINNINGS.get(call.function)
+        hopeless = 0
+        if beginning is not None:
+            begins = pc.match_substring_regex(texts, beginning)
+            hopeless = pc.sum(pc.and_(pc.invert(begins), pc.not_equal(texts, b""))).as_py() or 0
+            texts = pc.if_else(begins, texts, pa.scalar(None, texts.type))
+        values, unreadable = _by_value(texts, call.type, lambda value: read(call.function, value))
+        if hopeless + unreadable:
+            self.undecodable[call.function] += hopeless + unreadable
+        return values
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _by_value(
+    texts: pa.Array, kind: GsqlType, ask: Callable[[bytes], tuple[Any, bool]]
+) -> tuple[pa.Array, int]:
+    """What a function gives of each text, and for how many it says that it cannot; NULL gives NULL."""
+    coded = texts.dictionary_encode()
+    answers = [ask(value) for value in coded.dictionary.to_pylist()]
+    stored = pa.binary() if kind is GsqlType.STRING else arrow_type(kind)
+    values = pa.array([value for value, _ in answers], stored).take(coded.indices)
+    failed = [number for number, (_, is_readable) in enumerate(answers) if not is_readable]
+    if not failed:
+        return values, 0
+    indices = coded.indices.drop_null().to_numpy()
+    return values, int(np.bincount(indices, minlength=len(answers))[failed].sum())

@@ -1,0 +1,237 @@
+"""What of a step is done by tasks without SQL: which operators, in which order, and what they leave.
+
+Operators whose inputs are whole segments of the log are one Spark job, the longest tasks first, so that none is left to
+run alone at the end. Those that read nothing but what these gave are the next, and so on. Whatever does not fit is
+left to Spark SQL, which reads the files that tasks have written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.engine.bounds import ENDED, NOTHING
+from gscope.engine.commits import Output
+from gscope.engine.release import by_epochs
+from gscope.engine.spark.join_rows import JoinTask, is_plain_join
+from gscope.engine.spark.merge_partials import MergeTask, for_tasks, plain_merge
+from gscope.engine.spark.select_rows import SelectTask, is_plain_selection
+from gscope.engine.spark.task_rows import is_computable
+from gscope.engine.spark.tasks import MAX_TASK_ROWS, run_tasks
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Literal
+from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.release import Taken
+    from gscope.engine.spark.inputs import Inputs
+    from gscope.engine.spark.outputs import Outputs
+    from gscope.engine.spark.tasks import Task
+    from gscope.engine.steps import Step
+    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import HftaNode, Program
+    from gscope.queries.streams.messages import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What tasks made of one query.
+
+    Attributes:
+        folder: of the Parquet files.
+        output: them as an answer that is staged, None where nobody is to have it.
+        rows: in all of them.
+    """
+
+    folder: Path
+    output: Output | None
+    rows: int = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, in the order of their epochs."""
+        return tuple(str(file) for file in sorted(self.folder.glob("*.parquet")))
+
+    def with_rows(self, rows: int) -> Made:
+        """The same with further rows."""
+        output = self.output
+        if output is not None:
+            output = replace(output, rows=output.rows + rows)
+        return replace(self, output=output, rows=self.rows + rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one task reads.
+
+    Attributes:
+        rows: at most.
+        files: of each side.
+        within: for each side what is true of the rows that are released, None if all are.
+    """
+
+    rows: int
+    files: tuple[tuple[str, ...], ...]
+    within: tuple[Expression | None, ...]
+
+
+Plan = Callable[[_Part, "Path"], "Task"]
+"""Makes the task that does a part and writes a file."""
+
+
+class TaskStage:
+    """Does by tasks what can be done so.
+
+    Args:
+        results: for each result the query whose rows it is.
+
+    Attributes:
+        undecodable: payloads that could not be read so far, by function.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        program: Program,
+        inputs: Inputs,
+        outputs: Outputs,
+        results: Mapping[str, str],
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._inputs = inputs
+        self._outputs = outputs
+        self._results = results
+        self._plans = {node.query: self._plan(node) for node in program.nodes}
+        self.undecodable: Counter[str] = Counter()
+
+    def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, Made]:
+        """Do what of ``step`` is for tasks; by query.
+
+        Args:
+            step: works, inputs first.
+            uses: how often each query's rows are read.
+        """
+        made: dict[str, Made] = {}
+        waiting = [work for work in step.works if work.reads_rows]
+        while True:
+            ready = [work for work in waiting if all(each in made for each in work.upstream)]
+            waiting = [work for work in waiting if work not in ready]
+            tasks: list[tuple[str, int, Task]] = []
+            for work in ready:
+                query, plan = work.node.query, self._plans[work.node.query]
+                parts = self._parts(work, made, uses)
+                if plan is not None and parts:
+                    made[query] = self._begun(query, step.number)
+                    for number, part in enumerate(parts):
+                        target = made[query].folder / f"part-{number:05d}.parquet"
+                        tasks.append((query, part.rows, plan(part, target)))
+            if not tasks:
+                return made
+            tasks.sort(key=lambda task: -task[1])
+            done = run_tasks(self._session, [task for _, _, task in tasks])
+            for (query, *_), each in zip(tasks, done, strict=True):
+                made[query] = made[query].with_rows(each.rows)
+                self.undecodable += each.undecodable
+
+    def _plan(self, node: HftaNode) -> Plan | None:
+        """How tasks would do ``node``; None if they cannot."""
+        match node:
+            case AggregationNode() if merge := plain_merge(node, self._schema(node)):
+                return lambda part, target: MergeTask(merge, part.files[0], target, part.within[0])
+            case JoinNode() if is_plain_join(node):
+                return lambda part, target: JoinTask(
+                    node, (part.files[0], part.files[1]), target, (part.within[0], part.within[1])
+                )
+            case SelectionNode() if is_plain_selection(node):
+                return lambda part, target: SelectTask(node, part.files[0], target)
+            case _:
+                return None
+
+    def _parts(self, work: Work, made: Mapping[str, Made], uses: Mapping[str, int]) -> list[_Part]:
+        """What the tasks of ``work`` read; none if it is not for tasks."""
+        node = work.node
+        if self._plans[node.query] is None or work.state is not None:
+            return []
+        delivered = [result for result, query in self._results.items() if query == node.query]
+        is_read = uses.get(node.query, 0) > len(delivered)
+        has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
+        if len(delivered) > 1 or (is_read and has_text):
+            return []
+        parts = self._of_queries(work, made) if work.upstream else self._of_segments(work)
+        return parts if all(part.rows <= MAX_TASK_ROWS for part in parts) else []
+
+    def _of_queries(self, work: Work, made: Mapping[str, Made]) -> list[_Part]:
+        if not self._inputs.reads_only(work):
+            return []
+        sides = [made[taken.upstream[0]] for taken in work.inputs]
+        files = tuple(each.files for each in sides)
+        return [_Part(sum(each.rows for each in sides), files, (None,) * len(sides))]
+
+    def _of_segments(self, work: Work) -> list[_Part]:
+        within = tuple(_within(work, taken) for taken in work.inputs)
+        if not self._inputs.reads_segments(work) or _UNKNOWN in within:
+            return []
+        parts: Iterable[tuple[list[Batch], ...]]
+        match work.node:
+            case SelectionNode():
+                (taken,) = work.inputs
+                parts = [(part,) for part in for_tasks([batch] for _, batch in taken.batches)]
+            case AggregationNode():
+                epochs = by_epochs(work.inputs)
+                parts = [(part,) for part in for_tasks(part for part, *_ in epochs)]
+            case _:
+                parts = by_epochs(work.inputs)
+        return [
+            _Part(
+                sum(batch.rows for side in part for batch in side),
+                tuple(tuple(self._inputs.paths(side)) for side in part),
+                within,
+            )
+            for part in parts
+        ]
+
+    def _schema(self, node: AggregationNode) -> Schema:
+        if isinstance(node.input, StreamInput):
+            return self._program.lfta(node.input.lfta).stream_schema
+        return self._program.schema(node.input.query)
+
+    def _begun(self, query: str, step: int) -> Made:
+        result = next((r for r, q in self._results.items() if q == query), None)
+        folder, output = self._outputs.groups(query, step), None
+        if result is not None:
+            path, folder = self._outputs.stage(result, step, ".parquet")
+            output = Output(result, path, 0)
+        folder.mkdir()
+        return Made(folder, output)
+
+
+_UNKNOWN = Literal(None, GsqlType.NULL)
+"""A condition that tasks cannot test."""
+
+
+def _within(work: Work, taken: Taken) -> Expression | None:
+    """What is true of the released rows of a side, None if all are released."""
+    if not taken.straddles:
+        return None
+    epoch = taken.epoch
+    is_testable = epoch is not None and not epoch.is_nullable and is_computable(epoch)
+    if not is_testable or work.low != work.begun or work.low == ENDED or work.high == NOTHING:
+        return _UNKNOWN
+    assert epoch is not None
+    tests = [
+        call(test, epoch, Literal(int(bound), epoch.type))
+        for test, bound in (("ge", work.low), ("lt", work.high))
+        if bound not in (NOTHING, ENDED)
+    ]
+    return tests[0] if len(tests) == 1 else call("and", *tests)
