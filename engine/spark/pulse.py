@@ -70,15 +70,14 @@ class Pulse:
             raise self._gone() from error
 
     def _beat(self) -> None:
-        machine = self._session._jvm
-        assert machine is not None
-        # Looked up once: each name would be a question of its own.
-        ask = machine.java.lang.System.nanoTime
+        ask = None
         waiter = select.poll()
         waiter.register(self._process, select.POLLIN)
         waiter.register(self._is_over, select.POLLHUP)
         while not (ready := waiter.poll(PERIOD_S * 1000)):
             with suppress(Exception):  # its end shows above, whatever the connection says
+                # Looked up once: each name is a question of its own.
+                ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
                 self._events.send("alive")
         if all(descriptor == self._process for descriptor, _ in ready):

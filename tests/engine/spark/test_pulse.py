@@ -1,0 +1,124 @@
+"""Signs of life of the HFTA job: its Java answers, or is gone, or hangs."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from gscope.engine.events import Events
+from gscope.engine.spark import pulse as module
+from gscope.engine.spark.pulse import Pulse
+from gscope.errors import JavaGoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.spark.jvm import JvmProcess
+
+
+class FakeJava:
+    """A process that is asked for the time by ``answer``."""
+
+    def __init__(self, answer: Callable[[], object]) -> None:
+        self._process = subprocess.Popen(["sleep", "600"])
+        self.pid = self._process.pid
+        system = SimpleNamespace(nanoTime=answer)
+        self.session = SimpleNamespace(
+            _jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system)))
+        )
+
+    def wait(self, timeout_s: float) -> int | None:
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.out = io.StringIO()
+        self.codes: list[int] = []
+        self.has_ended = threading.Event()
+        self.can_answer = threading.Event()
+        self.can_answer.set()
+        self.asked = threading.Event()
+        self.java = FakeJava(self._answer)
+        self.pulse = Pulse(
+            cast("JvmProcess", self.java),
+            cast("SparkSession", self.java.session),
+            Events(self.out),
+            self._end,
+        )
+
+    def _answer(self) -> int:
+        self.asked.set()
+        self.can_answer.wait(10)
+        return 1
+
+    def _end(self, code: int) -> None:
+        self.codes.append(code)
+        self.has_ended.set()
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.getvalue().splitlines()]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    monkeypatch.setattr(module, "PERIOD_S", 0.01)
+    made = Stage()
+    yield made
+    made.can_answer.set()
+    made.java.kill()
+
+
+def test_it_tells_while_java_answers(stage: Stage) -> None:
+    with stage.pulse:
+        while len(stage.told) < 3:
+            stage.asked.wait(1)
+    assert {event["event"] for event in stage.told} == {"alive"}
+    assert stage.codes == []
+
+
+def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
+    stage.can_answer.clear()
+    with stage.pulse:
+        assert stage.asked.wait(10)
+        assert stage.told == []
+        stage.can_answer.set()
+
+
+def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
+    with stage.pulse:
+        stage.java.kill()
+        assert stage.has_ended.wait(10)
+        assert stage.codes == [1]
+    assert stage.told[-1] == {
+        "event": "failed",
+        "message": "Spark's Java ended with signal SIGKILL",
+    }
+
+
+def test_what_spark_raises_when_its_java_is_gone_is_told_as_that(stage: Stage) -> None:
+    stage.java.kill()
+    with pytest.raises(JavaGoneError, match="SIGKILL"), stage.pulse:
+        raise ConnectionResetError
+
+
+def test_other_errors_stay_what_they_are(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
+    with pytest.raises(KeyError, match="another"), stage.pulse:
+        raise KeyError("another")  # noqa: EM101  # no sentence
