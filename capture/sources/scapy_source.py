@@ -206,8 +206,15 @@ class ScapySource:
 
 
 def _scapy_listener(
-    *, iface: str, promisc: bool, filter: str | None, buffer_bytes: int
+    *,
+    iface: str,
+    promisc: bool,
+    filter: str | None,  # noqa: A002  # its name in scapy
+    buffer_bytes: int,
 ) -> Listener:
+    import scapy.arch
+    import scapy.layers.inet6
+    import scapy.layers.l2  # noqa: F401  # what knows sockets and link types
     from scapy.config import conf
 
     if iface not in {name for _, name in socket.if_nameindex()}:
