@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 RATES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 BUSY_PER_S, SLOW_PER_S, PASSES = 50.0, 0.05, 0.95
-MOST_BEATS = 400_000
+MOST_BEATS = 200_000
 """Where a scenario would have more heartbeats than this, it lasts for less long."""
 
 ANSWER_S = 0.002
