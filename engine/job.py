@@ -117,7 +117,7 @@ class Job:
         from gscope.engine.steps import Steps
 
         program = self._program()
-        steps = Steps(program)
+        steps = Steps(program, frozenset(self._settings.latent_interfaces))
         commits = self._recover(steps)
         observer = Observer(self._run_dir, steps, commits, self._java_pid)
         # All may have been answered before a crash; the daemon is gone then.
