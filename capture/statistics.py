@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-NOTE_S = 0.5
+NOTE_S = 0.9
 """An interface is not looked at more often."""
 
 PRIVILEGES_S = 30.0
@@ -131,6 +131,12 @@ class CaptureStatistics:
         self._noted: dict[str, tuple[float, int]] = {}
         self._privileges: tuple[float, dict[str, Any]] | None = None
         self._lock = threading.Lock()
+
+    def go_on(self, interface: str, past: Past) -> None:
+        """Count on from the last heartbeats of an interface; before its first packet is taken."""
+        others = [each for each in self._earlier.get("interfaces", ()) if each["name"] != interface]
+        caught = {**caught_up(self.earlier(interface), past), "name": interface}
+        self._earlier = {**self._earlier, "interfaces": [*others, caught]}
 
     def earlier(self, interface: str) -> Mapping[str, Any]:
         """What daemons of the run before this one told of an interface; {} if there was none."""
