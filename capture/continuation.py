@@ -38,6 +38,8 @@ LATE = "late_tuples_total"
 UNCAPTURED = "uncaptured_ns_total"
 CLOCK_OFFSET = "clock_offset_ns"
 
+UNKNOWN_REASON = "unknown"
+
 _STANDS = ("live_groups", CLOCK_OFFSET)
 """Counters that say how something stands; they are not added to."""
 
@@ -61,7 +63,11 @@ class Past:
     @property
     def packets(self) -> int:
         """How many packets were processed."""
-        return max((each.get("packets_total", 0) for each in self.counters.values()), default=0)
+        return self.most("packets_total")
+
+    def most(self, counter: str) -> int:
+        """The value of a counter of the interface, which all its streams tell."""
+        return max((each.get(counter, 0) for each in self.counters.values()), default=0)
 
     def added(self, stream: str, now: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
         """The counters of a stream over the whole run; ``now`` are the present daemon's."""
@@ -143,6 +149,31 @@ def ended_interfaces(log_folder: Path, interfaces: Iterable[str]) -> frozenset[s
     ended = {base.stream for base in contents.bases.values() if base.has_ended}
     ended |= {message.stream for message in contents.messages if isinstance(message, EndOfStream)}
     return frozenset(name for name in interfaces if any(s.endswith(f"@{name}") for s in ended))
+
+
+def caught_up(earlier: Mapping[str, Any], past: Past) -> dict[str, Any]:
+    """What ``capture.stats.json`` said of an interface, brought up to its last heartbeat, which is younger.
+
+    What the kernel dropped meanwhile nobody knows.
+    """
+    malformed = dict(earlier.get("malformed_packets", {}))
+    late, accepted = earlier.get("late_packets", 0), earlier.get("accepted_packets", 0)
+    more_late = max(0, past.most("late_packets_total") - late)
+    more_malformed = max(0, past.most("malformed_packets_total") - sum(malformed.values()))
+    known = late + accepted + sum(malformed.values())
+    more = max(more_late + more_malformed, past.packets - known)
+    if more_malformed:
+        malformed[UNKNOWN_REASON] = malformed.get(UNKNOWN_REASON, 0) + more_malformed
+    # They were received, and waited when the file was written if any did.
+    waited = min(more, earlier.get("unread_packets", 0))
+    return {
+        **earlier,
+        "received_packets": earlier.get("received_packets", 0) + more - waited,
+        "unread_packets": earlier.get("unread_packets", 0) - waited,
+        "late_packets": late + more_late,
+        "malformed_packets": malformed,
+        "accepted_packets": accepted + more - more_late - more_malformed,
+    }
 
 
 def nothing_from(interface: str) -> InterfaceSummary:

@@ -325,6 +325,8 @@ def capture_live(
     for interface in capture.interfaces:
         past = pasts[interface.name]
         interface.go_on(past)
+        if statistics is not None and past.counters:
+            statistics.go_on(interface.name, past)
         if past.clock_offset_ns is not None:
             clocks[interface.name].go_on(past.clock_offset_ns)
     for name in pasts.keys() - sources.keys():

@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.continuation import caught_up
 from gscope.capture.privileges import capabilities, has_no_new_privileges
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from gscope.capture.continuation import Past
     from gscope.capture.feed import Feed
     from gscope.capture.lfta.counters import LftaCounters
     from gscope.capture.log.log import StreamLog

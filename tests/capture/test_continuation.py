@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.capture.test_live import MINUTE, SECOND, SKEW, START, STREAM, Stage, epoch
 
-from gscope.capture.continuation import ended_interfaces, with_earlier
+from gscope.capture.continuation import Past, caught_up, ended_interfaces, with_earlier
 from gscope.capture.live_stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.capture.summary import InterfaceSummary
@@ -246,6 +246,27 @@ def test_what_was_told_before_is_added_and_the_sum_closes() -> None:
     assert total.malformed == {"cut": 2, "bad": 1}
     assert total.damage == ("before", "now")
     assert with_earlier(now, {}) == now
+
+
+def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
+    told = {"packets_total": 20, "late_packets_total": 3, "malformed_packets_total": 4}
+    earlier = {
+        "received_packets": 12,
+        "late_packets": 2,
+        "malformed_packets": {"cut": 3},
+        "accepted_packets": 4,
+        "unread_packets": 3,
+    }
+    caught = caught_up(earlier, Past(counters={"a": told, "b": told}))
+    assert caught == {
+        "received_packets": 20,
+        "late_packets": 3,
+        "malformed_packets": {"cut": 3, "unknown": 1},
+        "accepted_packets": 13,
+        "unread_packets": 0,
+    }
+    assert caught_up(caught, Past(counters={"a": told})) == caught
+    assert caught_up({}, Past())["received_packets"] == 0
 
 
 def test_intervals_of_heartbeats_go_on(lives: Lives) -> None:
