@@ -31,12 +31,19 @@ LOOK_S = 0.25
 REDRAW_S = 1.0
 """So often it draws anew whatever happens: times go by."""
 
-_QUIT = ("q", "Q", "\x03", "\x04", "\x1b")
+_QUIT = ("q", "Q", "\x04")
 _FILES = ("run.json", CAPTURE_FILE, JOB_FILE)
 
 
 def watch(run: RunRecord) -> int:
     """Show ``run`` until q, Ctrl-C or its end; the exit code."""
+    try:
+        return _follow(run)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _follow(run: RunRecord) -> int:
     console = Console(highlight=False)
     path, shown, drawn_s = run.path, _changes(run.path), time.monotonic()
     with (
@@ -96,12 +103,7 @@ class _Keys:
         self._descriptor = descriptor
 
     def __call__(self, timeout_s: float) -> str:
-        """The key pressed within that time; "" for none. Ctrl-C is one."""
-        try:
-            if self._descriptor is None:
-                time.sleep(timeout_s)
-                return ""
-            ready, _, _ = select.select([self._descriptor], [], [], timeout_s)
-            return sys.stdin.read(1) if ready else ""
-        except KeyboardInterrupt:
-            return "\x03"
+        """The key pressed within that time; "" for none."""
+        waited = [] if self._descriptor is None else [self._descriptor]
+        ready, _, _ = select.select(waited, [], [], timeout_s)
+        return sys.stdin.read(1) if ready else ""
