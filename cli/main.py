@@ -104,6 +104,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code. Messages are on standard error."""
+    # Flight's transport would complain on its own of each connection that breaks, which is ours to tell.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
         sys.stdout.flush()

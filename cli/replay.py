@@ -17,6 +17,7 @@ from gscope.cli.options import (
     with_interfaces,
     with_output,
     with_queries,
+    with_run_name,
 )
 from gscope.errors import UsageError
 
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     help="Replay at X times the speed of the trace; by default as fast as possible.",
 )
 @with_output
+@with_run_name(
+    "What the run is called, for `gscope status` and `gscope stop`. Default: the name of the first query,"
+    " made unique."
+)
 @with_config()
 def replay(
     captures: tuple[str, ...],
@@ -61,6 +66,7 @@ def replay(
     folder: Path | None,
     timings: bool,
     quiet: bool,
+    name: str | None,
     config: Config,
 ) -> int:
     """Answer GSQL queries over captures: pcap or pcapng, compressed or not, ``-`` for standard input.
@@ -81,13 +87,15 @@ def replay(
     from gscope.cli.answering import Report, Run
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds, expected_bytes
+    from gscope.cli.run_name import ensure_name
     from gscope.cli.watchers import watcher
 
     asked = Asked(queries, expressions, delivered, parameters)
     asked.ensure_some()
     chosen = chosen_interfaces(captures, interfaces, skews, config.interfaces)
     _ensure_piped(chosen)
-    run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config)
+    name = name and ensure_name(name)
+    run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config, name)
     return run.answer(watcher(is_quiet=quiet), Report(quiet, timings), began)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
@@ -65,6 +66,7 @@ class RunDir:
         except OSError as error:
             message = f"cannot make a working folder in {root}: {error.strerror}; name another with --work-dir"
             raise UsageError(message) from error
+        self._guard = _guarded(self.path)
         self.file = RunFile(self._record())
         self.write_summary("")
 
@@ -89,6 +91,7 @@ class RunDir:
         if not self.is_kept:
             shutil.rmtree(self.path, ignore_errors=True)
         if self._lock >= 0:
+            os.close(self._guard)
             os.close(self._lock)
             self._lock = -1
 
@@ -136,6 +139,13 @@ class RunDir:
         if before is None:
             return RunRecord(self.path, True, self.name, os.getpid(), "starting", now)
         return replace(before, is_alive=True, pid=os.getpid(), state="starting", failure=None)
+
+
+def _guarded(folder: Path) -> int:
+    """Keep systemd-tmpfiles, which removes old temporary files, out of a folder in use (see tmpfiles.d(5), AGE)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
 
 
 def _ensure_private(root: Path) -> None:

@@ -38,12 +38,16 @@ class RunLog:
         folder = run_dir / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         self._logger = logging.Logger(f"gscope.{run_dir.name}", logging.INFO)
-        for path in (folder / FILE, *([extra] if extra is not None else ())):
-            handler = _Rotating(
-                path, maxBytes=MAX_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8"
-            )
-            handler.setFormatter(_stamped())
-            self._logger.addHandler(handler)
+        try:
+            for path in (folder / FILE, *([extra] if extra is not None else ())):
+                handler = _Rotating(
+                    path, maxBytes=MAX_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8"
+                )
+                handler.setFormatter(_stamped())
+                self._logger.addHandler(handler)
+        except OSError:
+            self.close()
+            raise
 
     def note(self, source: str, text: str) -> None:
         """Write a line, or one for each line of ``text``.

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -37,3 +39,13 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="name another with --work-dir"):
         RunDir(tmp_path / "file")
+
+
+def test_cleaners_of_temporary_files_keep_out_of_a_folder_in_use(tmp_path: Path) -> None:
+    with RunDir(tmp_path) as run_dir:
+        run_dir.is_kept = True
+        folder = os.open(run_dir.path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(folder)

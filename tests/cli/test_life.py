@@ -1,0 +1,136 @@
+"""What is left of a run, however it ends."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.test_runs import killed
+
+from gscope.cli.life import ensure_same, life
+from gscope.cli.run_dir import RunDir
+from gscope.cli.runs import choose_run, find_runs
+from gscope.cli.supervisor import Interrupted
+from gscope.errors import CaptureError, UsageError
+from gscope.queries.plan.program import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = Program(("a",), (), (), (), ())
+LEAVING = [
+    Interrupted(signal.SIGINT),
+    BrokenPipeError(),
+    KeyboardInterrupt(),
+    OSError(errno.EIO, "the terminal is gone"),
+]
+FAILING = [CaptureError("the disk is full"), RuntimeError("a bug"), OSError(errno.ENOSPC, "full")]
+
+
+def lived(
+    root: Path, error: BaseException | None, *, is_live: bool = True, has_captured: bool = True
+) -> None:
+    """A run called flows that ends with that error."""
+    with (
+        RunDir(root, "flows", is_exact=True) as run_dir,
+        life(run_dir, root / "flows.log", ()),
+    ):
+        run_dir.file.change(is_live=is_live)
+        if has_captured:
+            (run_dir.path / "log").mkdir(exist_ok=True)
+            run_dir.file.enter("running")
+        if error is not None:
+            raise error
+
+
+def test_an_orderly_end_leaves_nothing_but_the_log_that_was_asked_for(tmp_path: Path) -> None:
+    lived(tmp_path, None)
+    assert find_runs(tmp_path) == ()
+    assert "run: ended" in (tmp_path / "flows.log").read_text()
+
+
+@pytest.mark.parametrize("error", LEAVING, ids=repr)
+def test_who_leaves_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        lived(tmp_path, error)
+    assert find_runs(tmp_path) == ()
+    assert "run: over: " in (tmp_path / "flows.log").read_text()
+
+
+@pytest.mark.parametrize("error", FAILING, ids=repr)
+def test_a_live_run_that_fails_can_be_resumed_and_says_so(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(type(error)):
+        lived(tmp_path, error)
+    left = choose_run(tmp_path, "flows")
+    assert (left.standing, left.failure, left.is_resumable) == ("failed", str(error), True)
+    assert "`gscope run --run flows`" in error.__notes__[0]
+    lived(tmp_path, None)
+    assert find_runs(tmp_path) == ()
+
+
+@pytest.mark.parametrize("error", FAILING, ids=repr)
+def test_a_replay_that_fails_leaves_nothing(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(type(error)):
+        lived(tmp_path, error, is_live=False)
+    assert find_runs(tmp_path) == ()
+
+
+def test_a_run_that_never_captured_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError):
+        lived(tmp_path, CaptureError("no such device"), has_captured=False)
+    assert find_runs(tmp_path) == ()
+
+
+@pytest.mark.parametrize("error", [*LEAVING, *FAILING], ids=repr)
+def test_a_run_that_is_resumed_in_vain_stays_as_it_was(
+    tmp_path: Path, error: BaseException
+) -> None:
+    killed(tmp_path, "flows")
+    before = choose_run(tmp_path, "flows")
+    with pytest.raises(type(error)):
+        lived(tmp_path, error, has_captured=False)
+    after = choose_run(tmp_path, "flows")
+    assert (after.standing, after.state, after.pid) == ("stale", before.state, before.pid)
+
+
+def test_a_resumed_run_that_the_user_leaves_is_over(tmp_path: Path) -> None:
+    killed(tmp_path, "flows")
+    with pytest.raises(Interrupted):
+        lived(tmp_path, Interrupted(signal.SIGTERM))
+    assert find_runs(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"\x80junk", pickle.dumps(1), pickle.dumps(Program(("b",), (), (), (), ()))],
+)
+def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path, content: bytes | None) -> None:
+    path = killed(tmp_path, "flows")
+    if content is not None:
+        (path / "program.pickle").write_bytes(content)
+    with RunDir(tmp_path, "flows", is_exact=True) as run_dir, pytest.raises(UsageError) as caught:
+        ensure_same(run_dir, PROGRAM)
+    assert "`gscope stop --run flows`" in str(caught.value)
+    assert choose_run(tmp_path, "flows").standing == "stale"
+
+
+def test_the_same_queries_go_on(tmp_path: Path) -> None:
+    path = killed(tmp_path, "flows")
+    (path / "program.pickle").write_bytes(pickle.dumps(PROGRAM))
+    with RunDir(tmp_path, "flows", is_exact=True) as run_dir:
+        ensure_same(run_dir, PROGRAM)
+        assert not run_dir.is_kept
+
+
+def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    killed(tmp_path, "flows")
+    with (
+        RunDir(tmp_path, "flows", is_exact=True) as run_dir,
+        pytest.raises(UsageError, match="cannot write the log"),
+        life(run_dir, tmp_path / "nowhere" / "x.log", ()),
+    ):
+        pass
+    assert choose_run(tmp_path, "flows").standing == "stale"
