@@ -144,6 +144,7 @@ INBOX = (
 )
 OPERATOR = (
     Metric("gscope_operator_late_tuples", "late_tuples_total", "Tuples below the watermark."),
+    Metric("gscope_operator_shed_tuples", "shed_tuples_total", "Tuples it had no room for."),
     gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples that wait."),
     gauge("gscope_operator_waiting_bytes", "waiting_bytes", "Bytes of these."),
     gauge("gscope_operator_state_tuples", "state_tuples", "Groups kept from step to step."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from gscope.cli.balance import tuple_equation
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
 from gscope.cli.status.trace_view import latest_traces
 
@@ -195,8 +196,14 @@ def _notes(document: Document) -> Iterator[Text]:
         log = capture["log"]
         yield Text(
             f"log: {size(log['used_bytes'])}B of {size(log['budget_bytes'])}B,"
-            f" {count(log['waiting_messages'])} messages wait, {count(log['shed_tuples_total'])} tuples shed"
+            f" {count(log['waiting_messages'])} messages wait"
         )
+        yield Text(tuple_equation(log))
+    for each in [] if job is None else job["operators"]:
+        if each["shed_tuples_total"]:
+            yield Text(
+                f"{each['name']} had no room for {count(each['shed_tuples_total'])} tuples", "red"
+            )
     if job is not None:
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))
     for each in document["loss"]["interfaces"]:
