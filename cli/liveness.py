@@ -8,11 +8,16 @@ have come meanwhile without being heard.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+STARVED_FACTOR = 12
+"""A process that wants the processor is given so many times the patience."""
 
 LOOK_S = 0.5
 """How often to look; the supervisor was away when it comes back more than ``AWAY_S`` later than that."""
@@ -43,15 +48,31 @@ class Liveness:
         """A sign of life came, of somebody who had been silent for ``silent_s`` by then."""
         self._heard_s = self._monotonic() - silent_s
 
-    def silence_s(self) -> float | None:
-        """How long it has been silent if that is too long, None if all is well; ask every ``LOOK_S``."""
+    def silence_s(self, *, is_runnable: Callable[[], bool] = lambda: False) -> float | None:
+        """How long it has been silent if that is too long, None if all is well; ask every ``LOOK_S``.
+
+        Args:
+            is_runnable: whether it only waits for its turn, as on a machine that has too much to do.
+        """
         now_s = self._monotonic()
         away_s = now_s - self._looked_s - LOOK_S
         self._looked_s = now_s
         if away_s > AWAY_S:
             self._heard_s += away_s
         silent_s = now_s - self._heard_s
-        return silent_s if self._patience_s is not None and silent_s > self._patience_s else None
+        if self._patience_s is None or silent_s <= self._patience_s:
+            return None
+        is_starved = silent_s <= STARVED_FACTOR * self._patience_s and is_runnable()
+        return None if is_starved else silent_s
+
+
+def is_runnable(pid: int) -> bool:
+    """Whether a thread of the process runs or waits for a processor; False where that cannot be found out."""
+    with suppress(OSError, IndexError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if (task / "stat").read_text().rpartition(")")[2].split()[0] == "R":
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

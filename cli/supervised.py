@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gscope.cli.liveness import Liveness
+from gscope.cli.liveness import Liveness, is_runnable
 from gscope.cli.restarts import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class Supervised:
             self._due_s = self._monotonic() + delay_s
             self._file.on_restart(self.name, reason)
         return delay_s
+
+    def silence_s(self) -> float | None:
+        """How long it has given no sign of life if that is too long, None if all is well; ask every ``LOOK_S``."""
+        return self.liveness.silence_s(is_runnable=lambda: is_runnable(self.process.pid))
 
     @property
     def verdict(self) -> str:

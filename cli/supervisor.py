@@ -335,7 +335,7 @@ class Supervisor:
     def _look(self) -> None:
         """Start again what is due, and find out who hangs."""
         for name, process in self._processes.items():
-            silent_s = process.liveness.silence_s()
+            silent_s = process.silence_s()
             if process.is_due:
                 self._start_again(name)
             elif not process.is_down and silent_s is not None and self._is_live:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gscope.cli.liveness import LOOK_S, Liveness, Patience
+import signal
+import subprocess
+
+from tests.gscope_command import wait_for
+
+from gscope.cli.liveness import LOOK_S, Liveness, Patience, is_runnable
 
 SECOND = 1_000_000_000
 
@@ -70,3 +75,22 @@ def test_by_default_five_heartbeats_may_be_missing_but_never_less_than_five_seco
     assert Patience.of(None, 3 * SECOND).stream_s == 15
     assert Patience.of(2 * SECOND, SECOND).stream_s == 2
     assert Patience.of(2 * SECOND, SECOND).job_s == 60
+
+
+def test_a_process_that_waits_for_a_processor_is_given_more_time() -> None:
+    clock = Clock()
+    liveness = Liveness(5, clock)
+    waited = 0.0
+    while liveness.silence_s(is_runnable=lambda: True) is None:
+        clock.now_s += LOOK_S
+        waited += LOOK_S
+    assert 60 < waited <= 61
+
+
+def test_who_runs_is_runnable_and_who_sleeps_or_is_gone_is_not() -> None:
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+        assert wait_for(lambda: is_runnable(busy.pid), "a loop")
+        busy.send_signal(signal.SIGSTOP)
+        wait_for(lambda: not is_runnable(busy.pid), "the halt")
+        busy.kill()
+    assert not is_runnable(busy.pid)
