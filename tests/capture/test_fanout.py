@@ -14,14 +14,14 @@ from tests.capture.sources.af_packet.live_frames import udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 
 from gscope.capture.devices import Devices
-from gscope.capture.fanout import ensure_orders_survive, least_promises
+from gscope.capture.fanout import Lane, ensure_orders_survive, least_promises
 from gscope.capture.live import capture_live
 from gscope.capture.live_stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.capture.replay import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.sources.fanout import FanoutSource
-from gscope.errors import UsageError
+from gscope.errors import CaptureError, UsageError
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.plan.expressions import PacketField
 from gscope.queries.plan.program import Program
@@ -131,6 +131,60 @@ def test_a_shared_interface_that_vanishes_has_failed_for_good(tmp_path: Path) ->
         summary, _ = captured(tmp_path / "log", lambda: run_ip("link", "del", DEVICE), 2)
     assert summary.failed == {INTERFACE: f"{DEVICE} vanished and has not come back"}
     assert summary.interfaces[0].damage == (summary.failed[INTERFACE],)
+
+
+class ScriptedRing:
+    """A ring whose packets are what a test says; waiting ends with ``wake``."""
+
+    name = "main"
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.threads: set[int] = set()
+        self.lags: list[int] = []
+        self._woken = threading.Event()
+
+    def take(self, timeout_s: float, until_ns: int) -> bool:
+        self.threads.add(threading.get_ident())
+        if self.error is not None:
+            raise self.error
+        self._woken.wait(timeout_s)
+        self._woken.clear()
+        return True
+
+    def note_lag(self, now_ns: int) -> None:
+        self.lags.append(now_ns)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+
+def scripted_lane(error: Exception | None = None) -> tuple[Lane, ScriptedRing]:
+    ring = ScriptedRing(error)
+    return Lane(ring), ring  # type: ignore[arg-type]  # all of a RingInterface that a lane uses
+
+
+def test_what_is_asked_of_a_lane_is_found_out_by_its_thread() -> None:
+    lane, ring = scripted_lane()
+    assert lane.ask(threading.get_ident).result() == threading.get_ident()
+    lane.start()
+    found = {lane.ask(threading.get_ident).result(timeout=10) for _ in range(20)}
+    lane.stop()
+    lane.stop()
+    assert found == ring.threads
+    assert threading.get_ident() not in found
+    assert lane.ask(threading.get_ident).result() == threading.get_ident()
+    assert lane.blocks == len(ring.lags) > 0
+
+
+def test_a_lane_that_failed_still_answers_and_hands_errors_on() -> None:
+    lane, _ = scripted_lane(CaptureError("the ring is broken"))
+    lane.start()
+    assert lane.ask(lambda: 7).result(timeout=10) == 7
+    with pytest.raises(ZeroDivisionError):
+        lane.ask(lambda: 1 // 0).result(timeout=10)
+    lane.stop()
+    assert str(lane.failure) == "the ring is broken"
 
 
 def test_a_promise_is_the_least_of_all_that_promise() -> None:

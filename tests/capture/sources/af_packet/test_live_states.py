@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ from tests.capture.sources.af_packet.network import (
 )
 
 from gscope.capture.sources.af_packet.device import DeviceState
+from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -99,6 +101,42 @@ def test_an_interface_that_is_down_may_be_opened(live: Opener) -> None:
     wait_for(lambda: source.state is DeviceState.UP, source)
     send([FRAME])
     assert receive(source, 1) == [FRAME]
+
+
+def test_what_is_gone_has_failed_until_it_is_back(live: Opener) -> None:
+    source = live()
+    assert source.failure == ""
+    run_ip("link", "del", SENDER)
+    wait_for(lambda: source.state is DeviceState.GONE, source)
+    assert source.failure == f"{DEVICE} vanished and has not come back"
+    add_pair()
+    wait_for(lambda: source.state is DeviceState.UP, source)
+    assert source.failure == ""
+    run_ip("link", "set", DEVICE, "down")
+    wait_for(lambda: source.state is DeviceState.DOWN, source)
+    assert source.failure == ""
+
+
+def test_a_member_of_a_group_that_is_back_is_told_as_lost(live: Opener) -> None:
+    source = live(fanout=Fanout())
+    run_ip("link", "del", SENDER)
+    wait_for(lambda: source.state is DeviceState.GONE, source)
+    add_pair()
+    wait_for(lambda: bool(source.damage), source)
+    assert source.failure.startswith(f"{DEVICE} cannot be captured again: ")
+
+
+def test_a_ring_that_fails_ends_with_a_sentence(
+    live: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = live()
+
+    def refuse(deadline: float | None) -> bool:
+        raise OSError(errno.EBADFD, "broken")
+
+    monkeypatch.setattr(source, "_wait", refuse)
+    with pytest.raises(CaptureError, match=f"capturing on {DEVICE} has failed: "):
+        source.next_block(1)
 
 
 def test_promiscuous_mode_ends_with_the_source(live: Opener) -> None:
