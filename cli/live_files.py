@@ -104,7 +104,7 @@ class LiveFolder:
 class _TextFile:
     """A file that is appended to. When its run is resumed, it is cut back to where it was on record.
 
-    One that was moved away meanwhile, as a rotation of logs does, is left alone.
+    One that was moved away or removed meanwhile, as a rotation of logs does, is left alone; a new one is begun.
     """
 
     is_due = False
@@ -141,6 +141,10 @@ class _TextFile:
 
     def write(self, table: pa.Table) -> None:
         with in_sentences(str(self._path)):
+            if not self._is_in_place():
+                self._file.close()
+                self._file = self._path.open("ab")
+                self.begin()
             self._write(table, self._file)
             self._file.flush()
 
@@ -161,6 +165,14 @@ class _TextFile:
     @property
     def _size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
+
+    def _is_in_place(self) -> bool:
+        """Whether the name still means the open file."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, os.fstat(self._file.fileno()))
 
     def _ensure_columns(self) -> None:
         """Refuse to append rows to those of another answer.

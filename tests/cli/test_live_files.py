@@ -116,6 +116,21 @@ def test_a_file_that_was_moved_away_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "q.csv").read_text().count("7,x") == 10
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_rows_after_a_rotation_begin_a_new_file(tmp_path: Path, is_kept: bool) -> None:
+    sink = opened(tmp_path, "csv")
+    sink.write("q", TABLE)
+    (tmp_path / "q.csv").rename(tmp_path / "q.csv.1")
+    if not is_kept:
+        (tmp_path / "q.csv.1").unlink()
+    sink.write("q", OTHER)
+    position = settled(sink)["files"]["q"]
+    sink.close(is_complete=True)
+    assert (tmp_path / "q.csv").read_text() == "n,t\n3,b\n"
+    assert position == {"size": 8, "inode": (tmp_path / "q.csv").stat().st_ino}
+    assert not is_kept or (tmp_path / "q.csv.1").read_text() == "n,t\n1,a\n2,\n"
+
+
 def test_rows_of_another_answer_are_not_mixed_in(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("time,srcIP\n1,10.0.0.1\n")
     with pytest.raises(UsageError, match=r"q.csv has other columns.*move it away"):
