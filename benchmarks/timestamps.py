@@ -34,7 +34,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.engine.asking import Asker
-from gscope.engine.operators.base import waiting
 from gscope.engine.steps import Steps
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation
@@ -117,6 +116,7 @@ class Union:
     asker: Asker | None = None
     asked: set[str] = field(default_factory=set)
     latencies_s: list[float] = field(default_factory=list)
+    held: int = 0
     free_s: float = 0.0
     idle_s: float = 0.0
     worked_s: float = 0.0
@@ -129,14 +129,9 @@ class Union:
         if self.scenario.answer_s is not None:
             self.asker = Asker(self.steps.operators, self._ask)
 
-    @property
-    def waiting(self) -> int:
-        """Tuples that wait at the merge."""
-        return sum(waiting(operator).tuples for operator in self.steps.operators.values())
-
     def take(self, now_s: float, inbox: Sequence[Message]) -> None:
         """Do what the job does with all that has come; afterwards it is ``free_s``."""
-        held = self.waiting
+        held = self.held
         if held:
             self.idle_s += now_s - self.free_s
         came = sum(isinstance(message, Batch) for message in inbox)
@@ -158,6 +153,7 @@ class Union:
         spent_s = time.thread_time() - began
         self.worked_s += spent_s
         self.free_s = now_s + spent_s + self.step_s * has_rows
+        self.held += came - len(released)
         self.latencies_s += [self.free_s - _extent_s(batch) for batch in released]
 
     def _ask(self, wanted: Mapping[str, Mapping[str, int]]) -> None:

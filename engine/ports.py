@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gscope.engine.bounds import ENDED, NOTHING, Bound, Span, bound_of, named, named_spans, span_of
@@ -28,6 +29,7 @@ class Port:
         told: sequence number of the last batch whose lateness has been judged.
         begun: sequence numbers of the pending batches of which a step has read rows.
         has_ended: no more batches will come.
+        is_repeating: batches came again, after a restart, that had been judged before it.
     """
 
     name: str
@@ -38,12 +40,14 @@ class Port:
     told: int = -1
     begun: frozenset[int] = frozenset()
     has_ended: bool = False
+    is_repeating: bool = False
 
     def on_batch(self, batch: Batch) -> None:
         """A batch waits from now on; one seen before (after a restart) is ignored."""
         if batch.sequence > self.cursor:
             self.cursor = batch.sequence
             self.pending.append(batch)
+            self.is_repeating = self.is_repeating or batch.sequence <= self.told
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Raise the bounds."""
@@ -84,6 +88,10 @@ class Port:
         """The bound of a monotone expression over rows that wait here or are still to come."""
         waiting = (batch_span(batch, expression)[0] for batch in self.pending)
         return min([self.bound(expression), *waiting])
+
+    def come(self) -> list[Batch]:
+        """The batches whose lateness has not been judged yet: they are the last ones."""
+        return list(takewhile(lambda batch: batch.sequence > self.told, reversed(self.pending)))
 
     def first_needed(self) -> int:
         """The sequence number of the oldest message that is still needed."""

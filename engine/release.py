@@ -157,24 +157,27 @@ class Side:
         assert self.epoch is not None
         late: list[tuple[str, Batch]] = []
         for port in self.ports.values():
-            come = [batch for batch in port.pending if batch.sequence > port.told]
-            late += [(port.name, b) for b in come if batch_span(b, self.epoch)[0] < low]
-            port.told = max([port.told, *(batch.sequence for batch in port.pending)])
+            come = port.come()
+            late += [(port.name, b) for b in reversed(come) if batch_span(b, self.epoch)[0] < low]
+            port.told = max([port.told, *(batch.sequence for batch in come)])
         return late
 
     def has_come(self, high: Bound) -> bool:
         """Whether batches came since the last ``take_late`` with rows below ``high``."""
         assert self.epoch is not None
         return any(
-            batch.sequence > port.told and batch_span(batch, self.epoch)[0] < high
+            batch_span(batch, self.epoch)[0] < high
             for port in self.ports.values()
-            for batch in port.pending
+            for batch in port.come()
         )
 
     def forget_read(self, released: Bound) -> None:
         """Forget batches that came again, after a restart, although all of their rows were read before."""
         assert self.epoch is not None
         for port in self.ports.values():
+            if not port.is_repeating:
+                continue
+            port.is_repeating = False
             port.pending = [
                 batch
                 for batch in port.pending
