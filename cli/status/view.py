@@ -77,13 +77,18 @@ def _run_lines(document: Document) -> Iterator[Text]:
         yield Text(f"  failed: {run['failure']}", "red")
     if not run["is_alive"]:
         yield Text("  it is over; below is what it told last", "red")
+        if run["is_live"]:
+            name = run["name"]
+            yield Text(f"  `gscope run --run {name}` with the same queries goes on with it,")
+            yield Text(f"  `gscope stop --run {name}` gives up what it has not answered")
     for name, process in run["processes"].items():
         yield from _process_lines(name, process, document)
 
 
 def _process_lines(name: str, process: Mapping[str, Any], document: Document) -> Iterator[Text]:
     told = document[name]
-    line = Text(f"  {name:<7} {process['state']}")
+    state = process["state"] if document["run"]["is_alive"] else f"was {process['state']}"
+    line = Text(f"  {name:<7} {state}")
     if process["pid"] is not None:
         line.append(f", pid {process['pid']}")
     if told is not None:
@@ -185,7 +190,7 @@ def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
     """The interfaces whose streams hold it up."""
     held_by = {stream.rpartition("@")[2]: None for stream in operator["waits_for"]}
     if len(held_by) > 1 and len(held_by) == len(interfaces):
-        return f"all {len(held_by)} interfaces"
+        return "all interfaces"
     return ", ".join(held_by) or NOTHING
 
 
