@@ -6,11 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.device import DeviceState
-from gscope.capture.sources.af_packet.source import AfPacketSource, LiveStats
+from gscope.capture.sources.af_packet.live_stats import LiveStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.capture.sources.af_packet.source import AfPacketSource
     from gscope.queries.plan.kernel_filter import Condition
 
 _WORST_FIRST = (DeviceState.GONE, DeviceState.DOWN, DeviceState.UP)

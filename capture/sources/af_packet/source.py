@@ -9,7 +9,6 @@ import select
 import socket
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
@@ -22,6 +21,7 @@ from gscope.capture.sources.af_packet.filter import Instruction, accept_all, com
 from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
 from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET
+from gscope.capture.sources.af_packet.live_stats import LiveStats
 from gscope.capture.sources.af_packet.packet_socket import (
     Fanout,
     ask_for_hardware_time,
@@ -32,7 +32,6 @@ from gscope.capture.sources.af_packet.packet_socket import (
     read_statistics,
 )
 from gscope.capture.sources.af_packet.ring import DEFAULT_RING_BYTES, MappedRing, RingShape
-from gscope.capture.sources.base import SourceStats
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.kernel_filter import TRUE
 
@@ -45,25 +44,6 @@ DEFAULT_SNAPLEN = 262144
 """Whole packets, as tcpdump takes them."""
 
 LOOPBACK_NAME = "lo"
-
-
-@dataclass(slots=True)
-class LiveStats(SourceStats):
-    """Counters of a live source.
-
-    ``received_packets`` are those that passed the socket's filter; what the filter rejects the kernel does not count.
-    ``filtered_packets`` are the outgoing copies of loopback packets, ``dropped_packets`` found no room in
-    the ring, ``frozen_total`` is how often the ring became full.
-
-    Attributes:
-        kernel_packets: packets the kernel counted: those received and those that still wait in the ring.
-        hardware_time_packets: packets with a time of the network card.
-        interruptions_total: how often the interface went down or vanished.
-    """
-
-    kernel_packets: int = 0
-    hardware_time_packets: int = 0
-    interruptions_total: int = 0
 
 
 class AfPacketSource:
