@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import queue
 import signal
+import threading
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -121,6 +122,7 @@ class Supervisor:
         self._answered_s: float | None = None
         self._began = began
         self._progress: dict[str, Any] = {}
+        self._dropping: threading.Thread | None = None
         self.outcome = Outcome()
 
     @property
@@ -137,11 +139,12 @@ class Supervisor:
         self.reached("processes started")
 
     def drop_job(self) -> None:
-        """The program needs no Spark after all."""
+        """The program needs no Spark after all; the job ends while the capture begins."""
         job = self._processes.pop(JOB, None)
         if job is not None:
-            job.stop()
             self._file.drop(JOB)
+            self._dropping = threading.Thread(target=job.stop, name="drop the job")
+            self._dropping.start()
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Hand the program over and start the capture daemon, which compiles its kernel first."""
@@ -217,6 +220,8 @@ class Supervisor:
         self._watcher.close()
         for each in self._processes.values():
             each.stop()
+        if self._dropping is not None:
+            self._dropping.join()
 
     def _next(self) -> Event | None:
         """The next event; None if it is time to look after the processes."""
