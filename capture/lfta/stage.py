@@ -203,14 +203,18 @@ def measure(
     count = min(stop - first, _BATCH)
     times += 8 * first
     linktypes += 4 * first
-    highest = -(1 << 63)
-    for i in range(count):
-        highest = max(highest, ld64(times + 8 * i))
-    if highest >= until_ns:
+    if _note_extent(times, linktypes, count, bound_ns, lists) >= until_ns:
         limit = count
         count = 0
         while count < limit and ld64(times + 8 * count) < until_ns:
             count += 1
+        _note_extent(times, linktypes, count, bound_ns, lists)
+    return count
+
+
+@kernel
+def _note_extent(times: int, linktypes: int, count: int, bound_ns: int, lists: int) -> int:
+    """Note what LOWEST_TIME, HIGHEST_TIME and IS_USUAL say; returns the highest time."""
     lowest = (1 << 63) - 1
     highest = -(1 << 63)
     others = 0
@@ -222,7 +226,7 @@ def measure(
     st64(lists + LOWEST_TIME, lowest)
     st64(lists + HIGHEST_TIME, highest)
     st64(lists + IS_USUAL, select((others == 0) & (lowest >= bound_ns), 1, 0))
-    return count
+    return highest
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 PADDING_BYTES = 64
 """Readable bytes every block has behind its last packet, so that a kernel may load a word too far."""
+
+
+class PacketSums(NamedTuple):
+    """Of all packets of a block: bytes on the wire, and the least and greatest time."""
+
+    wire_bytes: int
+    least_ns: int
+    greatest_ns: int
 
 
 @dataclass(slots=True)
@@ -44,6 +52,7 @@ class Block:
     linktype: NDArray[np.int32]
     count: int = 0
     position: int = 0
+    _sums: PacketSums | None = None
 
     @classmethod
     def allocate(cls, data_bytes: int, packets: int) -> Block:
@@ -63,12 +72,21 @@ class Block:
     @property
     def wire_bytes(self) -> int:
         """Bytes of all packets on the wire."""
+        if self._sums is not None:
+            return self._sums.wire_bytes
         return _total(self.wirelen, self.count)
 
     @property
     def time_extent_ns(self) -> tuple[int, int]:
         """Least and greatest time of the packets, of which there must be one."""
+        if self._sums is not None:
+            return self._sums.least_ns, self._sums.greatest_ns
         return _extent(self.time_ns, self.count)
+
+    def fill_in(self, count: int, sums: PacketSums | None = None) -> None:
+        """The block has ``count`` packets now; ``sums`` of them if they were found on the way."""
+        self.count = count
+        self._sums = sums if count else None
 
     @property
     def capacity_bytes(self) -> int:

@@ -97,13 +97,13 @@ class FileSource:
     def fill(self, block: Block) -> bool:
         """See ``BlockSource``."""
         stream, capture_format = self._stream, self._format
-        block.count = 0
+        block.fill_in(0)
         if stream is None or capture_format is None:
             return False
         try:
             self._fill(block, stream, capture_format)
         except ReadingInterrupted:
-            block.count = 0
+            block.fill_in(0)
             return False
         block.position = stream.position
         if not block.count:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.intrinsics import address_of, ld32, prefetch, st32, st64
 from gscope.capture.jit import kernel
+from gscope.capture.ring.block import PacketSums
 from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, u32
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
 
 HEADER_BYTES = 24
+
+MAX_TIME_NS = (1 << 63) - 1
 
 PREFETCH_BYTES = 2048
 """How far ahead of the record in hand the block is fetched: where a record begins is known only when the one before
@@ -64,7 +67,7 @@ class PcapFormat:
 
     def index(self, block: Block, end: int, base: int) -> int:
         """See ``CaptureFormat``."""
-        block.count, stop = index_pcap(
+        count, stop, *sums = index_pcap(
             block.data,
             end,
             self._order == ">",
@@ -79,8 +82,9 @@ class PcapFormat:
             block.time_ns,
             block.linktype,
         )
+        block.fill_in(count, PacketSums(*sums))
         # Where there were records, what stops here stands at the beginning of the next block and is looked at then.
-        if not block.count:
+        if not count:
             self._look_at(block, int(stop), end, base)
         return int(stop)
 
@@ -126,8 +130,8 @@ def index_pcap(
     wirelen: NDArray[np.int32],
     time_ns: NDArray[np.int64],
     linktype: NDArray[np.int32],
-) -> tuple[int, int]:
-    """Index the whole records of ``data[:end]``: how many, and where the first one not used begins.
+) -> tuple[int, int, int, int, int]:
+    """Index the whole records of ``data[:end]``: how many, where the first one not used begins, and their sums.
 
     Stops at the end, at a record that is not whole or claims more than ``limit`` captured bytes, or when the
     index arrays are full. Fractions of a second and more are carried over; lengths are cut to 31 bits.
@@ -149,6 +153,8 @@ def index_pcap(
         )
     position = 0
     count = 0
+    wire_bytes = 0
+    least, greatest = MAX_TIME_NS, 0
     room = offset.size
     begin = address_of(data)
     while count < room and position + header_bytes <= end:
@@ -162,14 +168,19 @@ def index_pcap(
             break
         seconds = u32(data, position, swapped)
         fraction = u32(data, position + 4, swapped)
-        time_ns[count] = seconds * 1_000_000_000 + fraction * fraction_ns
+        time = seconds * 1_000_000_000 + fraction * fraction_ns
+        wire = min(wire, MAX_INT32)
+        wire_bytes += wire
+        least = min(least, time)
+        greatest = max(greatest, time)
+        time_ns[count] = time
         offset[count] = packet
         caplen[count] = captured
-        wirelen[count] = min(wire, MAX_INT32)
+        wirelen[count] = wire
         linktype[count] = link
         count += 1
         position = packet + captured
-    return count, position
+    return count, position, wire_bytes, least, greatest
 
 
 @kernel
@@ -186,10 +197,12 @@ def _index_usual(
     wirelen: int,
     time_ns: int,
     linktype: int,
-) -> tuple[int, int]:
+) -> tuple[int, int, int, int, int]:
     """``index_pcap`` over addresses for little-endian records: half the instructions."""
     position = 0
     count = 0
+    wire_bytes = 0
+    least, greatest = MAX_TIME_NS, 0
     last = end - header_bytes
     while count < room and position <= last:
         record = data + position
@@ -198,11 +211,16 @@ def _index_usual(
         packet = position + header_bytes
         if captured > limit or packet + captured > end:
             break
-        st64(time_ns + 8 * count, ld32(record) * 1_000_000_000 + ld32(record + 4) * fraction_ns)
+        time = ld32(record) * 1_000_000_000 + ld32(record + 4) * fraction_ns
+        wire = min(ld32(record + 12), MAX_INT32)
+        wire_bytes += wire
+        least = min(least, time)
+        greatest = max(greatest, time)
+        st64(time_ns + 8 * count, time)
         st64(offset + 8 * count, packet)
         st32(caplen + 4 * count, captured)
-        st32(wirelen + 4 * count, min(ld32(record + 12), MAX_INT32))
+        st32(wirelen + 4 * count, wire)
         st32(linktype + 4 * count, link)
         count += 1
         position = packet + captured
-    return count, position
+    return count, position, wire_bytes, least, greatest
