@@ -27,7 +27,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--kill-rounds", type=int, default=3, help="how often faults/test_kills.py kills"
+        "--kill-rounds", type=int, default=4, help="how often faults/test_kills.py kills"
     )
 
 

@@ -79,7 +79,7 @@ def number_of(address: str) -> int:
 
 
 class FaultyRun:
-    """``gscope run --run NAME`` with NDJSON on its output, which a supervisor after it goes on writing.
+    """``gscope run --run NAME`` with NDJSON files, which a supervisor after it goes on writing.
 
     Args:
         folder: for all it leaves.
@@ -92,13 +92,12 @@ class FaultyRun:
     ) -> None:
         self.folder = folder
         self.run_dir = folder / "work" / "run-faulty"
-        self.lines: list[bytes] = []
+        self.answers = folder / "answers"
         self.errors: list[bytes] = []
         self._options = (*options, *(word for query in queries for word in ("-e", query)))
         self._process: subprocess.Popen[bytes] | None = None
         self._has_ended = False
-        self._readers: list[threading.Thread] = []
-        self._came = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
         self.log = KeptLog(self.run_dir / "log", folder / "kept")
 
     def start(self) -> None:
@@ -106,22 +105,15 @@ class FaultyRun:
         self._process = subprocess.Popen(
             command(
                 *("run", "--run", "faulty", "-i", f"main={DEVICE}"),
-                *("-o", "ndjson", "--work-dir", self.folder / "work", "--failure-timeout", "60s"),
+                *("-o", "ndjson", "-w", self.answers, "--work-dir", self.folder / "work"),
+                *("--failure-timeout", "60s"),
                 *self._options,
             ),
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         self._has_ended = False
-        self._readers = [
-            threading.Thread(target=self._read, args=(pipe, lines))
-            for pipe, lines in (
-                (self._process.stdout, self.lines),
-                (self._process.stderr, self.errors),
-            )
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
         self.wait_until_working()
 
     @property
@@ -145,9 +137,13 @@ class FaultyRun:
 
     def wait_for_lines(self, count: int) -> None:
         """Until so many more rows have come."""
-        wanted = len(self.lines) + count
-        with self._came:
-            assert self._came.wait_for(lambda: len(self.lines) >= wanted, PATIENCE_S), self.errors
+        wanted = len(self.answered("packets")) + count
+
+        def have_come() -> bool:
+            self.ensure_alive()
+            return len(self.answered("packets")) >= wanted
+
+        wait_for(have_come, f"{count} rows")
 
     def wait_for_packet(self, number: int) -> None:
         """Until that packet, or a later one, is in the rows."""
@@ -209,12 +205,10 @@ class FaultyRun:
     def wait(self) -> int:
         assert self._process is not None
         code = self._process.wait(PATIENCE_S)
-        for reader in self._readers:
-            reader.join()
+        self._reader.join()
         self._has_ended = True
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            pipe.close()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
         return code
 
     def close(self) -> None:
@@ -231,9 +225,11 @@ class FaultyRun:
 
     def answered(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query."""
-        rows = [json.loads(line) for line in self.lines]
-        # A result that is the only one does not say which it is.
-        return [row for row in rows if row.get("query", "packets") == query]
+        try:
+            lines = (self.answers / f"{query}.ndjson").read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
     def answered_packets(self) -> Counter[int]:
         """How often each packet is in the rows."""
@@ -253,11 +249,10 @@ class FaultyRun:
             counts[_number(row["tb"]), _number(row["srcPort"])] += _number(row["count0"])
         return counts
 
-    def _read(self, pipe: Any, lines: list[bytes]) -> None:
-        for line in pipe:
-            with self._came:
-                lines.append(line)
-                self._came.notify_all()
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        self.errors.extend(self._process.stderr)
 
 
 def _number(value: object) -> int:
