@@ -108,7 +108,8 @@ class JobStatistics:
         self._wall_ns = wall_ns
         self._times = EventTimes(steps.program)
         self._file = SnapshotFile(path, monotonic)
-        self._earlier = read_snapshot(path) or {}
+        earlier = read_snapshot(path) or {}
+        self._earlier = earlier if earlier.get("schema") == SCHEMA else {}
         self._began_ns = self._earlier.get("began_ns", wall_ns())
         self._streams = {name: _StreamCounters() for name in steps.streams}
         self._answered = _StepCounters()

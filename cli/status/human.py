@@ -11,12 +11,13 @@ _LARGE = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def count(value: float | None) -> str:
-    """``12,345``; from ten million on ``12.3M``."""
+    """``12,345``; from a million on ``1.23M``, ``12.3M``, ``123M``."""
     if value is None:
         return NOTHING
     for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if abs(value) >= 10 * scale:
-            return f"{value / scale:.1f}{unit}"
+        if value >= scale:
+            whole = value / scale
+            return f"{whole:.{2 if whole < 10 else 1 if whole < 100 else 0}f}{unit}"
     return f"{value:,.0f}"
 
 

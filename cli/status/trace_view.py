@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
-from gscope.cli.status.human import NOTHING, count, duration, moment, size
+from gscope.cli.status.human import count, duration, moment, size
+from gscope.cli.status.tables import Table
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,22 +24,20 @@ _SHOWN = 5
 
 def latest_traces(traces: Sequence[Mapping[str, Any]]) -> Table:
     """A line for each of the latest heartbeats that released something: the delay of each stage, the slowest marked."""
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    made.add_column("HEARTBEAT", justify="right", no_wrap=True)
-    for stage in STAGES:
-        made.add_column(stage.upper(), justify="right", no_wrap=True)
-    for name in ("TOTAL", "ROWS"):
-        made.add_column(name, justify="right", no_wrap=True)
+    rows: list[list[str | Text]] = []
     for trace in [each for each in traces if "hops" in each][-_SHOWN:]:
         delays = stage_delays(trace["hops"])
-        slowest = max(delays, key=lambda stage: delays[stage], default="")
-        made.add_row(
-            str(trace["id"]),
-            *(_delay(delays.get(stage), is_slowest=stage == slowest) for stage in STAGES),
-            duration(trace["ended_ns"] - trace["began_ns"]),
-            count(trace.get("rows")),
+        slowest = max(delays, key=lambda stage: delays[stage])
+        rows.append(
+            [
+                str(trace["id"]),
+                *(_delay(delays.get(stage), is_slowest=stage == slowest) for stage in STAGES),
+                duration(trace["ended_ns"] - trace["began_ns"]),
+                count(trace["rows"]),
+            ]
         )
-    return made
+    headings = ("HEARTBEAT", *STAGES, "TOTAL", "ROWS")
+    return Table([f">{name.upper()}" for name in headings], rows)
 
 
 def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -91,28 +89,23 @@ def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
         f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}: step {trace['step']},"
         f" {count(trace['rows'])} rows, {took}"
     )
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    made.add_column("HOP", no_wrap=True, overflow="ellipsis")
-    for name in ("AFTER", "QUEUED", "WORKED", "IN", "OUT", "WAITING", "BYTES"):
-        made.add_column(name, justify="right", no_wrap=True)
-    hops = trace["hops"]
-    slowest = max(hops, key=lambda hop: hop["queued_ns"] + hop["worked_ns"])
-    for hop in hops:
-        is_slowest = hop is slowest
-        made.add_row(
-            Text(
-                hop["node"] + (f" {SLOWEST}" if is_slowest else ""),
-                "bold red" if is_slowest else "",
-            ),
-            duration(hop["arrived_ns"] - trace["began_ns"]),
-            duration(hop["queued_ns"]),
-            duration(hop["worked_ns"]),
-            count(_first(hop, "tuples_in", "tuples_in_total")),
-            count(_first(hop, "tuples_out", "tuples_out_total")),
-            count(_first(hop, "waiting_tuples", "live_groups")),
-            size(_first(hop, "waiting_bytes", "used_bytes")),
-        )
-    yield made
+    slowest = max(trace["hops"], key=lambda hop: hop["queued_ns"] + hop["worked_ns"])
+    yield Table(
+        ("HOP", ">AFTER", ">QUEUED", ">WORKED", ">IN", ">OUT", ">WAITING", ">BYTES"),
+        [
+            (
+                _marked(hop["node"]) if hop is slowest else hop["node"],
+                duration(hop["arrived_ns"] - trace["began_ns"]),
+                duration(hop["queued_ns"]),
+                duration(hop["worked_ns"]),
+                count(_first(hop, "tuples_in", "tuples_in_total")),
+                count(_first(hop, "tuples_out", "tuples_out_total")),
+                count(_first(hop, "waiting_tuples", "live_groups")),
+                size(_first(hop, "waiting_bytes", "used_bytes")),
+            )
+            for hop in trace["hops"]
+        ],
+    )
     yield Text(
         f"{SLOWEST} the slowest; tuples of LFTAs are since the run began, WAITING are their groups"
     )
@@ -127,11 +120,12 @@ def _idle(identity: int, trace: Mapping[str, Any]) -> Text:
 
 
 def _delay(delay_ns: int | None, *, is_slowest: bool) -> Text:
-    if delay_ns is None:
-        return Text(NOTHING)
-    # A mark that is there without colours too.
-    text = duration(delay_ns)
-    return Text(f"{SLOWEST}{text}", "bold red") if is_slowest else Text(text)
+    return _marked(duration(delay_ns)) if is_slowest else Text(duration(delay_ns))
+
+
+def _marked(text: str) -> Text:
+    """The slowest, also where there are no colours."""
+    return Text(f"{SLOWEST}{text}", "bold red")
 
 
 def _first(hop: Mapping[str, Any], *names: str) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from gscope.cli.balance import tuple_equation
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
+from gscope.cli.status.tables import Table
 from gscope.cli.status.trace_view import latest_traces
 
 if TYPE_CHECKING:
@@ -44,22 +44,6 @@ def status_view(document: Document) -> Iterator[RenderableType]:
         yield each
     yield Text()
     yield from _notes(document)
-
-
-def table(*columns: str) -> Table:
-    """A table without lines; the heading of a column of numbers begins with ``>``."""
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        is_number = column.startswith(">")
-        made.add_column(
-            column.removeprefix(">"),
-            justify="right" if is_number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            # Numbers are never cut.
-            min_width=None if not is_number else len(column) - 1,
-        )
-    return made
 
 
 def _run_lines(document: Document) -> Iterator[Text]:
@@ -121,47 +105,55 @@ def _privileges(privileges: Mapping[str, Any]) -> str:
 
 
 def _interfaces(capture: Mapping[str, Any]) -> Table:
-    made = table(
-        "INTERFACE",
-        "STATE",
-        ">PACKETS/S",
-        ">RECEIVED",
-        ">DROPPED",
-        ">LATE",
-        ">RING",
-        ">LAG/SKEW",
-        ">IDLE",
+    return Table(
+        (
+            "INTERFACE",
+            "=STATE",
+            ">PACKETS/S",
+            ">RECEIVED",
+            ">DROPPED",
+            ">LATE",
+            ">RING",
+            ">LAG/SKEW",
+            ">IDLE",
+        ),
+        [
+            (
+                each["name"],
+                Text(each["state"], _LINK_STATES.get(each["state"], "")),
+                count(each["packets_per_second"]),
+                count(each["received_packets"]),
+                _lost(each["dropped_packets"]),
+                _lost(each["late_packets"]),
+                share(each["ring_occupancy"]),
+                f"{duration(each['largest_lag_ns'])}/{duration(each['skew_ns'])}",
+                duration(each["idle_ns"]),
+            )
+            for each in capture["interfaces"]
+        ],
     )
-    for each in capture["interfaces"]:
-        lost, late = each["dropped_packets"], each["late_packets"]
-        lag = duration(each["largest_lag_ns"])
-        made.add_row(
-            each["name"],
-            Text(each["state"], _LINK_STATES.get(each["state"], "")),
-            count(each["packets_per_second"]),
-            count(each["received_packets"]),
-            Text(count(lost), "red" if lost else ""),
-            Text(count(late), "red" if late else ""),
-            share(each["ring_occupancy"]),
-            f"{lag}/{duration(each['skew_ns'])}",
-            duration(each["idle_ns"]),
-        )
-    return made
 
 
 def _queries(queries: Sequence[Mapping[str, Any]], *, is_live: bool) -> Table:
-    made = table("QUERY", "WATERMARK", ">LAG", ">ROWS", ">LATE", "LAST ANSWER")
-    for each in queries:
-        late = each["late_tuples_total"]
-        made.add_row(
-            each["name"],
-            _watermark(each),
-            duration(each["lag_ns"]),
-            count(each["rows_total"]),
-            Text(count(late), "red" if late else ""),
-            of_day(each["last_answer_ns"]) if is_live else moment(each["last_answer_ns"]),
-        )
-    return made
+    answered = of_day if is_live else moment
+    return Table(
+        ("QUERY", "=WATERMARK", ">LAG", ">ROWS", ">LATE", "=LAST ANSWER"),
+        [
+            (
+                each["name"],
+                _watermark(each),
+                duration(each["lag_ns"]),
+                count(each["rows_total"]),
+                _lost(each["late_tuples_total"]),
+                answered(each["last_answer_ns"]),
+            )
+            for each in queries
+        ],
+    )
+
+
+def _lost(tuples: int) -> Text:
+    return Text(count(tuples), "red" if tuples else "")
 
 
 def _watermark(progress: Mapping[str, Any]) -> str:
@@ -173,17 +165,20 @@ def _watermark(progress: Mapping[str, Any]) -> str:
 
 
 def _operators(operators: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> Table:
-    made = table("OPERATOR", "KIND", ">BUFFERED", ">BYTES", ">STATE", "WAITS FOR")
-    for each in operators:
-        made.add_row(
-            each["name"],
-            each["kind"],
-            count(each["waiting_tuples"]),
-            size(each["waiting_bytes"]),
-            count(each["state_tuples"]) if each["state_tuples"] else NOTHING,
-            _waits_for(each, interfaces),
-        )
-    return made
+    return Table(
+        ("OPERATOR", "=KIND", ">BUFFERED", ">BYTES", ">STATE", "WAITS FOR"),
+        [
+            (
+                each["name"],
+                each["kind"],
+                count(each["waiting_tuples"]),
+                size(each["waiting_bytes"]),
+                count(each["state_tuples"]) if each["state_tuples"] else NOTHING,
+                _waits_for(each, interfaces),
+            )
+            for each in operators
+        ],
+    )
 
 
 def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:

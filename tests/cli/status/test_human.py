@@ -31,7 +31,14 @@ def test_durations(nanoseconds: int | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (9_999_999, "9,999,999"), (12_345_678, "12.3M"), (1e12, "1000.0G"), (None, "-")],
+    [
+        (0, "0"),
+        (999_999, "999,999"),
+        (1_234_567, "1.23M"),
+        (123_456_789, "123M"),
+        (2e12, "2.00T"),
+        (None, "-"),
+    ],
 )
 def test_counts(value: float | None, text: str) -> None:
     assert human.count(value) == text

@@ -103,7 +103,7 @@ def test_one_heartbeat_is_followed(work: Path, status: Any) -> None:
     with run_folder(work):
         code, out, _ = status("--trace", str(TRACED))
     assert code == 0
-    names = [line.split()[0] for line in out.splitlines()[2:-1]]
+    names = [line.split()[0].lstrip("*") for line in out.splitlines()[2:-1]]
     assert names == ["tens@eth1", "log", "flight", "inbox", "tens", "minutes", "step", "commit"]
     assert max(map(len, out.splitlines())) <= COLUMNS
 
