@@ -125,7 +125,8 @@ class CaptureStatistics:
         self._settings = settings
         self._wall_ns = wall_ns
         self._monotonic = monotonic
-        self._earlier = read_snapshot(path) or {}
+        earlier = read_snapshot(path) or {}
+        self._earlier = earlier if earlier.get("schema") == SCHEMA else {}
         self._file = SnapshotFile(path, monotonic)
         self._began_ns = self._earlier.get("began_ns", wall_ns())
         self._interfaces: dict[str, dict[str, Any]] = {}
