@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gscope.engine.commits import Output
 from gscope.engine.release import by_epochs
 from gscope.engine.spark.finishers import register_finishers
+from gscope.engine.spark.heap import heap_bytes, joined_rows
 from gscope.engine.spark.inputs import Inputs
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.outputs import Outputs
@@ -64,6 +65,7 @@ class Evaluator:
         self, session: SparkSession, program: Program, log_folder: Path, commits: CommitLog
     ) -> None:
         self._session = session
+        self._rows_in_memory = joined_rows(heap_bytes(session))
         self._program = program
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
@@ -220,14 +222,16 @@ class Evaluator:
                     [self._inputs.whole(work, side, number, b) for side, b in enumerate(part)]
                     for number, part in enumerate(parts)
                 ]
-                return " UNION ALL ".join(lower(node, each, largest) for each in sources)
+                return " UNION ALL ".join(
+                    lower(node, each, largest, self._rows_in_memory) for each in sources
+                )
         sides = [
             side
             for side, taken in enumerate(work.inputs)
             if taken.reads_rows or not isinstance(node, MergeNode)
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        return lower(node, released, rows)
+        return lower(node, released, rows, self._rows_in_memory)
 
 
 def _is_small(rows: int) -> bool:

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from gscope.queries.plan.expressions import Expression
 
 
-def lower(node: HftaNode, sources: Sequence[str], rows: int) -> str:
+def lower(
+    node: HftaNode, sources: Sequence[str], rows: int, rows_in_memory: int = MAX_TASK_ROWS
+) -> str:
     """The Spark SQL text of an operator.
 
     Args:
         node: the operator.
         sources: a subquery for what each side reads; for a merge only for those that read something.
         rows: how many there can be in them together.
+        rows_in_memory: up to so many a join holds its smaller side in memory.
     """
     match node:
         case AggregationNode():
@@ -38,7 +41,7 @@ def lower(node: HftaNode, sources: Sequence[str], rows: int) -> str:
         case MergeNode():
             return merge.lower(node, sources)
         case JoinNode():
-            return join.lower(node, *sources, fits_in_memory=rows <= MAX_TASK_ROWS)
+            return join.lower(node, *sources, fits_in_memory=rows <= rows_in_memory)
         case WatchlistJoinNode():
             return watchlist_join.lower(node, sources[0])
         case RunningNode():
