@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gscope.cli.outcome import Outcome
     from gscope.cli.run_dir import RunDir
     from gscope.cli.run_log import RunLog
-    from gscope.cli.supervisor import Supervisor, Watcher
+    from gscope.cli.supervisor import Supervisor
+    from gscope.cli.watchers import Watcher
     from gscope.queries.plan.program import Program
 
 EXIT_FAILED = 1

@@ -15,11 +15,12 @@ import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gscope.cli.balance import standing_lines
+from gscope.cli.failures import CAPTURE, JOB, TITLES, failure_of, how_ended
 from gscope.cli.interfaces import STDIN
 from gscope.cli.liveness import LOOK_S, Patience
 from gscope.cli.outcome import Outcome
@@ -28,12 +29,10 @@ from gscope.cli.restarts import RestartPolicy
 from gscope.cli.summary import counter_line
 from gscope.cli.supervised import Supervised
 from gscope.engine.settings import JOB_FOLDER, PROGRAM_FILE, EngineSettings
-from gscope.errors import CaptureError, EngineError, GscopeError
+from gscope.errors import GscopeError
 from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from gscope.capture.settings import CaptureSettings
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from gscope.cli.passthrough import Passthrough
     from gscope.cli.run_file import RunFile
     from gscope.cli.run_log import RunLog
+    from gscope.cli.watchers import Watcher
     from gscope.queries.plan.program import Program
 
 CAUSE_WAIT_S = 0.5
@@ -48,11 +48,8 @@ JOB_GRACE_S = 3.0
 END_GRACE_S = 3.0
 """How long the capture daemon may take to end when everything is answered."""
 
-CAPTURE = "capture"
-JOB = "job"
 PASSTHROUGH = "passthrough"
 MODULES = {CAPTURE: "gscope.capture.daemon", JOB: "gscope.engine.job"}
-_TITLES = {CAPTURE: "the capture daemon", JOB: "the HFTA job"}
 
 
 class Interrupted(GscopeError):
@@ -65,25 +62,6 @@ class Interrupted(GscopeError):
     def __init__(self, number: int) -> None:
         super().__init__("interrupted")
         self.exit_code = 128 + number
-
-
-class Watcher(Protocol):
-    """Who is told how the run goes, for a progress bar."""
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Make room on the terminal while answers are written."""
-
-    def close(self) -> None:
-        """Nothing more will come."""
-
-    def on_progress(self, fields: dict[str, Any]) -> None:
-        """The capture daemon got further; see its ``progress`` event."""
-
-    def on_phase(self, text: str) -> None:
-        """The run entered another phase."""
-
-    def on_notice(self, text: str) -> None:
-        """Something happened that the user must know, one sentence."""
 
 
 class Supervisor:
@@ -231,7 +209,8 @@ class Supervisor:
 
     def _on_event(self, event: Event, answers: Answers, passthrough: Passthrough) -> None:
         process = self._processes.get(event.source)
-        if process is not None:
+        # Progress is that of one interface; another one may hang.
+        if process is not None and event.name != "progress":
             process.liveness.on_sign(event.fields.get("silent_s", 0.0))
         match event:
             case Event("user", "signal"):
@@ -377,7 +356,7 @@ class Supervisor:
         process = self._processes[source]
         if process.is_down or process.process.pid != fields["pid"]:
             return
-        how = f"ended with {_how(fields['code'])}"
+        how = how_ended(fields["code"])
         if process.complaint:
             how = f"failed: {process.complaint}"
         is_over = fields["code"] == 0 or self._waiting == {CAPTURE}
@@ -394,7 +373,7 @@ class Supervisor:
             GscopeError: it is given up.
         """
         process = self._processes[name]
-        title = _TITLES[name]
+        title = TITLES[name]
         if name == CAPTURE and not (self._is_live and process.has_worked):
             raise self._failure(name, f"{title} {reason}")
         if process.on_failure(reason) is None:
@@ -417,20 +396,12 @@ class Supervisor:
                     case Event("capture", "error") as cause:
                         error = cause
                     case Event("capture", "exit", {"code": int(code)}) if code != 0:
-                        return self._failure(CAPTURE, f"the capture daemon ended with {_how(code)}")
+                        return self._failure(CAPTURE, f"{TITLES[CAPTURE]} {how_ended(code)}")
         failure = self._failure(error.source, error.fields["message"])
         failure.exit_code = error.fields.get("exit_code", failure.exit_code)
         return failure
 
     def _failure(self, source: str, message: str) -> GscopeError:
-        kinds: dict[str, Callable[[str], GscopeError]] = {CAPTURE: CaptureError, JOB: EngineError}
         supervised = self._processes.get(source)
         words = supervised.process.last_words() if supervised is not None else ""
-        detail = f": {words}" if words and "ended with" in message else ""
-        return kinds.get(source, EngineError)(message + detail)
-
-
-def _how(code: int) -> str:
-    if code < 0:
-        return f"signal {signal.Signals(-code).name}"
-    return f"code {code}"
+        return failure_of(source, message, words)

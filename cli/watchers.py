@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -16,7 +16,24 @@ if TYPE_CHECKING:
 
     from rich.progress import ProgressColumn
 
-    from gscope.cli.supervisor import Watcher
+
+class Watcher(Protocol):
+    """Who is told how the run goes, for a progress bar."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Make room on the terminal while answers are written."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+    def on_progress(self, fields: dict[str, Any]) -> None:
+        """The capture daemon got further; see its ``progress`` event."""
+
+    def on_phase(self, text: str) -> None:
+        """The run entered another phase."""
+
+    def on_notice(self, text: str) -> None:
+        """Something happened that the user must know, one sentence."""
 
 
 def watcher(*, is_quiet: bool, is_live: bool = False) -> Watcher:

@@ -18,11 +18,12 @@ from tests.gscope_command import is_alive
 
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.cli import supervisor as module
+from gscope.cli.failures import CAPTURE, JOB
 from gscope.cli.liveness import Patience
 from gscope.cli.restarts import RestartPolicy
 from gscope.cli.run_file import RunFile
 from gscope.cli.runs import RunRecord
-from gscope.cli.supervisor import CAPTURE, JOB, Interrupted, Supervisor
+from gscope.cli.supervisor import Interrupted, Supervisor
 from gscope.engine.settings import EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.plan.program import Program
@@ -324,7 +325,9 @@ def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: St
         tell("listening")
         for second in range(1, 60):
             time.sleep(0.2)
+            tell("progress")
             tell("alive", silent_s=second / 5)
+            tell("progress")
     """
     stage.start(textwrap.dedent(hangs) + CAPTURES, settings=LIVE)
     stage.run()
