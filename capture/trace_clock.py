@@ -87,7 +87,7 @@ class TraceInterface(Feed):
         head_ns: time of the next packet; meaningless once ``is_ended``.
         packets: processed so far, the late ones not among them.
         late_packets: left out because they step back by more than ``skew_ns``.
-        told_ns: ``reached_ns`` at the last heartbeat.
+        told_ns: what the last heartbeat told.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class TraceInterface(Feed):
         self._block: Block | None = None
         self._index = 0
         self._latest_ns = MIN_TIME_NS
+        self._before_ns = MIN_TIME_NS
 
     @property
     def unread_packets(self) -> int:
@@ -125,6 +126,13 @@ class TraceInterface(Feed):
     def reached_ns(self) -> int:
         """The latest time of the packets that were processed; before all times when there was none."""
         return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
+
+    @property
+    def own_ns(self) -> int:
+        """The latest time of the packets that were processed, as if nothing were known of the next one."""
+        if self._block is None or not self._index:
+            return self._latest_ns if self._block is None else self._before_ns
+        return max(self._before_ns, int(self._block.time_ns[: self._index].max()))
 
     def source_state(self) -> SourceState:
         """See ``Feed``."""
@@ -183,7 +191,7 @@ class TraceInterface(Feed):
             latest = MAX_TIME_NS - 1
         if least < latest - self.skew_ns:
             self._compress(block, times)
-        self._latest_ns = latest
+        self._before_ns, self._latest_ns = self._latest_ns, latest
 
     def _compress(self, block: Block, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
         floor = max(self._latest_ns, int(times[0]))
@@ -331,8 +339,8 @@ class TraceClock:
         if self._settings.mode.is_periodic:
             self._send(clock_ns, dict.fromkeys(self._active, clock_ns))
         else:
-            moved = [each for each in self._active if each.reached_ns > each.told_ns]
-            self._send(clock_ns, {interface: interface.reached_ns for interface in moved})
+            own = {interface: interface.own_ns for interface in self._active}
+            self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.told_ns})
         self._beat_packets = self._packets()
         self._beat_s = self._monotonic()
         self._tell_progress()
@@ -350,7 +358,7 @@ class TraceClock:
         self._identity += 1
         beats: list[Beat] = []
         for interface, reached_ns in reached.items():
-            interface.told_ns = interface.reached_ns
+            interface.told_ns = reached_ns
             beats += self._beats(interface, reached_ns, interface.skew_ns)
         self._log.beat(self._identity, clock_ns, beats)
 

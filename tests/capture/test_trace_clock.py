@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture import trace_clock
+from gscope.capture.demands import Demands
+from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
@@ -122,6 +124,7 @@ class Replayed:
         skew_ns: int = 10 * SECOND,
         settings: ClockSettings | None = None,
         stop: threading.Event | None = None,
+        demands: Demands | None = None,
         monotonic: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.progress: list[Progress] = []
@@ -140,6 +143,7 @@ class Replayed:
             settings or ClockSettings(SECOND),
             stop=stop,
             on_progress=self.progress.append,
+            demands=demands,
             monotonic=monotonic,
             wall_ns=lambda: 77,
         )
@@ -369,3 +373,38 @@ def test_pace_follows_the_trace_through_silence(tmp_path: Path) -> None:
     replayed.check()
     assert paced.now_s == pytest.approx(2.5)
     assert beats(replayed, "a") == [n * SECOND for n in range(1, 5)]
+
+
+def every_tick(mode: HeartbeatMode) -> ClockSettings:
+    return ClockSettings(SECOND, beats_every_tick=True, mode=mode)
+
+
+def test_off_an_interface_tells_what_its_own_packets_tell(tmp_path: Path) -> None:
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[n * SECOND for n in range(20)]], "b": [[0, 19 * SECOND]], "late": [[18 * SECOND]]},
+        settings=every_tick(HeartbeatMode.OFF),
+        skew_ns=0,
+    )
+    replayed.check()
+    promised = {stream: [0] for stream in ("a", "b", "late")}
+    for message in replayed.messages:
+        if isinstance(message, Heartbeat):
+            promised[message.stream].append(message.punctuations[0].bound // SECOND)
+    assert promised["a"] == [0, *range(20)]
+    assert promised["b"] == [0, 0, 19]
+    assert promised["late"] == [0, 18]
+
+
+def test_on_demand_who_is_asked_tells_the_clock_and_nobody_else(tmp_path: Path) -> None:
+    demands = Demands(["a", "b"])
+    demands.ask({"b": {"t": 1}})
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[n * SECOND for n in range(10)]], "b": [[9 * SECOND]]},
+        settings=every_tick(HeartbeatMode.ON_DEMAND),
+        skew_ns=0,
+        demands=demands,
+    )
+    replayed.check()
+    assert beats(replayed, "b") == [SECOND]
