@@ -93,6 +93,36 @@ def texts() -> Lfta:
     return replace(lfta, schema=schema, has_interface_column=True)
 
 
+def test_an_interface_without_lftas_counts_its_packets() -> None:
+    queries = [replace(flow("there"), interfaces=("x",))]
+    collector = Collector()
+    runtime = LftaRuntime(queries, "main", LftaSettings(), load_kernel(queries), collector)
+    block = block_of([*packets(300), (400 * SECOND, b"short")])
+    assert runtime.process(block, 0) == block.count
+    runtime.finish()
+    assert collector.rows == {}
+    counts = runtime.interface_counters
+    assert (counts.accepted_packets, sum(counts.odd_packets.values())) == (300, 1)
+
+
+def test_rows_of_a_new_epoch_get_a_buffer_of_their_own() -> None:
+    epochs: list[tuple[int, int]] = []
+
+    def emit(_lfta: str, batch: ColumnBatch) -> None:
+        epochs.extend((extent.least, extent.greatest) for extent in batch.extents)
+        batch.release()
+
+    queries = [flow()]
+    settings = LftaSettings(table_slots=4, batch_rows=256)
+    runtime = LftaRuntime(queries, "main", settings, load_kernel(queries), emit)
+    sent = [(n // 1000 * 3600 * SECOND + n, ipv4(n, 2, udp(5, 53))) for n in range(4000)]
+    block = block_of(sent)
+    assert runtime.process(block, 0) == block.count
+    runtime.finish()
+    assert len({least for least, _ in epochs}) == 4
+    assert all(least == greatest for least, greatest in epochs)
+
+
 def test_columns_become_arrow_arrays_of_their_types() -> None:
     batches: list[pa.RecordBatch] = []
 
