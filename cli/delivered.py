@@ -31,11 +31,13 @@ class StreamPosition:
         cursor: the first message that is needed again: a batch with rows that were not delivered, or the next.
         seen: the messages below it were read.
         bound: of the messages that were read, the rows below it were delivered; None for all rows.
+        has_ended: the end of the stream was read.
     """
 
     cursor: int = 0
     seen: int = 0
     bound: int | None = None
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

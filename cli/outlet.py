@@ -31,7 +31,7 @@ class Outlet:
     def __init__(self, query: str, column: str | None, position: StreamPosition) -> None:
         self.query = query
         self.next = position.cursor
-        self.has_ended = False
+        self.has_ended = position.has_ended
         self._column = column
         self._before = position
         self._bound = position.bound
@@ -77,4 +77,5 @@ class Outlet:
         """How far the stream is delivered when what ``let_go`` gave is."""
         cursor = self._held[0][0] if self._held else self.next
         # Of messages that are read once more, those further on were seen before.
-        return StreamPosition(cursor, max(self.next, self._before.seen), self._bound)
+        seen = max(self.next, self._before.seen)
+        return StreamPosition(cursor, seen, self._bound, self.has_ended)

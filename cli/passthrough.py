@@ -147,10 +147,9 @@ class Passthrough:
                 outlet.add(message, pq.read_table(self._run_dir / LOG_FOLDER / message.path))
             case Heartbeat():
                 outlet.raise_bound({p.column: p.bound for p in message.punctuations})
-            case EndOfStream():
-                outlet.has_ended = True
-            case Shed():
-                pass  # the log counts it
+            case EndOfStream() | Shed():
+                pass  # the log counts what was shed
+        outlet.has_ended = isinstance(message, EndOfStream)
         outlet.next = message.sequence + 1
 
     def _deliver(
