@@ -30,7 +30,7 @@ from benchmarks.live_network import DEVICE, SENDER, enter_own_network
 from benchmarks.trace import OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 BUFFER_MIB = 64
 START_S = 60.0
@@ -92,7 +92,9 @@ class Search:
 def commands(work: Path) -> Mapping[str, Sequence[str]]:
     """The contestants that are installed here."""
     gscope = (sys.executable, "-m", "gscope", "run", "flow", "-i", DEVICE, "-o", "csv")
-    found = {"gscope": (*gscope, "--work-dir", str(work), "--ring", f"{BUFFER_MIB}M")}
+    found: dict[str, Sequence[str]] = {
+        "gscope": (*gscope, "--work-dir", str(work), "--ring", f"{BUFFER_MIB}M")
+    }
     if shutil.which("tcpdump"):
         kib = str(BUFFER_MIB << 10)
         found["tcpdump"] = ("tcpdump", "-n", "-i", DEVICE, "-B", kib, "-w", os.devnull)
@@ -156,15 +158,15 @@ def race(
     contestants: Mapping[str, Sequence[str]], repeats: int, steps: int, seconds: float
 ) -> dict[str, list[Search]]:
     """All searches of all contestants, in turns; progress goes to stderr."""
-    searches: dict[str, list[Search]] = {name: [] for name in field}
+    searches: dict[str, list[Search]] = {name: [] for name in contestants}
     with tempfile.TemporaryDirectory() as folder:
         for repeat in range(repeats):
-            now = {name: Search() for name in field}
+            now = {name: Search() for name in contestants}
             for _ in range(1 + steps):
                 for name, search in now.items():
                     if search.is_over:
                         continue
-                    trial = attempt(field[name], search.next_rate, seconds, Path(folder))
+                    trial = attempt(contestants[name], search.next_rate, seconds, Path(folder))
                     search.note(trial)
                     line = f"{repeat + 1}/{repeats} {name}: {trial.rate:,}/s, {trial.dropped:,} dropped"
                     print(line, f"(load {os.getloadavg()[0]:.1f})", file=sys.stderr)
@@ -211,10 +213,10 @@ def _main() -> None:
     given = parser.parse_args()
     enter_own_network()
     with tempfile.TemporaryDirectory() as work:
-        field = commands(Path(work))
+        contestants = commands(Path(work))
         if given.only:
-            field = {name: field[name] for name in given.only}
-        searches = race(field, given.repeats, given.steps, given.seconds)
+            contestants = {name: contestants[name] for name in given.only}
+        searches = race(contestants, given.repeats, given.steps, given.seconds)
     print(table(searches))
     write_csv(searches, OUT / "live_rate.csv")
 

@@ -31,7 +31,12 @@ from gscope.capture.sources.af_packet.packet_socket import (
     open_packet_socket,
     read_statistics,
 )
-from gscope.capture.sources.af_packet.ring import DEFAULT_RING_BYTES, MappedRing, RingShape
+from gscope.capture.sources.af_packet.ring import (
+    DEFAULT_RING_BYTES,
+    MappedRing,
+    RingShape,
+    load_kernels,
+)
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.kernel_filter import TRUE
 
@@ -165,6 +170,7 @@ class AfPacketSource:
     def start(self) -> None:
         """Let packets in that were kept out, not counted, since a paused ``open``; needs no privilege."""
         assert self._socket is not None
+        load_kernels()
         attach_filter(self._socket, self._program)
 
     def next_block(self, timeout_s: float | None = None) -> Block | None:
