@@ -4,13 +4,15 @@
 
 Taking turns spreads whatever else the machine does over all contestants; the median of five forgets
 the odd bad run. CPU seconds and peak memory are the kernel's own account of the process and of all it
-waited for (wait4), so a pipeline of processes is charged as a whole.
+waited for (wait4), so a pipeline of processes is charged as a whole. Processes that it leaves behind become children of
+this one (PR_SET_CHILD_SUBREAPER) and are charged, too; for Spark's Python workers see ``benchmarks/uncharged.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import ctypes
 import os
 import shlex
 import statistics
@@ -21,10 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.uncharged import Uncharged
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import resource
+    from collections.abc import Callable, Iterator, Sequence
 
 RUNS = 5
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,14 @@ def run_once(contestant: Contestant) -> Cost:
 
 
 def _run_command(command: Sequence[str], output: int) -> Cost:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     begin = time.perf_counter()
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE
-    ) as process:
+    with (
+        Uncharged() as uncharged,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE
+        ) as process,
+    ):
         assert process.stderr is not None
         complaint = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -97,8 +107,23 @@ def _run_command(command: Sequence[str], output: int) -> Cost:
         tail = complaint.decode(errors="replace").strip()[-500:]
         message = f"{shlex.join(command)} exited with {process.returncode}: {tail}"
         raise CommandFailedError(message)
+    charged = [usage, *_orphans()]
     # A child's peak begins at the size of the process that started it; this one stays small.
-    return Cost(wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024)
+    return Cost(
+        wall,
+        sum(each.ru_utime for each in charged) + uncharged.user_s,
+        sum(each.ru_stime for each in charged) + uncharged.sys_s,
+        max(each.ru_maxrss for each in charged) / 1024,
+    )
+
+
+def _orphans() -> Iterator[resource.struct_rusage]:
+    """What the processes took that a command has left behind; waits for their ends."""
+    while True:
+        try:
+            yield os.wait4(-1, 0)[2]
+        except ChildProcessError:
+            return
 
 
 def race(contestants: Sequence[Contestant], runs: int = RUNS) -> dict[str, list[Cost]]:

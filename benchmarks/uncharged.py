@@ -1,0 +1,101 @@
+"""CPU time that no parent is charged with.
+
+A process that ignores SIGCHLD, as PySpark's daemon does, never waits for its children, and the kernel forgets what they
+took (getrusage(2)). While a command runs they are looked at now and then; what they did after the last look is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+PERIOD_S = 0.1
+_TICKS = os.sysconf("SC_CLK_TCK")
+_IGNORES = 1 << (signal.SIGCHLD - 1)
+
+
+class Uncharged:
+    """Looks at the descendants of this process while it is open; a context manager.
+
+    Attributes:
+        user_s: what children of processes that ignore their end took.
+        sys_s: the same in the kernel.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], tuple[int, int]] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def user_s(self) -> float:
+        """See the class."""
+        return sum(user for user, _ in self._seen.values()) / _TICKS
+
+    @property
+    def sys_s(self) -> float:
+        """See the class."""
+        return sum(system for _, system in self._seen.values()) / _TICKS
+
+    def _look_on(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self._look()
+
+    def _look(self) -> None:
+        parents: dict[int, int] = {}
+        found: dict[int, tuple[int, int, int]] = {}
+        for entry in Path("/proc").iterdir():
+            fields = _stat(entry) if entry.name.isdigit() else []
+            if fields:
+                pid = int(entry.name)
+                parents[pid] = int(fields[1])
+                found[pid] = (int(fields[19]), int(fields[11]), int(fields[12]))
+        forgetful = {
+            pid for pid in set(parents.values()) if _is_ours(pid, parents) and _ignores(pid)
+        }
+        for pid, parent in parents.items():
+            if parent in forgetful:
+                began, user, system = found[pid]
+                self._seen[pid, began] = (user, system)
+
+
+def _stat(process: Path) -> list[str]:
+    """The fields of a process behind its name; none if it ended meanwhile."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _is_ours(pid: int, parents: dict[int, int]) -> bool:
+    while pid not in (0, os.getpid()):
+        pid = parents.get(pid, 0)
+    return pid != 0
+
+
+def _ignores(pid: int) -> bool:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    masks = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return any(mask & _IGNORES for mask in masks)
