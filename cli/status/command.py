@@ -54,17 +54,17 @@ def status(
         message = "--watch needs a terminal; take --json or --prometheus elsewhere"
         raise UsageError(message)
     run = choose_run(config.work_dir, name)
-    if trace is not None:
-        from gscope.cli.status.trace_view import one_trace
-
-        _print(one_trace(traces(run.path), trace))
-        return 0
     if is_watch:
         from gscope.cli.status.watch import watch
 
         return watch(run)
     document = status_document(run, time.time_ns())
-    if is_json:
+    if trace is not None:
+        from gscope.cli.status.trace_view import one_trace
+
+        newest = (document["job"] or {"heartbeats": {"newest": None}})["heartbeats"]["newest"]
+        _print(one_trace(traces(run.path), newest, trace))
+    elif is_json:
         click.echo(json.dumps(document, indent=1, ensure_ascii=False))
     elif is_prometheus:
         from gscope.cli.status.prometheus import exposition

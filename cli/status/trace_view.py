@@ -51,8 +51,15 @@ def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {kind: last - first for kind, (first, last) in spans.items()}
 
 
-def one_trace(traces: Sequence[Mapping[str, Any]], wanted: str) -> Iterator[RenderableType]:
+def one_trace(
+    traces: Sequence[Mapping[str, Any]], newest: Mapping[str, Any] | None, wanted: str
+) -> Iterator[RenderableType]:
     """The latest trace of heartbeat ``wanted``, hop by hop.
+
+    Args:
+        traces: those that are kept, oldest first.
+        newest: as far as the newest heartbeat has come, None if there was none.
+        wanted: its number.
 
     Raises:
         UsageError: no trace of it is kept.
@@ -70,7 +77,17 @@ def one_trace(traces: Sequence[Mapping[str, Any]], wanted: str) -> Iterator[Rend
         if "idle" in trace and trace["first"] <= identity <= trace["last"]:
             yield _idle(identity, trace)
             return
-    raise UsageError(_unknown(identity, traces))
+    if newest is not None and newest["id"] == identity:
+        yield from _trace(newest)
+    elif newest is not None and _last(traces) < identity < newest["id"]:
+        yield Text(f"heartbeat {identity} has released nothing so far")
+    else:
+        raise UsageError(_unknown(identity, traces))
+
+
+def _last(traces: Sequence[Mapping[str, Any]]) -> int:
+    """The number of the last heartbeat that was written down."""
+    return max((trace["last" if "idle" in trace else "id"] for trace in traces), default=0)
 
 
 def _unknown(identity: int, traces: Sequence[Mapping[str, Any]]) -> str:
@@ -85,10 +102,10 @@ def _unknown(identity: int, traces: Sequence[Mapping[str, Any]]) -> str:
 
 def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
     took = duration(trace["ended_ns"] - trace["began_ns"])
-    yield Text(
-        f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}: step {trace['step']},"
-        f" {count(trace['rows'])} rows, {took}"
-    )
+    made = "has released nothing so far"
+    if "step" in trace:
+        made = f"step {trace['step']}, {count(trace['rows'])} rows"
+    yield Text(f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}: {made}, {took}")
     slowest = max(trace["hops"], key=lambda hop: hop["queued_ns"] + hop["worked_ns"])
     yield Table(
         ("HOP", ">AFTER", ">QUEUED", ">WORKED", ">IN", ">OUT", ">WAITING", ">BYTES"),

@@ -205,6 +205,7 @@ def _notes(document: Document) -> Iterator[Text]:
                 f"{each['name']} had no room for {count(each['shed_tuples_total'])} tuples", "red"
             )
     if job is not None:
+        yield Text(_heartbeat_line(job["heartbeats"]))
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))
     for each in document["loss"]["interfaces"]:
         if text := _loss(each):
@@ -213,6 +214,15 @@ def _notes(document: Document) -> Iterator[Text]:
         for each in capture["interfaces"]:
             for sentence in each["damage"]:
                 yield Text(f"{each['name']}: {sentence}", "red")
+
+
+def _heartbeat_line(heartbeats: Mapping[str, Any]) -> str:
+    newest = heartbeats["newest"]
+    text = f"heartbeats: {count(heartbeats['heartbeats_total'])}"
+    if newest is not None:
+        took = duration(newest["ended_ns"] - newest["began_ns"])
+        text += f", the newest ({newest['id']}) took {took} to the operators"
+    return text
 
 
 def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:

@@ -115,6 +115,17 @@ def test_a_heartbeat_that_released_nothing_is_said_to_be_one(work: Path, status:
     assert "released nothing" in out
 
 
+def test_the_newest_heartbeat_is_followed_as_far_as_it_came(work: Path, status: Any) -> None:
+    with run_folder(work) as run_dir:
+        for file in (run_dir.path / JOB_FOLDER / TRACES_FOLDER).iterdir():
+            file.unlink()
+        code, out, _ = status("--trace", str(TRACED + 1))
+        assert code == 0
+        assert "has released nothing so far" in out
+        assert "inbox" in out
+        assert status("--trace", str(TRACED))[1].count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [("99", "those kept are 6 to 7"), ("x", "is no heartbeat"), ("-3", "is no heartbeat")],
