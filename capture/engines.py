@@ -49,6 +49,8 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker
     make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
         _no_packets(), 0
     )
+    # Of no LFTA: it only has to be there before the first epoch ends, for packets do not wait for a compiler.
+    kernel.flush(-1, np.zeros(1, np.int64), 0)
     return make
 
 
