@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -56,7 +57,8 @@ def _run_lines(document: Document) -> Iterator[Text]:
     line.append(f", pid {run['pid']}" if run["is_alive"] else f", was pid {run['pid']}")
     yield line
     if run["command"]:
-        yield Text(f"  gscope {' '.join(run['command'])}", "dim", no_wrap=True, overflow="ellipsis")
+        words = " ".join(shlex.join(run["command"]).split())
+        yield Text(f"  gscope {words}", "dim", no_wrap=True, overflow="ellipsis")
     if run["failure"]:
         yield Text(f"  failed: {run['failure']}", "red")
     if not run["is_alive"]:
