@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 
+MAX_CHUNKS = 16
+"""More wait in the log, which is bounded: a job may stand still for days because nobody takes its answers."""
+
+LOOK_S = 1.0
+"""How often a thread with a full inbox looks whether it is to end."""
+
+
 class Inbox:
     """A subscription for one thread; a context manager.
 
@@ -106,7 +113,7 @@ class Inbox:
     def close(self) -> None:
         """Give the connection up; harmless when called twice."""
         if self._connection is not None:
-            self._connection.client.close()
+            self._connection.close()
             self._connection = None
 
     def __enter__(self) -> Self:
@@ -128,9 +135,8 @@ class _Connection:
 
     def __init__(self, socket: Path, cursors: Mapping[str, int]) -> None:
         self.client = LogClient(socket)
-        self._chunks: queue.SimpleQueue[tuple[list[Message], int] | GscopeError] = (
-            queue.SimpleQueue()
-        )
+        self._chunks: queue.Queue[tuple[list[Message], int] | GscopeError] = queue.Queue(MAX_CHUNKS)
+        self._is_closed = threading.Event()
         self._failure: GscopeError | None = None
         threading.Thread(
             target=self._follow, args=(dict(cursors),), name="log-subscription", daemon=True
@@ -162,9 +168,20 @@ class _Connection:
     def _follow(self, cursors: dict[str, int]) -> None:
         try:
             for messages in self.client.subscribe(cursors):
-                self._chunks.put((messages, time.time_ns()))
+                self._put((messages, time.time_ns()))
         except GscopeError as error:
-            self._chunks.put(error)
+            self._put(error)
         else:
             # Asked for more than the end of all streams, nobody would answer.
-            self._chunks.put(DisconnectedError("the capture daemon has closed its log"))
+            self._put(DisconnectedError("the capture daemon has closed its log"))
+
+    def _put(self, chunk: tuple[list[Message], int] | GscopeError) -> None:
+        while not self._is_closed.is_set():
+            with suppress(queue.Full):
+                self._chunks.put(chunk, timeout=LOOK_S)
+                return
+
+    def close(self) -> None:
+        """Give the connection up, and what came and was not taken."""
+        self._is_closed.set()
+        self.client.close()

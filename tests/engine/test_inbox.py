@@ -13,6 +13,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
+from gscope.engine import inbox as inbox_module
 from gscope.engine.inbox import Inbox
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import EndOfStream
@@ -91,3 +92,23 @@ def test_a_refusal_is_an_error(tmp_path: Path) -> None:
         pytest.raises(StreamError, match="unknown stream"),
     ):
         inbox.take()
+
+
+def test_what_is_not_taken_waits_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_module, "MAX_CHUNKS", 2)
+    log = StreamLog(tmp_path / "log", [StreamSpec("a", ())])
+    server = LogServer(log, tmp_path / "capture.sock")
+    is_there = threading.Event()
+    is_there.set()
+    with Inbox(tmp_path / "capture.sock", {"a": 0}, is_there) as inbox:
+        log.beat(0, 0, [Beat("a", ())])
+        seen = inbox.take()
+        for number in range(1, 200):
+            log.beat(number, 0, [Beat("a", ())])
+        while len(seen) < 200:
+            seen += inbox.take()
+        assert [message.sequence for message in seen] == list(range(200))
+    log.close()
+    server.stop()
