@@ -9,17 +9,16 @@ which no other task has, and writes the answer itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.spark.group_folds import BITS, MADE_OF, fold_groups
 from gscope.engine.spark.task_rows import (
     INTEGERS,
     Rows,
     columns_of,
-    flat,
     is_column,
     is_computable,
 )
@@ -29,7 +28,7 @@ from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from gscope.queries.catalog.schema import Schema
@@ -39,14 +38,7 @@ if TYPE_CHECKING:
 _TASK_ROWS = 100_000
 """A task merges about so many rows if its epochs have fewer: starting more would cost more than it gains."""
 
-_BITS: dict[str, tuple[np.ufunc, int]] = {
-    "or_aggr": (np.bitwise_or, 0),
-    "and_aggr": (np.bitwise_and, -1),
-    "xor_aggr": (np.bitwise_xor, 0),
-}
-"""Folds of bits, and what changes nothing in them."""
-
-_OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in _BITS}
+_OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}
 _OF_ROWS = {**_OF_PARTIALS, "count": "count"}
 _OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
 """The fold by which an aggregate is merged of its one partial, or made of rows."""
@@ -62,7 +54,7 @@ _ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
 """What ``count_all`` folds."""
 
 Fold = tuple[Expression, str]
-"""A fold of Arrow's or of ``_MADE_OF``, and of what."""
+"""A fold of Arrow's or of ``MADE_OF``, and of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +114,7 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     counted = {part.counted for part in wholes} - {None}
     folds = tuple(dict.fromkeys(fold for part in wholes for fold in part.folds))
     is_simple = len(wholes) == len(parts) and len(distinct) <= 1 and len(counted) <= 1
-    has_floats = any(fold in _MADE_OF and fold not in _BITS for _, fold in folds)
+    has_floats = any(fold in MADE_OF and fold not in BITS for _, fold in folds)
     is_ordered_once = len({value for value, fold in folds if fold == "float_sum"}) <= 1
     if not is_simple or not is_ordered_once or (distinct and has_floats):
         return None
@@ -263,10 +255,10 @@ def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
     table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
     names = list(table.column_names[: len(keys)])
     if merge.distinct is None:
-        return _folded(table, names, named)
+        return fold_groups(table, names, named)
     # Each value once, however often its group was evicted; then what is left is counting.
     table = table.append_column(_DISTINCT, rows.column(merge.distinct))
-    table = _folded(table, [*names, _DISTINCT], named)
+    table = fold_groups(table, [*names, _DISTINCT], named)
     again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
     if merge.counted is not None:
         is_there = table[_DISTINCT].is_valid()
@@ -274,93 +266,7 @@ def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
         present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
         table = table.append_column(_REPEATED, present)
         again[_REPEATED] = (_REPEATED, "sum")
-    return _folded(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
-
-
-def _folded(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, str]]) -> pa.Table:
-    ordered = [column for column, fold in folds.values() if fold == "float_sum"]
-    if ordered:
-        # The sum of FLOAT values is that in ascending order.
-        table = table.take(pc.sort_indices(table, sort_keys=[(ordered[0], "ascending")]))
-    asked = dict.fromkeys((column, _ARROW.get(fold, fold)) for column, fold in folds.values())
-    grouped = table.group_by(keys, use_threads=False).aggregate(
-        [
-            ([] if fold == "count_all" else column, fold, _OPTIONS.get(fold))
-            for column, fold in asked
-        ]
-    )
-    made = {key: grouped[key] for key in keys}
-    for name, (column, fold) in folds.items():
-        arrow = _ARROW.get(fold, fold)
-        folded = grouped[arrow if fold == "count_all" else f"{column}_{arrow}"]
-        made[name] = _MADE_OF[fold](flat(folded)) if fold in _MADE_OF else folded
-    return pa.table(made)
-
-
-def _of_lists(fold: Callable[[Any], float | None]) -> Callable[[pa.ListArray], pa.Array]:
-    """A fold of the values of each group one by one."""
-
-    def made(lists: pa.ListArray) -> pa.Array:
-        groups = ([x for x in each if x is not None] for each in lists.to_pylist())
-        return pa.array([fold(group) for group in groups], pa.float64())
-
-    return made
-
-
-def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]:
-    def made(lists: pa.ListArray) -> pa.Array:
-        values, starts = lists.flatten(), lists.offsets.to_numpy()[:-1] - lists.offsets[0].as_py()
-        if not len(starts):
-            return pa.array([], pa.int64())
-        known = values.fill_null(nothing).cast(pa.int64()).to_numpy()
-        folded = rule.reduceat(known, starts)
-        if not values.null_count:
-            return pa.array(folded)
-        valid = values.is_valid().to_numpy(zero_copy_only=False)
-        return pa.array(folded, mask=~np.logical_or.reduceat(valid, starts))
-
-    return made
-
-
-def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
-    """The least or greatest in the order in which NaN is greater than all numbers; of zeros there is one only."""
-
-    def made(lists: pa.ListArray) -> pa.Array:
-        values = lists.flatten()
-        numbers = values.fill_null(0.0).to_numpy() + 0.0
-        ordered = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
-        ordered = np.where(ordered < 0, ordered ^ _ALL_BUT_SIGN, ordered)
-        ranks = pa.ListArray.from_arrays(
-            lists.offsets,
-            pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False)),
-        )
-        limit = _ALL_BUT_SIGN if rule is np.minimum else ~_ALL_BUT_SIGN
-        ends = _of_bits(rule, int(limit))(ranks)
-        found = ends.fill_null(0).to_numpy()
-        found = np.where(found < 0, found ^ _ALL_BUT_SIGN, found).view(np.float64)
-        return pa.array(found, mask=ends.is_null().to_numpy(zero_copy_only=False))
-
-    return made
-
-
-_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
-
-_MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
-    **{name: _of_bits(*rule) for name, rule in _BITS.items()},
-    **{name: _of_lists(moment.of_floats) for name, moment in MOMENTS_BY_NAME.items()},
-    "least": _end_of_floats(np.minimum),
-    "greatest": _end_of_floats(np.maximum),
-    "float_sum": lambda sums: sums,
-}
-"""Folds that Arrow does not have, of the lists of values or of the next that it has."""
-
-_ARROW = {**dict.fromkeys(_MADE_OF, "list"), "float_sum": "sum"}
-"""What Arrow is asked for in their place."""
-
-_OPTIONS: dict[str, pc.FunctionOptions] = {
-    "count": pc.CountOptions(mode="only_valid"),
-    **dict.fromkeys(("sum", "min", "max"), pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)),
-}
+    return fold_groups(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
 
 
 def _aggregated(merge: PartialMerge, groups: pa.Table) -> pa.Table:

@@ -22,7 +22,8 @@ from tests.golden.driver import Job, Variation, replayed, streamed
 
 from gscope.cli.explanation import as_text, explain_compiled, spark_texts
 from gscope.engine import release
-from gscope.engine.spark import evaluation
+from gscope.engine.spark import evaluation, task_stage
+from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.errors import GsqlError, UnsupportedError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
@@ -217,13 +218,14 @@ def _answers(
 
 @contextmanager
 def _large_steps(rows: int | None) -> Iterator[None]:
-    """Steps as a backlog of millions makes them: merges in tasks, releases in pieces."""
+    """Steps as a backlog of millions makes them, releases in pieces; every other size without tasks, by SQL alone."""
     if rows is None:
         yield
         return
     with (
         mock.patch.object(evaluation, "SMALL_STEP_ROWS", 0),
         mock.patch.object(release, "MAX_STEP_ROWS", rows),
+        mock.patch.object(task_stage, "MAX_TASK_ROWS", MAX_TASK_ROWS if rows % 2 else -1),
     ):
         yield
 
