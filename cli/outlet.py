@@ -73,6 +73,11 @@ class Outlet:
         return tuple(sequence for sequence, _ in self._held)
 
     @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to read, when what ``let_go`` gave is delivered."""
+        return self.has_ended and not self._held and self.next >= self._before.seen
+
+    @property
     def position(self) -> StreamPosition:
         """How far the stream is delivered when what ``let_go`` gave is."""
         cursor = self._held[0][0] if self._held else self.next

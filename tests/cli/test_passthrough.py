@@ -179,8 +179,13 @@ def test_reading_goes_on_where_it_was_on_record(log: Log) -> None:
     scripted(log)
     times, _ = follow(log, {STREAM: StreamPosition(0, 2, 3)})
     assert times == [3, 3, 4, 5]
-    times, _ = follow(log, {STREAM: StreamPosition(5, 5, 5, has_ended=True)})
-    assert times == []
+
+
+def test_what_was_delivered_to_its_end_is_acknowledged_and_not_read(log: Log) -> None:
+    scripted(log)
+    times, last = follow(log, {STREAM: StreamPosition(5, 5, 5, has_ended=True)})
+    assert (times, last.name) == ([], "finished")
+    assert log.acknowledged == [{STREAM: 5}]
 
 
 def test_what_was_shed_meanwhile_is_passed_over(log: Log) -> None:
