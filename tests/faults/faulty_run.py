@@ -130,7 +130,9 @@ class FaultyRun:
             with suppress(OSError, ValueError):
                 record = self.record
                 states = {each["state"] for each in record["processes"].values()}
-                return record["state"] == "running" and states == {"running"}
+                # A supervisor that was killed left a record, too.
+                is_ours = record["pid"] == self.victim("supervisor")
+                return is_ours and record["state"] == "running" and states == {"running"}
             return False
 
         wait_for(are_working, "work of all processes")

@@ -99,7 +99,7 @@ def kill_in_a_row(
     assert run.end() == 128 + signal.SIGINT
     for process in ("capture", "job"):
         kills = sum(PROCESS_OF.get(victim) == process for victim in victims)
-        assert record[process]["restarts_total"] == kills
+        assert record[process]["restarts_total"] == kills, run.told
         assert all("signal SIGKILL" in each["reason"] for each in record[process]["restarts"])
         assert run.told.count(f"{process_title(process)} ") >= kills
     ensure_answered_once(run, sender.sent)
