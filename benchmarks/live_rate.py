@@ -1,6 +1,6 @@
 """The highest rate at which live capture loses nothing: the flow query beside tcpdump and dumpcap.
 
-    python -m benchmarks.live_rate [--repeats 3] [--seconds 10] [--steps 4] [--only gscope tcpdump]
+    python -m benchmarks.live_rate [--repeats 3] [--seconds 10] [--warm-up 15] [--steps 4] [--only gscope tcpdump]
 
 Needs root: it makes a network of its own. The sender (``benchmarks.live_sender``) and the contestant share the machine.
 Each contestant is tried first with a sender that is as fast as it can be beside it; one that loses packets then goes on to a
@@ -24,7 +24,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.live_network import DEVICE, SENDER, enter_own_network
 from benchmarks.trace import OUT
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 BUFFER_MIB = 64
 START_S = 60.0
 SETTLE_S = 0.5
+WARM_UP_RATE = 1000
+"""Packets a second before each trial, so that Spark has answered an epoch: runs last for days, not for seconds."""
 
 _GSCOPE = re.compile(r"([\d,]+) packets received = ")
 _GSCOPE_DROPPED = re.compile(r"([\d,]+) dropped")
@@ -103,7 +105,9 @@ def commands(work: Path) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def attempt(command: Sequence[str], rate: int, seconds: float, folder: Path) -> Trial:
+def attempt(
+    command: Sequence[str], rate: int, seconds: float, folder: Path, warm_up_s: float = 0.0
+) -> Trial:
     """Let a contestant capture while the sender sends.
 
     Raises:
@@ -114,8 +118,8 @@ def attempt(command: Sequence[str], rate: int, seconds: float, folder: Path) -> 
         process = subprocess.Popen(command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL)
     try:
         _wait_until_ready(process, rows, words)
-        sender = (sys.executable, "-m", "benchmarks.live_sender", SENDER, str(rate), str(seconds))
-        done = subprocess.run(sender, check=True, capture_output=True)
+        early = _send(WARM_UP_RATE, warm_up_s) if warm_up_s else {"sent": 0}
+        told = _send(rate, seconds)
         time.sleep(SETTLE_S)
         process.send_signal(signal.SIGINT)
         process.wait(START_S)
@@ -123,9 +127,16 @@ def attempt(command: Sequence[str], rate: int, seconds: float, folder: Path) -> 
         if process.poll() is None:
             process.kill()
             process.wait()
-    told = json.loads(done.stdout)
     received, dropped = _counted(words.read_text(errors="replace"))
-    return Trial(told["sent"], told["seconds"], received, dropped)
+    return Trial(told["sent"], told["seconds"], received - early["sent"], dropped)
+
+
+def _send(rate: int, seconds: float) -> dict[str, Any]:
+    command = (sys.executable, "-m", "benchmarks.live_sender", SENDER, str(rate), str(seconds))
+    told: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True).stdout
+    )
+    return told
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], rows: Path, words: Path) -> None:
@@ -155,7 +166,11 @@ def _counted(text: str) -> tuple[int, int]:
 
 
 def race(
-    contestants: Mapping[str, Sequence[str]], repeats: int, steps: int, seconds: float
+    contestants: Mapping[str, Sequence[str]],
+    repeats: int,
+    steps: int,
+    seconds: float,
+    warm_up_s: float,
 ) -> dict[str, list[Search]]:
     """All searches of all contestants, in turns; progress goes to stderr."""
     searches: dict[str, list[Search]] = {name: [] for name in contestants}
@@ -166,7 +181,9 @@ def race(
                 for name, search in now.items():
                     if search.is_over:
                         continue
-                    trial = attempt(contestants[name], search.next_rate, seconds, Path(folder))
+                    trial = attempt(
+                        contestants[name], search.next_rate, seconds, Path(folder), warm_up_s
+                    )
                     search.note(trial)
                     line = f"{repeat + 1}/{repeats} {name}: {trial.rate:,}/s, {trial.dropped:,} dropped"
                     print(line, f"(load {os.getloadavg()[0]:.1f})", file=sys.stderr)
@@ -208,6 +225,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of sending in each trial")
+    parser.add_argument("--warm-up", type=float, default=15.0, help="seconds at a low rate before")
     parser.add_argument("--steps", type=int, default=4, help="of the binary search")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
     given = parser.parse_args()
@@ -216,7 +234,7 @@ def _main() -> None:
         contestants = commands(Path(work))
         if given.only:
             contestants = {name: contestants[name] for name in given.only}
-        searches = race(contestants, given.repeats, given.steps, given.seconds)
+        searches = race(contestants, given.repeats, given.steps, given.seconds, given.warm_up)
     print(table(searches))
     write_csv(searches, OUT / "live_rate.csv")
 
