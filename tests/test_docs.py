@@ -54,7 +54,8 @@ def user_files() -> dict[str, str]:
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_a_documented_command_can_be_typed(command: str) -> None:
     words = shlex.split(command, comments=True)
-    context = click.Context(cli, info_name="gscope")
+    # With the settings of the group, or the subcommand would keep a help option without -h for other tests.
+    context = click.Context(cli, info_name="gscope", **cli.context_settings)
     subcommand = cli.get_command(context, words[1])
     assert subcommand is not None, f"there is no command {words[1]!r}"
     subcommand.make_parser(context).parse_args(words[2:])
