@@ -46,6 +46,7 @@ class Inbox:
         self._cursors = dict(cursors)
         self._is_there = is_there
         self._connection: _Connection | None = None
+        self._wanted: Mapping[str, Mapping[str, int]] = {}
         self.received_ns = 0
 
     def take(self) -> list[Message]:
@@ -101,11 +102,12 @@ class Inbox:
             self._connection.client.acknowledge_last(consumer, cursors)
 
     def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
-        """Ask for heartbeats; see ``LogClient``. If nobody hears it, the next daemon beats anyway.
+        """Ask for heartbeats; see ``LogClient``. A daemon that comes later is asked the same.
 
         Raises:
             StreamError: refused.
         """
+        self._wanted = wanted
         if self._connection is not None:
             with suppress(DisconnectedError):
                 self._connection.client.punctuate(wanted)
@@ -127,6 +129,8 @@ class Inbox:
             self._is_there.wait()
             self._is_there.clear()
             self._connection = _Connection(self._socket, self._cursors)
+            if self._wanted:
+                self.punctuate(self._wanted)
         return self._connection
 
 

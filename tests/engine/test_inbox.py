@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def daemon(folder: Path) -> Iterator[StreamLog]:
+def daemon(folder: Path, demands: Demands | None = None) -> Iterator[StreamLog]:
     """A log of the stream ``a``, served."""
     log = StreamLog(folder / "log", [StreamSpec("a", ())], consumers=[Consumer("job")])
-    server = LogServer(log, folder / "socket", Demands(("a",)))
+    server = LogServer(log, folder / "socket", demands or Demands(("a",)))
     try:
         yield log
     finally:
@@ -81,6 +81,24 @@ def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> Non
         reader.join(10)
         assert taken == [0]
         inbox.close()
+
+
+def test_a_daemon_that_comes_back_is_asked_for_the_heartbeats_that_are_still_wanted(
+    tmp_path: Path,
+) -> None:
+    is_there = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+        with daemon(tmp_path) as log:
+            is_there.set()
+            beat(log, 1)
+            assert take(inbox, 1) == [0]
+        demands = Demands(("a",))
+        inbox.punctuate({"a": {"tb": 7}})
+        with daemon(tmp_path, demands) as log:
+            beat(log, 2)
+            is_there.set()
+            assert take(inbox, 1) == [1]
+            assert demands.take(["a"]) == {"a": {"tb": 7}}
 
 
 def test_a_refusal_is_an_error(tmp_path: Path) -> None:
