@@ -70,7 +70,7 @@ INTERFACE = (
     ),
     gauge("gscope_idle_seconds", "idle_ns", "Since the last packet.", _NS),
     gauge("gscope_heartbeat_timestamp_seconds", "clock_ns", "Clock of the last heartbeat.", _NS),
-    gauge("gscope_packet_work_nanoseconds", "ns_per_packet", "Time of LFTAs for a packet."),
+    gauge("gscope_work_per_packet_seconds", "ns_per_packet", "Time of LFTAs for a packet.", _NS),
 )
 STREAM = (
     Metric("gscope_lfta_tuples_in", "tuples_in_total", "Packets that passed the predicate."),
