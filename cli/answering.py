@@ -85,7 +85,7 @@ class Run:
         Raises:
             GscopeError: a query is wrong, or a process failed.
         """
-        from gscope.cli.life import ensure_same, life
+        from gscope.cli.life import ensure_same, life, namesake
         from gscope.cli.run_dir import RunDir
         from gscope.cli.run_name import default_name
 
@@ -96,6 +96,8 @@ class Run:
             if run_dir.resumed is not None:
                 program = self._compiled(run_dir)
                 ensure_same(run_dir, program)
+            if sentence := namesake(run_dir, name):
+                watcher.on_notice(sentence)
             with life(run_dir, self.log_file, listeners) as log:
                 outcome, rows = self._run(run_dir, log, program, watcher, began)
                 said = list(_said(outcome, rows, report))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from gscope.cli import service
 from gscope.cli.run_log import RunLog
+from gscope.cli.runs import FOLDER_PREFIX, read_run
 from gscope.cli.supervisor import Interrupted
 from gscope.engine.settings import PROGRAM_FILE
 from gscope.errors import UsageError
@@ -92,6 +93,17 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
         f" another name, or give up what it has not answered with `gscope stop --run {run_dir.name}`"
     )
     raise UsageError(message)
+
+
+def namesake(run_dir: RunDir, name: str) -> str | None:
+    """A sentence on the run that has the usual name of this one but was killed; None if there is none."""
+    other = read_run(run_dir.path.with_name(FOLDER_PREFIX + name))
+    if run_dir.name == name or other is None or other.is_alive:
+        return None
+    return (
+        f"an earlier run {name} is {other.standing}: `gscope run --run {name}` with the same queries"
+        f" resumes it, `gscope stop --run {name}` removes it; this run is {run_dir.name}"
+    )
 
 
 class _Capturing:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.test_runs import killed
 
-from gscope.cli.life import ensure_same, life
+from gscope.cli.life import ensure_same, life, namesake
 from gscope.cli.run_dir import RunDir
 from gscope.cli.runs import choose_run, find_runs
 from gscope.cli.supervisor import Interrupted
@@ -134,3 +134,15 @@ def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     ):
         pass
     assert choose_run(tmp_path, "flows").standing == "stale"
+
+
+def test_a_killed_run_of_the_usual_name_is_told(tmp_path: Path) -> None:
+    killed(tmp_path, "flows")
+    with RunDir(tmp_path, "flows") as run_dir:
+        sentence = namesake(run_dir, "flows")
+        assert sentence is not None
+        assert "an earlier run flows is stale" in sentence
+        assert sentence.endswith("this run is flows-2")
+    with RunDir(tmp_path, "dns") as run_dir, RunDir(tmp_path, "dns") as other:
+        assert namesake(run_dir, "dns") is None
+        assert namesake(other, "dns") is None
