@@ -164,12 +164,14 @@ def caught_up(earlier: Mapping[str, Any], past: Past) -> dict[str, Any]:
     more = max(more_late + more_malformed, past.packets - known)
     if more_malformed:
         malformed[UNKNOWN_REASON] = malformed.get(UNKNOWN_REASON, 0) + more_malformed
-    # They were received, and waited when the file was written if any did.
-    waited = min(more, earlier.get("unread_packets", 0))
+    processed = known + more
+    others = sum(earlier.get(f"{name}_packets", 0) for name in ("dropped", "filtered", "shed"))
+    # What the file had as waiting may have been processed since, and more may have come.
+    received = max(earlier.get("received_packets", 0), processed + others)
     return {
         **earlier,
-        "received_packets": earlier.get("received_packets", 0) + more - waited,
-        "unread_packets": earlier.get("unread_packets", 0) - waited,
+        "received_packets": received,
+        "unread_packets": received - processed - others,
         "late_packets": late + more_late,
         "malformed_packets": malformed,
         "accepted_packets": accepted + more - more_late - more_malformed,
