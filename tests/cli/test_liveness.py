@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 
+import pytest
 from tests.gscope_command import wait_for
 
 from gscope.cli.liveness import LOOK_S, Liveness, Patience, is_runnable
+from gscope.cli.settings import SETTINGS
 
 SECOND = 1_000_000_000
 
@@ -94,3 +96,11 @@ def test_who_runs_is_runnable_and_who_sleeps_or_is_gone_is_not() -> None:
         wait_for(lambda: not is_runnable(busy.pid), "the halt")
         busy.kill()
     assert not is_runnable(busy.pid)
+
+
+def test_a_timeout_below_what_signs_of_life_allow_is_refused() -> None:
+    (setting,) = (each for each in SETTINGS if each.key == "failure.timeout")
+    assert setting.parse("7s") == 7 * SECOND
+    assert setting.parse("auto") is None
+    with pytest.raises(ValueError, match="must be at least 2s"):
+        setting.parse("1s")
