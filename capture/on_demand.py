@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 NEVER_NS = (1 << 63) - 1
 
-PROMPT_NS = 20_000_000
-"""Rows that follow each other are put out together when they are at most so far apart: the time for which the kernel
-collects packets into a block anyway."""
+PROMPT_NS = 100_000_000
+"""Rows that follow each other closely are put out together, a segment for so long: half a step of Spark, which takes the
+longer the more segments it reads. The first row after a silence goes at once."""
 
 
 class OnDemand:
