@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from gscope.errors import CaptureError
@@ -57,11 +58,17 @@ def drop_privileges() -> None:
 def capabilities(pid: int | None = None) -> dict[int, int]:
     """The effective and permitted capabilities of each thread of a process, as one bit set.
 
+    Threads that end meanwhile are left out.
+
     Args:
         pid: of the process; by default this one.
     """
-    tasks = Path(f"/proc/{pid or os.getpid()}/task")
-    return {int(task.name): _of_thread(task) for task in tasks.iterdir()}
+    found: dict[int, int] = {}
+    for task in Path(f"/proc/{pid or os.getpid()}/task").iterdir():
+        # its folder goes with it, also between opening and reading
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found[int(task.name)] = _of_thread(task)
+    return found
 
 
 def has_no_new_privileges(pid: int | None = None) -> bool:
