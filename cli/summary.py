@@ -21,9 +21,13 @@ _DAMAGE_SHOWN = 20
 
 
 def is_whole(outcome: Outcome) -> bool:
-    """Whether nothing was lost on any interface, nor in the log, nor behind it."""
+    """Whether nothing was lost on any interface, nor in the log, nor behind it, nor with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
-    return not lost and not any(map(_has_loss, outcome.capture["interfaces"]))
+    return (
+        not lost
+        and not _crash_count(outcome)
+        and not any(map(_has_loss, outcome.capture["interfaces"]))
+    )
 
 
 def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
@@ -61,13 +65,10 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
 
 def _crashes(outcome: Outcome) -> Iterator[str]:
     """What a capture daemon that was killed took with it."""
-    streams = outcome.capture["lftas"].values()
-    times = max(
-        (counters.get("crashes_total", 0) for counters in streams),
-        default=outcome.restarts.get("capture", 0),
-    )
+    times = _crash_count(outcome)
     if not times:
         return
+    streams = outcome.capture["lftas"].values()
     uncaptured_ns = max((c.get("uncaptured_ns_total", 0) for c in streams), default=0)
     tuples = sum(counters.get("lost_in_crash_tuples_total", 0) for counters in streams)
     lost = (
@@ -84,6 +85,12 @@ def counter_line(progress: Mapping[str, Any], rows: Mapping[str, int], seconds: 
     packets = _counted(progress.get("packets", 0), "packet")
     dropped = progress.get("dropped") or 0
     return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
+
+
+def _crash_count(outcome: Outcome) -> int:
+    """How many capture daemons died before the end of the input."""
+    streams = outcome.capture["lftas"].values()
+    return max((counters.get("crashes_total", 0) for counters in streams), default=0)
 
 
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:

@@ -106,3 +106,26 @@ def test_timings_are_in_order() -> None:
     assert lines[1].endswith("queries compiled")
     assert any("kernel loaded or compiled" in line for line in lines)
     assert any("Spark session" in line for line in lines)
+
+
+def test_a_daemon_that_died_is_a_loss_and_told_as_what_it_took_at_most() -> None:
+    counters = {
+        "crashes_total": 2,
+        "uncaptured_ns_total": 3_400_000_000,
+        "lost_in_crash_tuples_total": 7,
+    }
+    outcome = _outcome(_interface(), lftas={"a@x": counters, "b@x": counters})
+    assert not is_whole(outcome)
+    assert list(summary_lines(outcome, {"q": 1}))[1:] == [
+        "  the capture daemon was started again 2 times: nothing was captured for 3.4 s, and up to 14 partial"
+        " tuples of open groups were lost"
+    ]
+
+
+def test_a_job_that_died_is_no_loss() -> None:
+    outcome = _outcome(_interface())
+    outcome.restarts = {"job": 1}
+    assert is_whole(outcome)
+    assert list(summary_lines(outcome, {"q": 1}))[1:] == [
+        "  the HFTA job was started again 1 time; no answer was lost"
+    ]
