@@ -290,7 +290,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ("peak_queue", "E2: peak queue, tuples and heartbeats"),
     )
     steps = sorted({row.step_s for row in rows})
-    figure = Figure(figsize=(5 * len(figures), 4.2 * len(steps)))
+    figure = Figure(figsize=(5 * len(figures), 5 * len(steps)))
     axes = figure.subplots(len(steps), len(figures), squeeze=False)
     for line, step_s in zip(axes, steps, strict=True):
         chosen = [row for row in rows if row.step_s == step_s]
@@ -310,7 +310,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             ax.set_title(f"{caption}\n({_cost(step_s)})", fontsize=10)
             ax.set_xlabel("heartbeats/s of each stream")
             ax.grid(visible=True, which="major", alpha=0.3)
-            ax.legend(fontsize=8)
+            ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
