@@ -51,6 +51,11 @@ def second(log: StreamLog, t: int, rows: int = 500) -> None:
     log.beat(t, t, [Beat("a", (Punctuation("t", t + 1),))])
 
 
+def seconds(log: StreamLog, count: int) -> None:
+    for t in range(count):
+        second(log, t)
+
+
 def fill(disk: Path) -> Path:
     """Somebody else takes every byte that is left."""
     path = disk / "somebody-elses"
@@ -124,8 +129,7 @@ def test_the_end_on_a_full_disk_is_one_sentence(disk: Path) -> None:
 def test_a_replay_on_a_full_disk_is_one_sentence(disk: Path) -> None:
     log = open_log(disk, WaitForRoom(1 << 30))
     with pytest.raises(StreamError, match="no space left on device"):
-        for t in range(300):
-            second(log, t)
+        seconds(log, 300)
     log.close()
 
 
