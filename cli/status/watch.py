@@ -66,8 +66,9 @@ def _follow(run: RunRecord) -> int:
 
 
 def _view(run: RunRecord) -> Group:
+    # at the top: what is too long for the terminal is cut at its bottom
     hint = Text("q leaves", "dim")
-    return Group(*status_view(status_document(run, time.time_ns())), hint)
+    return Group(hint, *status_view(status_document(run, time.time_ns())))
 
 
 def _changes(path: Path) -> tuple[int, ...]:

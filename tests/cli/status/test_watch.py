@@ -26,15 +26,15 @@ LINES, COLUMNS = 40, 80
 class Watching:
     """The command on a terminal of 80 columns."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, lines: int = LINES) -> None:
         self._terminal, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gscope", "status", "--watch", "--work-dir", str(work)],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": str(COLUMNS)},
+            env={**os.environ, "TERM": "xterm", "COLUMNS": str(COLUMNS), "LINES": str(lines)},
         )
         os.close(theirs)
         self.shown = ""
@@ -59,9 +59,17 @@ def test_it_follows_the_run_until_q(tmp_path: Path) -> None:
     with run_folder(tmp_path) as run_dir:
         watching = Watching(tmp_path)
         watching.wait_for("q leaves")
-        assert "aggregation" in watching.shown
+        watching.wait_for("aggregation")
         run_dir.file.on_restart("job", "signal SIGKILL")
         watching.wait_for("signal SIGKILL")
+        watching.press("q")
+        assert watching.end() == 0
+
+
+def test_a_low_terminal_shows_how_to_leave(tmp_path: Path) -> None:
+    with run_folder(tmp_path):
+        watching = Watching(tmp_path, lines=10)
+        watching.wait_for("q leaves")
         watching.press("q")
         assert watching.end() == 0
 
