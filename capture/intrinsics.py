@@ -241,3 +241,27 @@ ld32_acquire = cast("Unary", _function(_load_acquire, types.int64, types.int64))
 """Load a word that another writer set last, after what it guards; the address must be aligned to 4."""
 st32_release = cast("Store", _function(_store_release, types.void, types.int64, types.int64))
 """Store a word after all earlier loads and stores; the address must be aligned to 4."""
+
+
+def _call_at(_context: Any, entry: Any, arguments: Any) -> Any:
+    kinds = tuple(types.unliteral(kind) for kind in arguments.types)
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        function = context.call_conv.get_function_type(types.int64, kinds)
+        pointer = builder.inttoptr(values[0], function.as_pointer())
+        parts = cgutils.unpack_tuple(builder, values[1])
+        status, result = context.call_conv.call_function(
+            builder, pointer, types.int64, kinds, parts
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+    return types.int64(entry, arguments), codegen
+
+
+call_at = cast("Callable[[int, tuple[Any, ...]], int]", intrinsic(_call_at))
+"""``call_at(entry_of(kernel, *examples), arguments)`` calls a kernel that is known at run time only.
+
+The arguments must have the types of the examples: nobody looks.
+"""

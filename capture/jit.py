@@ -66,6 +66,24 @@ def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", _numba_intrinsic(codegen))
 
 
+def libc(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
+    """A function of the C library, callable in kernels only; it waits without the GIL."""
+    return cast("Callable[..., int]", _types.ExternalFunction(name, result(*arguments)))
+
+
+def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
+    """Where the machine code of a kernel for arguments like these is, which returns an int; see ``call_at``.
+
+    So a kernel that is made at run time can be called by one that is compiled once for all.
+    """
+    kinds = tuple(map(numba.typeof, arguments))
+    dispatcher = cast("Any", function)
+    dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
+    assert made.signature.return_type == types.int64
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
 @functools.cache
 def sources_digest() -> str:
     """Hash of all sources that take part in kernels: decoding, and every file that uses this module."""

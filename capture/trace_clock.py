@@ -21,6 +21,7 @@ import numpy as np
 
 from gscope.capture.feed import Feed
 from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.pump import Pump
 from gscope.capture.statistics import SourceState
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class TraceInterface(Feed):
         self._index = 0
         self._latest_ns = MIN_TIME_NS
         self._before_ns = MIN_TIME_NS
+        self._pump = Pump.between(source, runtime)
 
     @property
     def unread_packets(self) -> int:
@@ -159,11 +161,7 @@ class TraceInterface(Feed):
     def fetch(self) -> None:
         """Get the next block with a packet in it, or end."""
         while (block := self.source.next_block()) is not None:
-            self.input_bytes = block.position
-            self._leave_out_late(block)
-            if block.count:
-                self._block, self._index = block, 0
-                self.head_ns = int(block.time_ns[0])
+            if self._begin(block, 0):
                 return
         self._block = None
         self.is_ended = True
@@ -177,7 +175,31 @@ class TraceInterface(Feed):
             if reached < block.count:
                 self.head_ns = int(block.time_ns[reached])
                 return
-            self.fetch()
+            if not self._pass_blocks(until_ns):
+                self.fetch()
+
+    def _begin(self, block: Block, index: int) -> bool:
+        """Go on with packet ``index`` of a new block; False if all of them are late."""
+        self.input_bytes = block.position
+        self._leave_out_late(block)
+        if not block.count:
+            return False
+        self._block, self._index = block, index
+        self.head_ns = int(block.time_ns[index])
+        return True
+
+    def _pass_blocks(self, until_ns: int) -> bool:
+        """Process the next blocks as long as they are wholly before ``until_ns``; whether the one behind them is here."""
+        if self._pump is None:
+            return False
+        pumped = self._pump.run(self._latest_ns, self.skew_ns, until_ns)
+        if pumped is None:
+            return False
+        self.packets += pumped.packets + pumped.position
+        self.input_bytes = pumped.input_bytes
+        self.worked_ns += pumped.worked_ns
+        self._latest_ns = pumped.latest_ns
+        return pumped.block is not None and self._begin(pumped.block, pumped.position)
 
     def _leave_out_late(self, block: Block) -> None:
         if not block.count:

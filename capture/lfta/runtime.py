@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -145,6 +145,21 @@ class LftaRuntime:
             if full < 0:
                 return position
             self._lftas[full].hand_over()
+
+    @property
+    def kernel_run(self) -> Callable[..., int]:
+        """The kernel, for those who call it by themselves and ``make_room`` when it asks for that."""
+        return self._kernel.run
+
+    @property
+    def kernel_arguments(self) -> tuple[Any, ...]:
+        """The last arguments of ``kernel_run``, the same at each call."""
+        return (*self._addresses, self._run, self._state)
+
+    def make_room(self, full: int) -> int:
+        """Do what ``kernel_run`` asked for when it returned ``full``; the packet at which to go on."""
+        self._lftas[full].hand_over()
+        return int(self._run[Run.POSITION])
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """See ``LftaEngine``."""

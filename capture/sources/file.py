@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gscope.capture.ring.block import Block
+from gscope.capture.ring.block import Block, PacketSums
 from gscope.capture.sources.base import SourceStats
 from gscope.capture.sources.compressed import DecompressedBytes, is_compressed
 from gscope.capture.sources.detect import MAGIC_BYTES, detect_format, header_bytes
+from gscope.capture.sources.pcap import PcapFormat
 from gscope.capture.sources.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
 from gscope.errors import CaptureError
 
@@ -22,6 +23,55 @@ second-level cache when it is indexed, and the work of a block in Python is spre
 _LEAST_BLOCK_BYTES = 4096
 _LEAST_RECORD_BYTES = 16
 """No packet takes less room in a file, so index arrays for that many never fill before the data does."""
+
+
+_PASSED_BLOCKS = 4
+"""A file of fewer blocks is not worth loading the loop that passes them."""
+
+
+class RawInput(NamedTuple):
+    """An uncompressed pcap file for those who read it on by themselves.
+
+    Attributes:
+        block: to read into; its data begin with ``carried`` bytes that were read already.
+        descriptor: to read from.
+        limit: bytes of the block's data that may be filled.
+        layout: of the records, see ``PcapFormat.usual_layout``.
+    """
+
+    block: Block
+    descriptor: int
+    carried: int
+    limit: int
+    layout: tuple[int, int, int, int]
+
+
+class Passed(NamedTuple):
+    """How far somebody came who read on by himself: blocks that are done with, and the one at hand.
+
+    Attributes:
+        read_bytes: read in all.
+        used_bytes: of the input, that the blocks before the one at hand took.
+        packets: of these blocks.
+        wire_bytes: of these packets.
+        filled: bytes there are in the block at hand.
+        used: bytes of it, from the first, that its packets take.
+        count: its packets, which are handed out with this; 0 if they still have to be looked for.
+        block_wire_bytes: of its packets.
+        least_ns: the least of their times.
+        greatest_ns: the greatest.
+    """
+
+    read_bytes: int
+    used_bytes: int
+    packets: int
+    wire_bytes: int
+    filled: int
+    used: int
+    count: int
+    block_wire_bytes: int
+    least_ns: int
+    greatest_ns: int
 
 
 class FileSource:
@@ -113,6 +163,43 @@ class FileSource:
         self.stats.received_packets += block.count
         self.stats.received_bytes += block.wire_bytes
         return True
+
+    def begin_pass(self) -> RawInput | None:
+        """Let somebody read on by himself until ``end_pass``; None if this input is not made for that.
+
+        The block handed out last is used for it.
+        """
+        stored, capture_format = self._stored, self._format
+        if (
+            stored is None
+            or self._stream is not stored
+            or not isinstance(capture_format, PcapFormat)
+        ):
+            return None
+        descriptor, layout = stored.descriptor, capture_format.usual_layout
+        is_large = (self.size_bytes or 0) >= _PASSED_BLOCKS * self.block_bytes
+        if descriptor is None or layout is None or self._block is None or not is_large:
+            return None
+        carried = len(self._carry)
+        limit = max(self.block_bytes, carried)
+        self._block.fill_in(0)
+        self._block.ensure_capacity(limit, 0)
+        self._block.view()[:carried] = self._carry
+        return RawInput(self._block, descriptor, carried, limit, layout)
+
+    def end_pass(self, block: Block, passed: Passed) -> None:
+        """Go on behind what was read into ``block`` since ``begin_pass``."""
+        assert self._stored is not None
+        self._stored.position += passed.read_bytes
+        self._carry = bytes(block.view()[passed.used : passed.filled])
+        self._base += passed.used_bytes + passed.used
+        sums = PacketSums(passed.block_wire_bytes, passed.least_ns, passed.greatest_ns)
+        block.fill_in(passed.count, sums)
+        block.position = self._stored.position
+        self.stats.received_packets += passed.packets + passed.count
+        self.stats.received_bytes += passed.wire_bytes
+        if passed.count:
+            self.stats.received_bytes += passed.block_wire_bytes
 
     def interrupt(self) -> None:
         """See ``BlockSource``."""

@@ -65,6 +65,16 @@ class PcapFormat:
         self._limit = min(max(snaplen, _LEAST_SNAPLEN), MAX_RECORD_BYTES)
         self.broken = ""
 
+    @property
+    def usual_layout(self) -> tuple[int, int, int, int] | None:
+        """What ``index_usual`` must know of the records, None if they are not of the usual kind.
+
+        Bytes of a header, nanoseconds that a fraction counts, the most captured bytes, and the link type.
+        """
+        if self._order == ">" or self._lengths != IN_ORDER:
+            return None
+        return self._record_header_bytes, self._fraction_ns, self._limit, self._linktype
+
     def index(self, block: Block, end: int, base: int) -> int:
         """See ``CaptureFormat``."""
         count, stop, *sums = index_pcap(
@@ -137,7 +147,7 @@ def index_pcap(
     index arrays are full. Fractions of a second and more are carried over; lengths are cut to 31 bits.
     """
     if not swapped and lengths == IN_ORDER:
-        return _index_usual(
+        return index_usual(
             address_of(data),
             end,
             header_bytes,
@@ -184,7 +194,7 @@ def index_pcap(
 
 
 @kernel
-def _index_usual(
+def index_usual(
     data: int,
     end: int,
     header_bytes: int,

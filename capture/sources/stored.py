@@ -94,6 +94,11 @@ class StoredBytes:
             )
             return 0
 
+    @property
+    def descriptor(self) -> int | None:
+        """Of a regular file, whose bytes others may read too and add to ``position``; None after ``interrupt``."""
+        return self._file.fileno() if self._is_regular and not self._is_interrupted else None
+
     def interrupt(self) -> None:
         """See ``ByteStream``."""
         self._is_interrupted = True
