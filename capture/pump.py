@@ -106,7 +106,7 @@ class Pump:
         self._source.end_pass(block, done)
         position = 0 if full < 0 else engine.make_room(full)
         return Pumped(
-            block if done.count else None,
+            block if done.block_packets else None,
             position,
             done.packets,
             block.position,

@@ -92,9 +92,6 @@ class WrittenRows:
 
 Part = Rows | WrittenRows
 
-WRITTEN_AT_ONCE_ROWS = 4096
-"""So many rows are worth a write of their own; fewer are collected in memory."""
-
 
 def _keep_in_memory(_rows: Rows) -> WrittenRows | None:
     return None
@@ -144,7 +141,7 @@ class OpenBatch:
 
     def _written(self, part: Rows) -> WrittenRows | None:
         is_one = all(extent.least == extent.greatest for extent in part.extents)
-        return self._write(part) if is_one and part.rows >= WRITTEN_AT_ONCE_ROWS else None
+        return self._write(part) if is_one else None
 
     def _add(self, part: Part) -> None:
         self._parts.append(part)

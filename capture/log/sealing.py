@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from gscope.capture.log.plain_segment import PlainSegment
     from gscope.capture.log.segments import SegmentFolder
 
+WRITTEN_AT_ONCE_ROWS = 1024
+"""So many rows are worth a segment that grows; fewer are collected in memory until there is one."""
+
 
 class Sealer:
     """Makes segments; for the thread that writes the log.
@@ -55,14 +58,14 @@ class Sealer:
         self._broken: set[PlainSegment] = set()
 
     def write_now(self, stream: str, rows: Rows) -> WrittenRows | None:
-        """Write rows into a segment that grows until it is sealed; None if that cannot be.
+        """Write rows into a segment that grows until it is sealed; None if they must wait in memory for that.
 
-        As the open batches in memory, it is counted in the budget from then on.
+        Few rows do not begin a segment, but one that grows would get them in any case when it is sealed. As the open batches in memory, it is counted in the budget from then on.
         """
         segment = self._growing.get((stream, rows.extents))
         try:
             if segment is None:
-                if not is_plain(rows.batch):
+                if rows.rows < WRITTEN_AT_ONCE_ROWS or not is_plain(rows.batch):
                     return None
                 label = self._label(stream)
                 segment = self._segments.begin(label, rows.batch.schema)

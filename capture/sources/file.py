@@ -56,7 +56,7 @@ class Passed(NamedTuple):
         wire_bytes: of these packets.
         filled: bytes there are in the block at hand.
         used: bytes of it, from the first, that its packets take.
-        count: its packets, which are handed out with this; 0 if they still have to be looked for.
+        block_packets: its packets, which are handed out with this; 0 if they still have to be looked for.
         block_wire_bytes: of its packets.
         least_ns: the least of their times.
         greatest_ns: the greatest.
@@ -68,7 +68,7 @@ class Passed(NamedTuple):
     wire_bytes: int
     filled: int
     used: int
-    count: int
+    block_packets: int
     block_wire_bytes: int
     least_ns: int
     greatest_ns: int
@@ -194,11 +194,11 @@ class FileSource:
         self._carry = bytes(block.view()[passed.used : passed.filled])
         self._base += passed.used_bytes + passed.used
         sums = PacketSums(passed.block_wire_bytes, passed.least_ns, passed.greatest_ns)
-        block.fill_in(passed.count, sums)
+        block.fill_in(passed.block_packets, sums)
         block.position = self._stored.position
-        self.stats.received_packets += passed.packets + passed.count
+        self.stats.received_packets += passed.packets + passed.block_packets
         self.stats.received_bytes += passed.wire_bytes
-        if passed.count:
+        if passed.block_packets:
             self.stats.received_bytes += passed.block_wire_bytes
 
     def interrupt(self) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.capture.log.batches import WRITTEN_AT_ONCE_ROWS, StreamSpec
+from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Budget, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
 from gscope.errors import StreamError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation, Shed

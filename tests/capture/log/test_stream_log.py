@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.capture.log.batches import WRITTEN_AT_ONCE_ROWS, StreamSpec
+from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Usage, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, Beat, StreamLog, read_log
+from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
 from gscope.errors import StreamError
 from gscope.queries.catalog.types import Direction
 from gscope.queries.streams.messages import (
