@@ -18,19 +18,19 @@ from gscope.capture.statistics import CaptureStatistics, privileges
 from gscope.queries.streams.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gscope.capture.lfta.columns import ColumnBatch
 
 
 class Watched:
-    """A live capture of two scripted interfaces, looked at while it runs."""
+    """A live capture of scripted interfaces, looked at while it runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ("busy", "silent")) -> None:
         self.file = folder / "capture.stats.json"
         self.folder = folder
         self.world = World()
-        self.sources = {name: ScriptedSource(self.world, name) for name in ("busy", "silent")}
+        self.sources = {name: ScriptedSource(self.world, name) for name in names}
         self.looks: list[dict[str, Any]] = []
 
     def look(self) -> None:
@@ -82,16 +82,24 @@ def watched(tmp_path: Path) -> Watched:
     return Watched(tmp_path)
 
 
-def test_packets_are_told_while_they_come(watched: Watched) -> None:
+def test_packets_are_told_while_they_come(tmp_path: Path) -> None:
+    # of two interfaces, one could be behind the other's clock by any time
+    watched = Watched(tmp_path, ("busy",))
     for second in range(1, 20):
         watched.world.at(second, watched.sources["busy"].send_now)
     watched.world.at(10.5, watched.look)
     end = watched.run(20)
-    middle = watched.looks[0]["interfaces"][0]
+    (middle,) = watched.looks[0]["interfaces"]
     assert middle["name"] == "busy"
     assert 5 <= middle["received_packets"] <= 10
     assert 0 <= watched.looks[0]["written_ns"] - START <= 11 * SECOND
-    busy, silent = end["interfaces"]
+    assert end["interfaces"][0]["received_packets"] == 19
+
+
+def test_interfaces_are_told_when_all_is_over(watched: Watched) -> None:
+    for second in range(1, 20):
+        watched.world.at(second, watched.sources["busy"].send_now)
+    busy, silent = watched.run(20)["interfaces"]
     assert (busy["received_packets"], busy["accepted_packets"]) == (19, 19)
     assert (silent["received_packets"], silent["last_packet_ns"]) == (0, None)
     assert busy["state"] == silent["state"] == "ended"
