@@ -29,6 +29,8 @@ class Uncharged:
     """
 
     def __init__(self) -> None:
+        # Looking takes time from the command: at those that were there before it, once is enough.
+        self._others = set(_pids()) - {os.getpid()}
         self._seen: dict[tuple[int, int], tuple[int, int]] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -63,14 +65,15 @@ class Uncharged:
     def _look(self) -> None:
         parents: dict[int, int] = {}
         found: dict[int, tuple[int, int, int]] = {}
-        for entry in Path("/proc").iterdir():
-            fields = _stat(entry) if entry.name.isdigit() else []
+        for pid in _pids():
+            fields = [] if pid in self._others else _stat(pid)
             if fields:
-                pid = int(entry.name)
                 parents[pid] = int(fields[1])
                 found[pid] = (int(fields[19]), int(fields[11]), int(fields[12]))
         forgetful = {
-            pid for pid in set(parents.values()) if _is_ours(pid, parents) and _ignores(pid)
+            pid
+            for pid in set(parents.values()) - self._others
+            if _is_ours(pid, parents) and _ignores(pid)
         }
         for pid, parent in parents.items():
             if parent in forgetful:
@@ -78,10 +81,14 @@ class Uncharged:
                 self._seen[pid, began] = (user, system)
 
 
-def _stat(process: Path) -> list[str]:
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str]:
     """The fields of a process behind its name; none if it ended meanwhile."""
     try:
-        return (process / "stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
 
