@@ -74,9 +74,9 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
         return pa.schema(
             [(name, _STORED.get(k, arrow_type(k))) for name, k in kinds.items()]
         ).empty_table()
-    return pa.concat_tables(
-        [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
-    )
+    tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
+    # The log stores integers as narrow as they are there, a step what it made as 64 bits.
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def write_file(table: pa.Table, target: Path) -> None:
