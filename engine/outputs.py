@@ -47,11 +47,11 @@ def read_output(
         # each file holds one value, as the epochs of a merge do: sorting would only cost
         yield from _row_groups(files)
     elif rows <= rows_at_once or order[0].startswith("-"):
-        yield _sorted(pa.concat_tables(_row_groups(files)), order)
+        yield _sorted(pa.concat_tables(_row_groups(files), promote_options="permissive"), order)
     else:
         for low, high in _ranges(files, order[0], rows_at_once):
             pieces = [_between(group, order[0], low, high) for group in _row_groups(files)]
-            yield _sorted(pa.concat_tables(pieces), order)
+            yield _sorted(pa.concat_tables(pieces, promote_options="permissive"), order)
 
 
 def remove_output(path: Path) -> None:

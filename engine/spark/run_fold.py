@@ -214,7 +214,11 @@ class _Task:
         install(self.user_files)
         files = sorted(Path(scratch, f"kb={part}").glob("*.parquet"))
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
-        rows = pa.concat_tables(tables) if tables else no_rows(self.node).drop_columns("kb")
+        rows = (
+            pa.concat_tables(tables, promote_options="permissive")
+            if tables
+            else no_rows(self.node).drop_columns("kb")
+        )
         task = pa.array([part] * rows.num_rows, pa.int32())
         return self.run(part, rows.append_column("kb", task), part)
 
