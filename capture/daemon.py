@@ -37,6 +37,7 @@ from gscope.capture.settings import (
 )
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
+from gscope.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -316,6 +317,7 @@ def _follow_signals(daemon: Daemon) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the daemon named by the command line; the exit code."""
+    settle()
     # Before any thread, so that all have it: signals are taken by the one thread that waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     events = Events(sys.stdout)

@@ -14,6 +14,7 @@ import click
 
 from gscope import __version__
 from gscope.errors import GscopeError
+from gscope.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +105,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code. Messages are on standard error."""
+    settle()
     # Flight's transport would complain on its own of each connection that breaks, which is ours to tell.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

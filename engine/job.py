@@ -33,6 +33,7 @@ from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
+from gscope.startup import settle
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -250,6 +251,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> None:
 
 def main() -> None:
     """Run the job named on the command line."""
+    settle()
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     events = Events()

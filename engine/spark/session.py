@@ -38,6 +38,7 @@ _FIXED_CONFIGURATION = {
     "spark.sql.codegen.cache.maxEntries": "5000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    "spark.python.daemon.module": "gscope.engine.spark.worker_daemon",
     # Segments are scanned in the order and grouping that the job decides.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
