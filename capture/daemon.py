@@ -36,8 +36,8 @@ from gscope.capture.settings import (
     CaptureSettings,
 )
 from gscope.errors import GscopeError, StreamError, UsageError
+from gscope.queries.startup import settle
 from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
-from gscope.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import click
 
 from gscope import __version__
 from gscope.errors import GscopeError
-from gscope.startup import settle
+from gscope.queries.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

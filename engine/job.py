@@ -33,7 +33,7 @@ from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
-from gscope.startup import settle
+from gscope.queries.startup import settle
 
 if TYPE_CHECKING:
     from types import FrameType

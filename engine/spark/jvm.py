@@ -64,6 +64,8 @@ _COMMON_OPTIONS = (
     "-XX:-CreateCoredumpOnCrash",
     "-Xlog:disable",
     "-XX:+UseSerialGC",
+    # A start touches some 250 MB for the first time: in pages of 2 MB, where the system lets us ask for them.
+    "-XX:+UseTransparentHugePages",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
     "-Djdk.reflect.useDirectMethodHandle=false",

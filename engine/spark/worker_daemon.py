@@ -11,9 +11,7 @@ import importlib
 
 from pyspark import daemon
 
-from gscope.startup import settle
-
-MODULE = "gscope.engine.spark.worker_daemon"
+from gscope.queries.startup import settle
 
 _LOADED = ("pyspark.worker", "gscope.engine.spark.merge_partials")
 """The worker, and the task of every aggregation, which brings along what the others share."""
@@ -26,7 +24,7 @@ def main() -> None:
         importlib.import_module(name)
     # A worker collects garbage after each task: what is here stays, and stays shared.
     gc.freeze()
-    daemon.manager()  # type: ignore[no-untyped-call]
+    daemon.manager()
 
 
 if __name__ == "__main__":
