@@ -12,7 +12,6 @@ when Java is warm, by the kernel's account of its processes. Needs root: it make
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import signal
 import statistics
@@ -21,11 +20,12 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.live_network import enter_own_network
+from benchmarks.records import write_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def run(contestant: str, number: int, links: Sequence[tuple[str, str]], options:
             before = _cpu_s(process.pid)
             pause.wait(options.seconds)
             after = _cpu_s(process.pid)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
             process.wait(END_S)
             for sender in senders:
                 sender.terminate()
@@ -189,11 +189,7 @@ def _main() -> None:
                 file=sys.stderr,
                 flush=True,
             )
-    OUT.mkdir(parents=True, exist_ok=True)
-    with (OUT / "heartbeat_cost.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+    write_records(rows, OUT / "heartbeat_cost.csv")
     print(table(rows))
 
 

@@ -13,14 +13,14 @@ heartbeat evaluated at once. What waits is what the operators hold back, all of 
 from __future__ import annotations
 
 import argparse
-import csv
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from benchmarks.records import write_records
 from benchmarks.spark_session import benchmark_session
 from gscope.capture.log.log import read_log
 from gscope.capture.replay import open_log, replay_capture
@@ -226,14 +226,6 @@ def write_captures(folder: Path, rate: int, seconds: int) -> dict[str, Path]:
     return {"main1": busy, "main2": busy, "control": control}
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """All figures."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([field.name for field in fields(Row)])
-        writer.writerows([list(asdict(row).values()) for row in rows])
-
-
 def plot(rows: Sequence[Row], path: Path, title: str) -> None:
     """Peak state against interval, one panel for each experiment; heartbeats off as a line across."""
     import matplotlib as mpl
@@ -311,7 +303,7 @@ def _main() -> None:
                     row = run(experiment, interval_s, captures, folder / "run", spark)
                     print(row, flush=True)
                     rows.append(row)
-                    write_csv(rows, OUT / "heartbeat_state.csv")
+                    write_records(rows, OUT / "heartbeat_state.csv")
     title = f"two links of {options.rate:,} packets/s, one silent, {options.seconds} s of trace"
     plot(rows, OUT / "heartbeat_state.png", title)
 

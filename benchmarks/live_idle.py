@@ -83,7 +83,7 @@ def measure(seconds: float, settle: float, work: Path) -> dict[str, float]:
         time.sleep(seconds)
         took, after = time.monotonic() - began, cpu_seconds(process.pid)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.wait()
     shares: dict[str, float] = {}
     for number, (name, spent) in after.items():

@@ -121,7 +121,7 @@ def attempt(
         early = _send(WARM_UP_RATE, warm_up_s) if warm_up_s else {"sent": 0}
         told = _send(rate, seconds)
         time.sleep(SETTLE_S)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.wait(START_S)
     finally:
         if process.poll() is None:

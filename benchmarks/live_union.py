@@ -12,7 +12,6 @@ segments on disk, a step of Spark (0.2 s). The packets of the first ``WARM_S`` a
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import random
 import signal
@@ -25,12 +24,13 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING
 
 from benchmarks.live_network import enter_own_network
+from benchmarks.records import write_records
 from gscope.engine.subscription import LogClient
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def started(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip().split(",")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.wait(READY_S)
 
 
@@ -211,11 +211,7 @@ def _main() -> None:
     for name in arguments.only:
         rows.append(run(name, links, arguments.seconds))
         print(table(rows[-1:]).splitlines()[-1], flush=True)
-    OUT.mkdir(parents=True, exist_ok=True)
-    with (OUT / "live_union.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+    write_records(rows, OUT / "live_union.csv")
     print(table(rows))
 
 

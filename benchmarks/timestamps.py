@@ -22,17 +22,17 @@ Writes ``benchmarks/out/timestamps.csv`` and ``.png``.
 from __future__ import annotations
 
 import argparse
-import csv
 import heapq
 import itertools
 import random
 import statistics
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.records import write_records
 from gscope.engine.asking import Asker
 from gscope.engine.steps import Steps
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
@@ -250,17 +250,6 @@ def _extent_s(batch: Batch) -> float:
     return batch.extent("timestamp").least / SECOND_NS
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Every scenario, one row each."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Row)])
-        writer.writeheader()
-        for row in rows:
-            shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()}
-            writer.writerow(shown)
-
-
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
     head = ["scenario", "step s", "mean ms", "median ms", "longest ms", "waits idly %"]
@@ -343,7 +332,7 @@ def _main() -> None:
                 seconds = min(seconds, MOST_BEATS / 2 / scenario.per_s)
             rows.append(run(program, scenario, step_s, seconds, arguments.seed))
             print(table(rows[-1:]).splitlines()[-1], flush=True)
-    write_csv(rows, OUT / "timestamps.csv")
+    write_records(rows, OUT / "timestamps.csv")
     plot(rows, OUT / "timestamps.png")
     print(table(rows))
 

@@ -19,6 +19,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.expressions import Column, walk
 from gscope.queries.plan.program import MergeNode
+from gscope.queries.plan.threshold import first_reached
 from gscope.queries.plan.trees import by_name, map_expression
 from gscope.queries.streams.messages import promised_name
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 Wanted = dict[str, dict[str, int]]
 """By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""
 
-_FARTHEST = 1 << 62
 
 
 def wanted(operators: Mapping[str, Operator]) -> Wanted:
@@ -148,24 +148,7 @@ def _least(
     if not math.isfinite(begin):
         return None
 
-    def is_enough(n: int) -> bool:
-        return bound_of(expression, known(n)) >= goal
-
-    low, reach = math.ceil(begin), 1
-    if is_enough(low):
-        return low
-    while not is_enough(low + reach):
-        reach *= 2
-        if reach >= _FARTHEST:
-            return None
-    few, many = low, low + reach
-    while few + 1 < many:
-        middle = (few + many) // 2
-        if is_enough(middle):
-            many = middle
-        else:
-            few = middle
-    return many
+    return first_reached(lambda n: bound_of(expression, known(n)) >= goal, math.ceil(begin))
 
 
 def _output(operator: Operator, name: str) -> Expression:

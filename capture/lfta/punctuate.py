@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.orders import NO_FLOOR, signed
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.expressions import Column, Literal, PacketField, walk
+from gscope.queries.plan.threshold import first_reached
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.streams.messages import punctuation
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Punctuation
 
 NS_PER_SECOND = 1_000_000_000
-_FARTHEST = 1 << 61
 NO_BOUND = -(1 << 63)
 """A bound that promises nothing: no packet is earlier."""
 
@@ -79,19 +79,8 @@ def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple
 def _begin(epoch: Expression, time_ns: int) -> int:
     """The earliest time of the epoch that ``time_ns`` is in; ``NO_BOUND`` if there is none."""
     wanted = known_value(epoch, time_ns, {})
-    reach = 1
-    while known_value(epoch, time_ns - reach, {}) == wanted:
-        reach *= 2
-        if reach >= _FARTHEST:
-            return NO_BOUND
-    early, late = time_ns - reach, time_ns
-    while early + 1 < late:
-        middle = (early + late) // 2
-        if known_value(epoch, middle, {}) == wanted:
-            late = middle
-        else:
-            early = middle
-    return late
+    distance = first_reached(lambda back: known_value(epoch, time_ns - back, {}) != wanted, 1)
+    return NO_BOUND if distance is None else time_ns - distance + 1
 
 
 def promise_time(lfta: Lfta, promised: str, bound: int, from_ns: int) -> int | None:
@@ -128,25 +117,12 @@ def _first_time(expression: Expression, sign: int, bound: int, from_ns: int) -> 
         unit = {"time": NS_PER_SECOND, "timestamp": 1, "time_ns": 1}.get(expression.name)
         return None if unit is None else max(from_ns, bound * unit)
 
-    def is_reached(time_ns: int) -> bool | None:
+    def is_reached(time_ns: int) -> bool:
         value = known_value(expression, time_ns, {})
-        return None if value is None else sign * value >= bound
+        # Of a value that nobody knows nothing can be waited for.
+        return value is None or sign * value >= bound
 
-    if is_reached(from_ns) is not False:
-        return from_ns
-    reach = 1
-    while not is_reached(from_ns + reach):
-        reach *= 2
-        if reach >= _FARTHEST:
-            return None
-    early, late = from_ns, from_ns + reach
-    while early + 1 < late:
-        middle = (early + late) // 2
-        if is_reached(middle):
-            late = middle
-        else:
-            early = middle
-    return late
+    return first_reached(is_reached, from_ns)
 
 
 def closed_epoch(lfta: Lfta, bound_ns: int) -> int | None:
