@@ -17,7 +17,7 @@ import pytest
 from tests.gscope_command import is_alive
 
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
-from gscope.cli import supervisor as module
+from gscope.cli import recovery, run_processes
 from gscope.cli.failures import CAPTURE, JOB
 from gscope.cli.liveness import Patience
 from gscope.cli.restarts import RestartPolicy
@@ -105,8 +105,8 @@ class Stage:
         run_dir = tmp_path / "run"
         run_dir.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
-        monkeypatch.setattr(module, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
-        monkeypatch.setattr(module, "CAUSE_WAIT_S", 5.0)
+        monkeypatch.setattr(run_processes, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
+        monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 5.0)
         self.watcher = _Watcher()
         self.answers = _Answers()
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
@@ -215,7 +215,7 @@ def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:
 def test_a_job_s_own_error_is_not_tried_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CAUSE_WAIT_S", 0.1)
+    monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 0.1)
     stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
     with pytest.raises(EngineError, match="there is no Java"):
         stage.run()
@@ -337,7 +337,7 @@ def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: St
 def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "END_GRACE_S", 0.1)
+    monkeypatch.setattr(recovery, "END_GRACE_S", 0.1)
     waits = "while True:\n    tell('alive')\n    time.sleep(0.1)\n"
     stage.start(CAPTURES + waits, ANSWERS, LIVE)
     stage.run()

@@ -1,0 +1,162 @@
+"""The processes of one run: started in their order, told of each other, and ended."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from gscope.cli.failures import CAPTURE, JOB
+from gscope.cli.interfaces import STDIN
+from gscope.cli.processes import Process
+from gscope.cli.supervised import Supervised
+from gscope.engine.settings import PROGRAM_FILE, EngineSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.capture.settings import CaptureSettings
+    from gscope.cli.liveness import Patience
+    from gscope.cli.processes import Events
+    from gscope.cli.restarts import RestartPolicy
+    from gscope.cli.run_file import RunFile
+    from gscope.cli.run_log import RunLog
+    from gscope.queries.plan.program import Program
+
+JOB_GRACE_S = 3.0
+
+MODULES = {CAPTURE: "gscope.capture.daemon", JOB: "gscope.engine.job"}
+
+
+class RunProcesses:
+    """The capture daemon and the HFTA job, as far as they exist.
+
+    Args:
+        file: the run's record of itself, kept true.
+        events: where theirs go.
+        patience: how long they may be silent.
+        policy: how often they are started again.
+        log: told what they write to standard error.
+
+    Attributes:
+        settings: what the daemon was told first; None before it is started.
+    """
+
+    def __init__(
+        self,
+        file: RunFile,
+        events: Events,
+        patience: Patience,
+        policy: RestartPolicy,
+        log: RunLog | None,
+    ) -> None:
+        self.settings: CaptureSettings | None = None
+        self._run_dir = file.record.path
+        self._file = file
+        self._events = events
+        self._patience = patience
+        self._policy = policy
+        self._log = log
+        self._supervised: dict[str, Supervised] = {}
+        self._dropping: threading.Thread | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._supervised
+
+    def __getitem__(self, name: str) -> Supervised:
+        return self._supervised[name]
+
+    def __iter__(self) -> Iterator[Supervised]:
+        return iter(tuple(self._supervised.values()))
+
+    def get(self, name: str) -> Supervised | None:
+        """The process of that name; None if the run has none."""
+        return self._supervised.get(name)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether devices are captured: then whoever hangs is found out, and the daemon started again."""
+        return self.settings is not None and self.settings.is_live
+
+    def start_job(self, settings: EngineSettings) -> None:
+        """Start the HFTA job; it starts its Java and waits for the program."""
+        settings.write(self._run_dir)
+        # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
+        # which Java answers its owner, is removed with the run.
+        self._supervise(JOB, grace_s=JOB_GRACE_S)
+
+    def drop_job(self) -> None:
+        """The program needs no Spark after all; the job ends while the capture begins."""
+        job = self._supervised.pop(JOB, None)
+        if job is not None:
+            self._file.drop(JOB)
+            self._dropping = threading.Thread(target=job.stop, name="drop the job")
+            self._dropping.start()
+
+    def start_capture(self, program: Program, settings: CaptureSettings) -> None:
+        """Hand the program over and start the capture daemon, which compiles its kernel first."""
+        with (self._run_dir / PROGRAM_FILE).open("wb") as file:
+            pickle.dump(program, file)
+        self.settings = settings
+        self._tell_capture(settings)
+        self._supervise(
+            CAPTURE,
+            is_privileged=True,
+            gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
+        )
+
+    def start_again(self, name: str, settings: CaptureSettings | None = None) -> None:
+        """Start a process that has failed.
+
+        Args:
+            name: which.
+            settings: what the daemon is told now; None for the same as before.
+        """
+        if settings is not None:
+            self._tell_capture(settings)
+        self._supervised[name].start_again()
+
+    def connect(self) -> None:
+        """Tell the job that the daemon is there."""
+        capture, job = self.get(CAPTURE), self.get(JOB)
+        if capture is not None and job is not None and capture.is_working and not job.is_down:
+            job.process.tell("connect")
+
+    def close_windows(self) -> None:
+        """End the input, once; a live daemon is told when it listens, before that it would only die of it."""
+        capture = self._supervised[CAPTURE]
+        if not capture.is_stopping and (capture.is_working or not self.is_live):
+            capture.is_stopping = True
+            capture.process.signal(signal.SIGTERM)
+            capture.liveness.expect(self._patience.start_s if self.is_live else None)
+
+    def last_words(self, name: str) -> str:
+        """The last line that a process wrote to standard error, "" for none."""
+        supervised = self.get(name)
+        return supervised.process.last_words() if supervised is not None else ""
+
+    def stop(self) -> None:
+        """End them all."""
+        for each in self:
+            each.stop()
+        if self._dropping is not None:
+            self._dropping.join()
+
+    def _supervise(self, name: str, **how: Any) -> None:
+        on_words = partial(self._log.note, name) if self._log is not None else None
+
+        def spawn() -> Process:
+            return Process(
+                name, MODULES[name], self._run_dir, self._events, on_words=on_words, **how
+            )
+
+        self._supervised[name] = Supervised(
+            name, spawn, self._patience.start_s, self._file, self._policy
+        )
+
+    def _tell_capture(self, settings: CaptureSettings) -> None:
+        from gscope.capture.settings import SETTINGS_FILE
+
+        (self._run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
