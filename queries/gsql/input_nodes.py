@@ -1,0 +1,95 @@
+"""What stands behind FROM: inputs with their windows, and how they are joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from gscope.queries.gsql.expression_nodes import Definition, Literal, Parameter
+from gscope.queries.gsql.node import Node
+
+if TYPE_CHECKING:
+    from gscope.queries.gsql.expression_nodes import Expression, Name
+    from gscope.queries.gsql.query_nodes import Body
+
+Extent: TypeAlias = Literal | Parameter | Definition
+"""A length along the ordering field: an INTEGER in the field's own unit, an INTERVAL, or one to be given later."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeWindow(Node):
+    """``[RANGE range SLIDE slide]``; without SLIDE the window tumbles."""
+
+    range: Extent
+    slide: Extent | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesWindow(Node):
+    """``[SLICES '12 sec', '3 sec']``: lengths that repeat in turn; at least one."""
+
+    slices: tuple[Extent, ...]
+
+
+Window: TypeAlias = RangeWindow | SlicesWindow
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInput(Node):
+    """A query or protocol by name: ``q``, ``TCP``, ``eth0.TCP``, ``host.eth0.TCP``, ``[set].TCP``, ``dir/q``.
+
+    At most one of ``interface``, ``interface_set`` and ``library`` is given; ``host`` only with ``interface``.
+
+    Attributes:
+        name: of the query or protocol.
+        library: the folders before it, joined by ``/``.
+    """
+
+    name: str
+    host: str | None = None
+    interface: str | None = None
+    interface_set: str | None = None
+    library: str | None = None
+    alias: str | None = None
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryInput(Node):
+    """``(SELECT …) alias``."""
+
+    body: Body
+    alias: str | None = None
+    window: Window | None = None
+
+
+Input: TypeAlias = StreamInput | SubqueryInput
+
+
+class JoinKind(Enum):
+    """How two inputs are joined; the value is the canonical spelling."""
+
+    INNER = "INNER_JOIN"
+    OUTER = "OUTER_JOIN"
+    LEFT_OUTER = "LEFT_OUTER_JOIN"
+    RIGHT_OUTER = "RIGHT_OUTER_JOIN"
+    FILTER = "FILTER_JOIN"
+    WATCHLIST = "WATCHLIST_JOIN"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBound(Node):
+    """``(column, span)`` of a FILTER_JOIN: how long, in the unit of the column, a match stays remembered."""
+
+    column: Name
+    span: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """How one input is joined to all those before it; ``bound`` exactly if the kind is FILTER."""
+
+    kind: JoinKind
+    on: Expression | None = None
+    bound: FilterBound | None = None
