@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.capture.sources.af_packet.source import AfPacketSource
 from gscope.capture.sources.fanout import FanoutSource
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, NoDeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Devices:
-    """The open source of each interface ; a context manager.
+    """The open source of each interface; a context manager.
 
     Packets are let in when a source is started, which needs no privilege.
 
@@ -26,13 +26,17 @@ class Devices:
         settings: which.
         ended: interfaces that are not captured any more.
 
+    Attributes:
+        missing: why interfaces are done without (see ``CaptureSettings.makes_do``), by name.
+
     Raises:
-        CaptureError: devices that cannot be opened; one sentence (and line) each; then none is open.
+        CaptureError: devices that cannot be opened, or all are gone; one sentence (and line) each; then none is open.
         UsageError: a filter or a size is wrong.
     """
 
     def __init__(self, settings: CaptureSettings, ended: Collection[str] = ()) -> None:
         self._sources: dict[str, LiveSource | FanoutSource] = {}
+        self.missing: dict[str, str] = {}
         problems: list[str] = []
         try:
             for interface in settings.interfaces:
@@ -41,8 +45,13 @@ class Devices:
                 assert interface.device is not None
                 try:
                     self._sources[interface.name] = _opened(interface.name, interface.device)
+                except NoDeviceError as error:
+                    self.missing[interface.name] = _vanished(interface.device)
+                    problems += () if settings.makes_do else (str(error),)
                 except CaptureError as error:
                     problems.append(str(error))
+            if self.missing and not self._sources:
+                problems = problems or list(self.missing.values())
             if problems:
                 raise CaptureError("\n".join(dict.fromkeys(problems)))
         except BaseException:
@@ -74,6 +83,11 @@ def is_by_scapy(device: DeviceSettings) -> bool:
 def has_packet_sockets() -> bool:
     """Whether this system has AF_PACKET, whoever may use it."""
     return hasattr(socket, "AF_PACKET")
+
+
+def _vanished(device: DeviceSettings) -> str:
+    """The sentence for a device that an earlier daemon captured."""
+    return f"{device.device} was gone when the capture daemon was started again"
 
 
 def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:

@@ -7,6 +7,7 @@ listening ``socket``: its path; packets are let in and consumers may subscribe
 progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``, ``dropped``; at most 10 a
           second
 alive     ``silent_s``: how long the most silent capture thread has not got on; live, twice a second
+failed    ``interface``, ``message``: it is captured no more; the others are
 summary   the fields of ``Summary``: all input is in the log
 error     ``message``: one sentence, or one a line; the daemon ends with ``exit_code``
 ========= ============================================================================================
@@ -48,6 +49,10 @@ class Events:
                 self._file.flush()
             except (BrokenPipeError, ValueError):
                 return
+
+    def on_interface_failure(self, interface: str, message: str) -> None:
+        """Tell that an interface ends before the others, and why."""
+        self.send("failed", interface=interface, message=message)
 
     def on_progress(self, progress: Progress) -> None:
         """Tell how far the replay is, unless that was told less than ``PROGRESS_SECONDS`` ago."""

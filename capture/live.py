@@ -21,7 +21,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from gscope.capture.continuation import Continuation, nothing_from, with_earlier
+from gscope.capture.absent import end_streams
+from gscope.capture.continuation import Continuation
 from gscope.capture.demands import Demands
 from gscope.capture.engines import compiled_engines
 from gscope.capture.fanout import FanoutInterface, Lane, ensure_orders_survive
@@ -29,6 +30,7 @@ from gscope.capture.feed import attach
 from gscope.capture.live_clock import LiveClock
 from gscope.capture.live_interface import RingInterface
 from gscope.capture.live_stop import Limit, LiveStop
+from gscope.capture.live_summary import failures, interface_summaries
 from gscope.capture.pace import Paces
 from gscope.capture.settings import MIN_LIVE_SKEW_NS
 from gscope.capture.sources.fanout import FanoutSource
@@ -38,7 +40,7 @@ from gscope.errors import CaptureError
 from gscope.queries.plan.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gscope.capture.engines import EngineMaker
     from gscope.capture.live_interface import LiveInterface
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
     from gscope.capture.sources.live import LiveSource
     from gscope.capture.statistics import CaptureStatistics
-    from gscope.capture.summary import InterfaceSummary
     from gscope.queries.plan.program import Program
 
 WAIT_S = 0.1
@@ -89,6 +90,7 @@ class LiveLoop:
             self.drain(stop.moment_ns(self._clock.now_ns()))
         except CaptureError as error:
             self.interface.failure = str(error)
+            self._capture.tell_failure(self.interface.name, str(error))
         else:
             self.interface.failure = self.interface.source.failure
         finally:
@@ -149,7 +151,8 @@ class LiveCapture:
         on_progress: told at every heartbeat.
         statistics: told of every turn.
         pulse: told of every turn, too.
-        first_identity: of a heartbeat.
+        identities: of heartbeats, rising.
+        on_failure: told of an interface that ends alone, and why.
     """
 
     def __init__(
@@ -162,7 +165,8 @@ class LiveCapture:
         on_progress: Callable[[Progress], None] | None = None,
         statistics: CaptureStatistics | None = None,
         pulse: Pulse | None = None,
-        first_identity: int = 1,
+        identities: Iterator[int] | None = None,
+        on_failure: Callable[[str, str], None] | None = None,
     ) -> None:
         self.paces = paces
         self.stop = stop
@@ -173,7 +177,8 @@ class LiveCapture:
         self._on_progress = on_progress
         self._statistics = statistics
         self._pulse = pulse
-        self._identities = itertools.count(first_identity)
+        self._identities = identities or itertools.count(1)
+        self._on_failure = on_failure
 
     def run(self, loops: Sequence[LiveLoop]) -> None:
         """Run every interface in a thread until all have ended.
@@ -230,6 +235,11 @@ class LiveCapture:
         if self._pulse is not None:
             self._pulse.on_end(interface.name)
 
+    def tell_failure(self, interface: str, problem: str) -> None:
+        """An interface ends before the others."""
+        if self._on_failure is not None:
+            self._on_failure(interface, problem)
+
     def _tell_progress(self, clock_ns: int) -> None:
         if self._on_progress is not None:
             packets = sum(interface.packets for interface in self.interfaces)
@@ -242,11 +252,13 @@ def capture_live(
     settings: CaptureSettings,
     log: StreamLog,
     sources: Mapping[str, LiveSource | FanoutSource],
+    missing: Mapping[str, str] | None = None,
     *,
     engines: EngineMaker | None = None,
     stop: LiveStop | None = None,
     on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_failure: Callable[[str, str], None] | None = None,
     statistics: CaptureStatistics | None = None,
     demands: Demands | None = None,
     pulse: Pulse | None = None,
@@ -260,10 +272,12 @@ def capture_live(
         log: of ``open_log``; stays open. If it holds something, the capture goes on from there.
         sources: open and paused, by interface; still to be closed by the caller. The streams of an interface
             that has none are ended.
+        missing: why interfaces have none although their streams had not ended, by name.
         engines: makes the LFTAs of an interface; by default ``compiled_engines``.
         stop: to end it; without one only the settings' limits do.
         on_begin: told when packets are let in, which is when all is ready.
         on_progress: told at every heartbeat.
+        on_failure: told of an interface that ends alone, and why.
         statistics: where others see how it goes.
         demands: what readers want to be promised.
         pulse: told that the threads get on.
@@ -277,11 +291,13 @@ def capture_live(
     engines = engines or compiled_engines(program, settings)
     clocks = {name: make_clock() for name in sources}
     now_ns = max((clock.now_ns() for clock in clocks.values()), default=0)
+    missing = missing or {}
     continuation = Continuation(log, program, now_ns)
     pasts = {each.name: continuation.past(each.name) for each in settings.interfaces}
     limit = Limit(
         stop, settings.packets, settings.duration_ns, sum(past.packets for past in pasts.values())
     )
+    identities = itertools.count(continuation.identity + 1)
     writing = threading.Lock()
     paces = Paces(program, settings, demands or Demands(()))
     capture = LiveCapture(
@@ -293,7 +309,8 @@ def capture_live(
         on_progress,
         statistics,
         pulse,
-        continuation.identity + 1,
+        identities,
+        on_failure,
     )
     for each in settings.interfaces:
         if each.name not in sources:
@@ -329,8 +346,15 @@ def capture_live(
             statistics.go_on(interface.name, past)
         if past.clock_offset_ns is not None:
             clocks[interface.name].go_on(past.clock_offset_ns)
-    for name in pasts.keys() - sources.keys():
-        log.end(continuation.streams(name))
+    for each in settings.interfaces:
+        if each.name in sources:
+            continue
+        problem, past = missing.get(each.name, ""), pasts[each.name]
+        end_streams(log, continuation.streams(each.name), past, next(identities), now_ns)
+        if statistics is not None:
+            statistics.on_absent(each, past, problem)
+        if problem:
+            capture.tell_failure(each.name, problem)
     for source in sources.values():
         source.start()
     if on_begin is not None:
@@ -348,35 +372,11 @@ def capture_live(
     for interface in capture.interfaces:
         lftas |= interface.stream_counters()
     return Summary(
-        _summaries(settings, capture.interfaces, statistics),
+        interface_summaries(settings, capture.interfaces, statistics),
         lftas,
         dataclasses.asdict(log.stats),
         {"kernels_s": ready - began, "capture_s": ended - ready},
         stop.event.is_set(),
         logged=log.counters(),
-        failed={each.name: each.failure for each in capture.interfaces if each.failure},
+        failed=failures(missing, settings, capture.interfaces, statistics),
     )
-
-
-def _summaries(
-    settings: CaptureSettings,
-    interfaces: Sequence[LiveInterface],
-    statistics: CaptureStatistics | None,
-) -> tuple[InterfaceSummary, ...]:
-    """Those of the whole run, also of interfaces that ended in an earlier daemon."""
-    present = {interface.name: _summary(interface) for interface in interfaces}
-    summaries = [present.get(each.name) or nothing_from(each.name) for each in settings.interfaces]
-    if statistics is None:
-        return tuple(summaries)
-    return tuple(with_earlier(each, statistics.earlier(each.name)) for each in summaries)
-
-
-def _summary(interface: LiveInterface) -> InterfaceSummary:
-    """What came after the stop was not received: nobody asked for it."""
-    stats = dataclasses.replace(interface.source.stats)
-    left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
-    left -= interface.packets
-    if interface.is_drained:
-        stats.received_packets -= left
-        left = 0
-    return interface.summary(stats, left, interface.all_damage)

@@ -143,6 +143,7 @@ class LiveInterface(Feed):
             largest_lag_ns=self.largest_lag_ns,
             last_packet_ns=_known(self.latest_ns),
             clock_ns=_known(self.clock_ns),
+            failure=self.failure,
         )
 
     def current_summary(self) -> InterfaceSummary:

@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.continuation import caught_up
+from gscope.capture.continuation import caught_up, nothing_from
 from gscope.capture.privileges import capabilities, has_no_new_privileges
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gscope.capture.feed import Feed
     from gscope.capture.lfta.counters import LftaCounters
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.settings import CaptureSettings
+    from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.capture.summary import InterfaceSummary
 
 SCHEMA = 1
@@ -86,6 +86,7 @@ class SourceState:
         largest_lag_ns: the longest that a packet took from its stamp to us; None for captures.
         last_packet_ns: time of the latest packet, None if there was none.
         clock_ns: of the last heartbeat, None if there was none.
+        failure: why nothing is captured on it any more although the run goes on; "" while all is well.
     """
 
     device: str
@@ -99,6 +100,7 @@ class SourceState:
     largest_lag_ns: int | None
     last_packet_ns: int | None
     clock_ns: int | None
+    failure: str = ""
 
 
 class CaptureStatistics:
@@ -137,9 +139,40 @@ class CaptureStatistics:
 
     def go_on(self, interface: str, past: Past) -> None:
         """Count on from the last heartbeats of an interface; before its first packet is taken."""
+        self._replace_earlier(interface, caught_up(self.earlier(interface), past))
+
+    def on_absent(self, interface: InterfaceSettings, past: Past, problem: str = "") -> None:
+        """An interface is not captured by this daemon; it stays as it was told last.
+
+        Args:
+            interface: which.
+            past: what earlier daemons told of it.
+            problem: why it has ended now; "" if it had ended before.
+        """
+        device = interface.device.device if interface.device is not None else interface.name
+        told = caught_up(self.earlier(interface.name), past)
+        fields = {**_untold(interface, device, self._wall_ns()), **told, "packets_per_second": 0.0}
+        if problem:
+            damage = list(dict.fromkeys((*fields["damage"], problem)))
+            fields |= {"state": "gone", "failure": problem, "damage": damage, "ring_occupancy": 0.0}
+        self._replace_earlier(interface.name, fields)
+        for stream, counters in past.counters.items():
+            told = dict(_named(self._earlier, "streams", stream))
+            self._streams[stream] = {
+                **_UNTOLD_TABLE,
+                **told,
+                **{name: counters.get(name, 0) for name in STREAM_COUNTERS},
+                "name": stream,
+                "lfta": stream.rpartition("@")[0],
+                "interface": interface.name,
+            }
+
+    def _replace_earlier(self, interface: str, fields: Mapping[str, Any]) -> None:
         others = [each for each in self._earlier.get("interfaces", ()) if each["name"] != interface]
-        caught = {**caught_up(self.earlier(interface), past), "name": interface}
-        self._earlier = {**self._earlier, "interfaces": [*others, caught]}
+        self._earlier = {
+            **self._earlier,
+            "interfaces": [*others, {**fields, "name": interface}],
+        }
 
     def earlier(self, interface: str) -> Mapping[str, Any]:
         """What daemons of the run before this one told of an interface; {} if there was none."""
@@ -284,6 +317,16 @@ def _tuples(told: Mapping[str, int], counters: LftaCounters) -> dict[str, Any]:
         "table_bytes": counters.table_bytes,
         "selectivity": round(put_out / taken, 6) if taken else None,
     }
+
+
+_UNTOLD_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}
+
+
+def _untold(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str, Any]:
+    """An interface of which no daemon has told anything."""
+    state = SourceState(device, "ended", 0, 0, 0, 0, 0.0, interface.promise_skew_ns, 0, None, None)
+    fields = {**asdict(state), **_packets(nothing_from(interface.name))}
+    return _interface({**fields, "heartbeats_total": 0, "worked_ns": 0}, now_ns)
 
 
 def _named(earlier: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:

@@ -134,7 +134,7 @@ class Recovery:
             self._processes.connect()
 
     def _settings_now(self) -> CaptureSettings | None:
-        """What a daemon is told that goes on for another: the rest of the time."""
+        """What a daemon is told that goes on for another: the rest of the time, and to make do."""
         settings = self._processes.settings
         if settings is None:
             return None
@@ -143,7 +143,7 @@ class Recovery:
             listening_s = self._began + self._outcome.phases.get("capture listening", 0.0)
             spent_ns = int((time.monotonic() - listening_s) * 1e9)
             duration_ns = max(1, duration_ns - spent_ns)
-        return replace(settings, duration_ns=duration_ns)
+        return replace(settings, duration_ns=duration_ns, makes_do=True)
 
     def _end_capture(self) -> None:
         """End a daemon that waits for acknowledgements which the one before it was given."""

@@ -80,6 +80,7 @@ class Supervisor:
         self._file = run_file
         self._watcher = watcher
         self._patience = patience or Patience()
+        self._log = log
         self._began = began
         self._progress: dict[str, Any] = {}
         self._events: Events = queue.SimpleQueue()
@@ -186,6 +187,9 @@ class Supervisor:
                 self._progress = event.fields
                 self._watcher.on_progress(event.fields)
                 answers.on_tick()
+            case Event("capture", "failed"):
+                name, why = event.fields["interface"], event.fields["message"]
+                self._tell(f"interface {name}: {why}; it is captured no more")
             case Event("capture", "summary"):
                 self.outcome.capture = event.fields
                 self.reached("capture finished")
@@ -218,6 +222,12 @@ class Supervisor:
                 self._awaited.discard(PASSTHROUGH)
             case Event("capture" | "job", "exit"):
                 self._recovery.on_exit(event.source, event.fields["pid"], event.fields["code"])
+
+    def _tell(self, sentence: str) -> None:
+        """Tell the user, and keep it with the run."""
+        self._watcher.on_notice(sentence)
+        if self._log is not None:
+            self._log.note("run", sentence)
 
     def _tell_counters(self, answers: Answers) -> None:
         seconds = time.monotonic() - self._began

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.capture.ring.block import Block
 from gscope.capture.sources.af_packet.device import unknown_device
 from gscope.capture.sources.base import SourceStats
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, NoDeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -218,7 +218,7 @@ def _scapy_listener(
     from scapy.config import conf
 
     if iface not in {name for _, name in socket.if_nameindex()}:
-        raise CaptureError(unknown_device(iface))
+        raise NoDeviceError(unknown_device(iface))
     # It looks them up once only.
     conf.ifaces.reload()
     conf.bufsize = buffer_bytes

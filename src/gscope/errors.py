@@ -9,6 +9,7 @@ GscopeError
  │   ├─ TemporalError     the query could never close a group or bound a state
  │   └─ UnsupportedError  understood, but this version does not run it
  ├─ CaptureError          a packet source cannot be opened or read              exit 1
+ │   ├─ NoDeviceError      there is no such network device; it may come back
  │   └─ NotACaptureError   it can be read, but there is no capture in it
  ├─ StreamError           the stream log or its wire is unusable                exit 1
  │   └─ DisconnectedError  its server is gone; it may come back
@@ -22,6 +23,9 @@ Odd traffic never raises: it is counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+_LONGEST_LINE, _CHARACTERS_BEFORE = 160, 100
+"""How much of a source line is shown, and how much of that before the place that is marked."""
 
 
 class GscopeError(Exception):
@@ -53,7 +57,7 @@ class GsqlError(GscopeError):
         text: the whole query text, for the marked source line.
         position: where in ``text``; None when there is no single place.
         remedy: what to write instead, one sentence, or "".
-        source: what the text is called in the report (a file name).
+        source: what the text is called in the report (a file name), "" for an error that no text is to blame for.
     """
 
     exit_code = 2
@@ -65,7 +69,7 @@ class GsqlError(GscopeError):
         text: str = "",
         position: Position | None = None,
         remedy: str = "",
-        source: str = "query",
+        source: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -86,10 +90,9 @@ class GsqlError(GscopeError):
         lines = [self._headline()]
         source_lines = self.text.splitlines()
         if self.position is not None and self.position.line <= len(source_lines):
-            line = source_lines[self.position.line - 1]
-            room = max(1, len(line) - self.position.column + 1)
-            marks = "^" * max(1, min(self.position.length, room))
-            lead = "".join("\t" if c == "\t" else " " for c in line[: self.position.column - 1])
+            line, at = _excerpt(source_lines[self.position.line - 1], self.position.column - 1)
+            marks = "^" * max(1, min(self.position.length, len(line) - at))
+            lead = "".join("\t" if c == "\t" else " " for c in line[:at])
             number = str(self.position.line)
             lines += [f"  {number} | {line}", f"  {' ' * len(number)} | {lead}{marks}"]
         if self.remedy:
@@ -98,11 +101,20 @@ class GsqlError(GscopeError):
 
     def _headline(self) -> str:
         if self.position is None:
-            return f"{self.source}: {self.message}"
-        return f"{self.source}:{self.position.line}:{self.position.column}: {self.message}"
+            return f"{self.source}: {self.message}" if self.source else self.message
+        place = f"{self.source or 'query'}:{self.position.line}:{self.position.column}"
+        return f"{place}: {self.message}"
 
     def __str__(self) -> str:
         return self.report()
+
+
+def _excerpt(line: str, at: int) -> tuple[str, int]:
+    """The line, of a long one the part around the character ``at``, and where that is in it."""
+    begin = max(0, at - _CHARACTERS_BEFORE) if len(line) > _LONGEST_LINE else 0
+    end = begin + _LONGEST_LINE
+    before, behind = "…" if begin else "", "…" if end < len(line) else ""
+    return f"{before}{line[begin:end]}{behind}", at - begin + len(before)
 
 
 class GsqlSyntaxError(GsqlError):
@@ -127,6 +139,10 @@ class UnsupportedError(GsqlError):
 
 class CaptureError(GscopeError):
     """A packet source cannot be opened or read."""
+
+
+class NoDeviceError(CaptureError):
+    """There is no network device of that name now; one that vanished may come back."""
 
 
 class NotACaptureError(CaptureError):

@@ -10,6 +10,7 @@ import pytest
 from tests.capture.test_live import SECOND, START, ScriptedSource, World
 from tests.capture.test_replay import flow_program
 
+from gscope.capture.continuation import Past
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.live import capture_live
 from gscope.capture.replay import open_log
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gscope.capture.lfta.columns import ColumnBatch
+
+
+GONE = "it is gone"
 
 
 class Watched:
@@ -73,6 +77,21 @@ class Watched:
             statistics.write()
         finally:
             log.close()
+        self.look()
+        return self.looks[-1]
+
+    def absent(self, name: str, problem: str) -> dict[str, Any]:
+        """What a daemon tells that does not capture ``name``."""
+        interface = InterfaceSettings(name, device=DeviceSettings(name))
+        settings = CaptureSettings((interface,))
+        program = flow_program(name)
+        log = open_log(self.folder / "other log", program, settings)
+        statistics = CaptureStatistics(self.file, settings, log)
+        told = {each["name"]: each for each in self.looks[-1]["streams"]}
+        counters = {f"flow@{name}": {**told.get(f"flow@{name}", {}), "crashes_total": 1}}
+        statistics.on_absent(interface, Past(counters=counters), problem)
+        statistics.write()
+        log.close()
         self.look()
         return self.looks[-1]
 
@@ -160,3 +179,20 @@ def test_what_is_no_snapshot_is_none(tmp_path: Path) -> None:
     for text in ("", "[1]", '{"a":'):
         path.write_text(text)
         assert read_snapshot(path) is None
+
+
+def test_an_interface_whose_device_is_gone_stays_as_it_was_told_last(watched: Watched) -> None:
+    watched.world.at(1, watched.sources["silent"].send_now)
+    before = watched.run(12.5)
+    for problem in (GONE, ""):  # of another daemon after that it is told still
+        silent = watched.absent("silent", problem)["interfaces"][0]
+        assert (silent["state"], silent["failure"], silent["damage"]) == ("gone", GONE, [GONE])
+        assert silent["accepted_packets"] == before["interfaces"][1]["accepted_packets"] == 1
+        (stream,) = watched.looks[-1]["streams"]
+        (told,) = [each for each in before["streams"] if each["name"] == "flow@silent"]
+        assert stream == told | {"crashes_total": 1}
+
+
+def test_an_interface_that_nobody_ever_captured_has_all_that_others_have(watched: Watched) -> None:
+    captured = watched.run(1)["interfaces"][0]
+    assert watched.absent("other", GONE)["interfaces"][0].keys() == captured.keys()

@@ -274,3 +274,28 @@ def test_intervals_of_heartbeats_go_on(lives: Lives) -> None:
     lives.run(20.5)
     clocks = [clock for clock, _ in lives.bounds]
     assert all(0 <= after - before <= SECOND + SKEW for before, after in pairwise(clocks))
+
+
+def test_the_streams_of_a_device_that_is_gone_end_and_tell_what_was_lost(lives: Lives) -> None:
+    for second in (1, 3):
+        lives.world.at(second, lives.source.send_now)
+    lives.live_until_crash(8.5)
+    lives.sources = {}
+    lives.missing = {"main": "it is gone"}
+    first = lives.run(10)
+    assert lives.failures == list(first.failed.items()) == [("main", "it is gone")]
+    lives.missing = {}
+    for summary in (first, lives.run(12)):
+        counters = summary.lftas[STREAM]
+        assert (counters["crashes_total"], counters["lost_in_crash_tuples_total"]) == (1, 1)
+        ensure_sum(summary)
+    ensure_contract(lives.folder)
+    assert isinstance(read_log(lives.folder)[-1], EndOfStream)
+
+
+def test_an_interface_of_which_nothing_is_logged_can_be_missing(tmp_path: Path) -> None:
+    lives = Lives(tmp_path / "log", "main", "other")
+    del lives.sources["other"]
+    lives.missing = {"other": "it is gone"}
+    assert lives.run(5).failed == {"other": "it is gone"}
+    assert ended_interfaces(lives.folder, lives.names) == {"main", "other"}

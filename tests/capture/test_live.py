@@ -147,6 +147,8 @@ class Stage:
         self.demands = Demands(f"flow@{name}" for name in self.names)
         self.interface: dict[str, Any] = {"skew_ns": SKEW}
         self.timestamps = "kernel"
+        self.missing: dict[str, str] = {}
+        self.failures: list[tuple[str, str]] = []
 
     def run(self, stop_s: float, **settings: Any) -> Summary:
         """Capture until the world's clock has gone on by ``stop_s``."""
@@ -166,8 +168,10 @@ class Stage:
                 chosen,
                 log,
                 self.sources,
+                self.missing,
                 engines=interpreted,
                 stop=self.world.stop,
+                on_failure=lambda *failure: self.failures.append(failure),
                 demands=self.demands,
                 make_clock=self.world.clock,
             )
@@ -356,6 +360,7 @@ def test_an_interface_that_is_gone_ends_alone(tmp_path: Path) -> None:
     summary = stage.run(20)
     assert [interface.damage for interface in summary.interfaces] == [(), ("gone is gone",)]
     assert [interface.accepted for interface in summary.interfaces] == [1, 0]
+    assert stage.failures == list(summary.failed.items()) == [("gone", "gone is gone")]
     ended = [m.stream for m in read_log(stage.folder) if isinstance(m, EndOfStream)]
     assert sorted(ended) == ["flow@gone", STREAM]
 

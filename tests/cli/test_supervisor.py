@@ -368,6 +368,25 @@ def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
     assert not is_alive(int((stage.supervisor.run_dir / "java").read_text()))
 
 
+def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
+    fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
+    stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)
+    stage.run()
+    assert stage.watcher.notices == ["interface up: eth1 was gone; it is captured no more"]
+
+
+def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage: Stage) -> None:
+    keeps = (
+        'Path(run_dir / f"{started()}.json").write_text((run_dir / "capture.json").read_text())\n'
+    )
+    stage.start(keeps + DIES_ONCE.replace("< 2", "< 3") + CAPTURES, settings=LIVE)
+    stage.run()
+    told = [
+        json.loads(path.read_text()) for path in sorted(stage.supervisor.run_dir.glob("?.json"))
+    ]
+    assert [each["makes_do"] for each in told] == [False, True]
+
+
 def test_a_duration_goes_on_where_the_daemon_that_died_began(stage: Stage) -> None:
     lasts = replace(LIVE, duration_ns=10**12)
     stage.start(DIES_ONCE + CAPTURES, settings=lasts)

@@ -122,6 +122,13 @@ class FaultyRun:
         value: dict[str, Any] = json.loads((self.run_dir / "run.json").read_text())
         return value
 
+    @property
+    def status(self) -> dict[str, Any]:
+        """What ``gscope status --json`` tells of it."""
+        asked = command("status", "--json", "--work-dir", self.folder / "work")
+        value: dict[str, Any] = json.loads(subprocess.check_output(asked))
+        return value
+
     def wait_until_working(self) -> None:
         """Until both processes do their work."""
 

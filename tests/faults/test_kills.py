@@ -148,3 +148,26 @@ def test_an_interface_that_goes_down_and_comes_up_goes_on(tmp_path: Path, sender
         ensure_answered_once(run, sender.sent)
     finally:
         run.close()
+
+
+def test_a_daemon_that_is_killed_while_a_device_is_gone_goes_on_with_the_others(
+    tmp_path: Path, sender: Sender
+) -> None:
+    run_ip("link", "add", "other_out", "type", "veth", "peer", "name", "other_in")
+    run = FaultyRun(tmp_path, "-i", "other=other_in", queries=(PACKETS,))
+    try:
+        run.start()
+        sender.start()
+        run.wait_for_lines(20)
+        run_ip("link", "del", "other_out")
+        run.kill("daemon")
+        run.wait_for_lines(20)
+        told = run.status["capture"]["interfaces"]
+        assert [each["state"] for each in told] == ["up", "gone"]
+        sender.stop()
+        assert run.end() == 1
+        gone = "interface other: other_in was gone when the capture daemon was started again"
+        assert f"gscope: {gone}; it is captured no more" in run.told
+        ensure_sum(run)
+    finally:
+        run.close()

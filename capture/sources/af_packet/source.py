@@ -37,7 +37,7 @@ from gscope.capture.sources.af_packet.ring import (
     RingShape,
     load_kernels,
 )
-from gscope.errors import CaptureError, UsageError
+from gscope.errors import CaptureError, NoDeviceError, UsageError
 from gscope.queries.plan.kernel_filter import TRUE
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class AfPacketSource:
         """Open the interface; from here on packets arrive, or, when it is paused, from ``start`` on.
 
         Raises:
-            CaptureError: not allowed, or no such interface; one sentence with the remedy.
+            NoDeviceError: no such interface.
+            CaptureError: not allowed; one sentence with the remedy.
             UsageError: the filter is wrong.
         """
         try:
@@ -263,7 +264,7 @@ class AfPacketSource:
         self._interruption = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         device = look_up(self._changes, self.device)
         if device is None:
-            raise CaptureError(unknown_device(self.device))
+            raise NoDeviceError(unknown_device(self.device))
         self._is_cooked = device.link_type.is_cooked
         self._socket = open_packet_socket(is_cooked=self._is_cooked, headroom_bytes=HEADROOM_BYTES)
         self._program = compile_filter(
@@ -282,7 +283,8 @@ class AfPacketSource:
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             message = f"cannot capture on {self.device}: {reason}"
-            raise CaptureError(message) from error
+            vanished = error.errno in (errno.ENODEV, errno.ENXIO)
+            raise (NoDeviceError if vanished else CaptureError)(message) from error
 
     def _attach(self, device: Device) -> None:
         assert self._socket is not None
