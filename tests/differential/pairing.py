@@ -50,7 +50,9 @@ def random_join(
         )
         for number, source in enumerate((left, right))
     )
-    are_told_apart = not any(isinstance(s, Scan) for s in (left, right)) and left != right
+    # A merge has the names of its first input, which may be the other side.
+    names = [{f.name for f in source.fields} for source in (left, right)]
+    are_told_apart = not any(isinstance(s, Scan) for s in (left, right)) and not names[0] & names[1]
     if are_told_apart and random.random() < 0.3:
         aliases = "", ""
     style = random.randrange(4)
