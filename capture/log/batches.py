@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.log.plain_segment import PlainSegment
     from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.messages import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,7 @@ def _reordered(column: pa.Array, order: NDArray[np.intp]) -> pa.Array:
     return pa.Array.from_buffers(column.type, len(order), [None, target])
 
 
-def combined(parts: Sequence[Part]) -> tuple[Extent, ...]:
+def combined(parts: Sequence[Part | Batch]) -> tuple[Extent, ...]:
     """The extents of several parts together."""
     first, *_ = parts
     return tuple(

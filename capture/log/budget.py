@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MAX_HELD_BATCHES = 100_000
 """So many batches are held at most, however small: each takes half a kilobyte of memory besides its segment."""
 
+MAX_SMALL_BATCH_BYTES = 1 << 20
+"""Merging takes memory for a few times as much."""
+
 DISK_RESERVE_BYTES = 16 << 20
 """So much of the disk stays free for everything that is small: index, acknowledgements, commits."""
 
@@ -58,9 +61,16 @@ class Budget(Protocol):
 
     Attributes:
         is_lossy: whether tuples may be shed, so that a full disk does not end the capture.
+        reserve_bytes: that the disk is to have left.
     """
 
     is_lossy: bool
+    reserve_bytes: int = 0
+
+    @property
+    def small_bytes(self) -> int:
+        """Of batches with less than that several become one when they wait; 0 where none do."""
+        return 0
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
         """Whether to write a segment of ``size_bytes``; may block, or shed others. False sheds its rows.
@@ -71,7 +81,7 @@ class Budget(Protocol):
 
 
 @dataclass(frozen=True)
-class WaitForRoom:
+class WaitForRoom(Budget):
     """For input that can wait: block until consumers have acknowledged enough.
 
     Attributes:
@@ -104,7 +114,7 @@ class WaitForRoom:
 
 
 @dataclass(frozen=True)
-class ShedOldest:
+class ShedOldest(Budget):
     """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
 
     What is being read is spared. Where all else is shed and there is still no room, the new rows are.
@@ -119,6 +129,11 @@ class ShedOldest:
     limit_batches: int = MAX_HELD_BATCHES
     reserve_bytes: int = DISK_RESERVE_BYTES
     is_lossy = True
+
+    @property
+    def small_bytes(self) -> int:
+        """So much that of those that are not small a quarter of the batches uses all the bytes."""
+        return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
         """Whether there is room now, or could be made."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 Numbered = tuple[int, Message]
 """A message and its number in the whole log."""
@@ -20,17 +21,20 @@ Numbered = tuple[int, Message]
 class HeldMessages:
     """The messages of one stream from sequence number ``base`` on.
 
-    Numbers may be missing: of heartbeats that a later one has made superfluous, and of gaps told together.
+    Numbers may be missing: of heartbeats that a later one has made superfluous, of gaps told together, and of batches
+    merged into a later one.
 
     Attributes:
         base: below it everybody has acknowledged everything.
         end: the sequence number that the next message gets.
         has_ended: whether there will be no next one.
+        known: below it somebody may know the messages; batches from there on nobody does.
     """
 
     base: int = 0
     end: int = 0
     has_ended: bool = False
+    known: int = 0
     _messages: list[Numbered] = field(default_factory=list)
     _batches: deque[tuple[int, Batch]] = field(default_factory=deque)
 
@@ -57,6 +61,39 @@ class HeldMessages:
         """At most ``limit`` messages from ``cursor`` on."""
         begin = self._place(cursor)
         return self._messages[begin : begin + limit]
+
+    def tell(self, cursor: int) -> None:
+        """Somebody may know the messages below ``cursor`` from now on."""
+        self.known = max(self.known, min(cursor, self.end))
+
+    def unknown_batches(self) -> list[Batch]:
+        """Batches that nobody knows of, oldest first, as far as a heartbeat or the end is held behind them."""
+        ends = (m.sequence for _, m in reversed(self._messages) if not isinstance(m, Batch | Shed))
+        end = next(ends, 0)
+        newest = (batch for _, batch in reversed(self._batches))
+        unknown = list(takewhile(lambda batch: batch.sequence >= self.known, newest))
+        return [batch for batch in reversed(unknown) if batch.sequence < end]
+
+    def merge(self, batch: Batch, parts: Collection[int]) -> None:
+        """Hold ``batch`` in the place of the last of ``parts``, and neither these nor heartbeats between them."""
+        first, last = self._place(min(parts)), self._place(max(parts))
+        number, _ = self._messages[last]
+        self._messages[first : last + 1] = [
+            *(
+                each
+                for each in self._messages[first:last]
+                if not isinstance(each[1], Heartbeat) and each[1].sequence not in parts
+            ),
+            (number, batch),
+        ]
+        later: list[tuple[int, Batch]] = []
+        while self._batches and self._batches[-1][1].sequence >= min(parts):
+            each = self._batches.pop()
+            if each[1].sequence == batch.sequence:
+                later.append((number, batch))
+            elif each[1].sequence not in parts:
+                later.append(each)
+        self._batches.extend(reversed(later))
 
     def is_read(self, cursor: int) -> bool:
         """Whether ``cursor`` is behind the end of the stream."""
@@ -86,11 +123,15 @@ class HeldMessages:
 
     def has_batch(self, sequence: int) -> bool:
         """Whether the batch of that number is held."""
+        return self.batch(sequence) is not None
+
+    def batch(self, sequence: int) -> Batch | None:
+        """The batch of that number, None if it is not held."""
         place = self._place(sequence)
         if place == len(self._messages):
-            return False
+            return None
         message = self._messages[place][1]
-        return isinstance(message, Batch) and message.sequence == sequence
+        return message if isinstance(message, Batch) and message.sequence == sequence else None
 
     def thin(self) -> None:
         """Forget what later messages tell as well: all heartbeats but the last, and gaps side by side.

@@ -4,8 +4,9 @@ The index is the truth: a message exists when its record is whole there. It is n
 survive is the end of its process, and the kernel keeps what was written; it does not promise to survive a loss of
 power, after which a replay starts again from its files.
 
-Records stand in the order of writing. A ``Shed`` below the end of its stream replaces the batch that stood there. A
-``Base`` says that what is missing before it is gone: everybody acknowledged it, or a later heartbeat says more.
+Records stand in the order of writing. A ``Shed`` below the end of its stream replaces the batch that stood there, a
+``Merged`` several batches. A ``Base`` says that what is missing before it is gone: everybody acknowledged it, a later
+heartbeat says more, or a later batch holds its rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.failure import plain_errors
 from gscope.errors import StreamError
-from gscope.queries.streams.messages import Base, EndOfStream, Message, Shed
+from gscope.queries.streams.messages import (
+    Base,
+    Batch,
+    EndOfStream,
+    Heartbeat,
+    Merged,
+    Message,
+    Record,
+    Shed,
+)
 from gscope.queries.streams.wire import decode_records, encode
 
 if TYPE_CHECKING:
@@ -34,13 +44,15 @@ class IndexContents:
     """What an index holds.
 
     Attributes:
-        messages: in the order of writing, what was shed in the place of its batch.
+        messages: in the order of writing, what was shed in the place of its batch, what was merged in that of the last.
+        merges: each batch that others were merged into, behind these.
         bases: by stream, where its messages begin and what is to be known of those before.
         size_bytes: of the whole records.
         records: how many these are.
     """
 
     messages: list[Message] = field(default_factory=list)
+    merges: list[tuple[tuple[Batch, ...], Batch]] = field(default_factory=list)
     bases: dict[str, Base] = field(default_factory=dict)
     size_bytes: int = 0
     records: int = 0
@@ -82,7 +94,7 @@ class Index:
         """Of the file."""
         return self._size
 
-    def append(self, messages: Iterable[Message]) -> None:
+    def append(self, messages: Iterable[Record]) -> None:
         """Write the messages with one call: all of them are there, or an error tells that none is.
 
         Raises:
@@ -99,7 +111,7 @@ class Index:
         self._size += len(data)
         self.records += len(records)
 
-    def rewrite(self, records: Iterable[Message | Base]) -> None:
+    def rewrite(self, records: Iterable[Record]) -> None:
         """Hold these records and no others, from one moment to the next, whenever a crash comes.
 
         Raises:
@@ -169,8 +181,9 @@ def read_index(folder: Path) -> IndexContents:
         raise StreamError(message) from error
 
 
-def _contents(records: list[Message | Base], size_bytes: int) -> IndexContents:
+def _contents(records: list[Record], size_bytes: int) -> IndexContents:
     contents = IndexContents(size_bytes=size_bytes, records=len(records))
+    messages: list[Message | None] = []
     places: dict[tuple[str, int], int] = {}
     ends: dict[str, int] = {}
     ended: set[str] = set()
@@ -184,22 +197,50 @@ def _contents(records: list[Message | Base], size_bytes: int) -> IndexContents:
             ends[stream] = sequence
             if record.has_ended:
                 ended.add(stream)
+        elif isinstance(record, Merged):
+            contents.merges.append((_merge(record, messages, places), record.batch))
         elif isinstance(record, Shed) and sequence < end:
             place = places.get((stream, sequence))
             if place is None:
                 raise _out_of_sequence(record)
-            contents.messages[place] = record
+            messages[place] = record
         else:
             if sequence != end or stream in ended:
                 raise _out_of_sequence(record)
-            places[stream, sequence] = len(contents.messages)
-            contents.messages.append(record)
+            places[stream, sequence] = len(messages)
+            messages.append(record)
             ends[stream] = sequence + 1
             if isinstance(record, EndOfStream):
                 ended.add(stream)
+    contents.messages = [message for message in messages if message is not None]
     return contents
 
 
-def _out_of_sequence(record: Message | Base) -> StreamError:
+def _merge(
+    record: Merged, messages: list[Message | None], places: dict[tuple[str, int], int]
+) -> tuple[Batch, ...]:
+    """Put a merged batch in the place of the last of its parts, and take these and what is between away."""
+    stream = record.stream
+    parts: list[Batch] = []
+    for sequence in record.parts:
+        place = places.get((stream, sequence))
+        part = None if place is None else messages[place]
+        if not isinstance(part, Batch) or (parts and sequence <= parts[-1].sequence):
+            raise _out_of_sequence(record)
+        parts.append(part)
+    if not parts or parts[-1].sequence != record.sequence:
+        raise _out_of_sequence(record)
+    for sequence in range(parts[0].sequence, record.sequence):
+        place = places.get((stream, sequence))
+        if place is not None and (
+            isinstance(messages[place], Heartbeat) or sequence in record.parts
+        ):
+            messages[place] = None
+            del places[stream, sequence]
+    messages[places[stream, record.sequence]] = record.batch
+    return tuple(parts)
+
+
+def _out_of_sequence(record: Record) -> StreamError:
     problem = f"message {record.sequence} of stream {record.stream!r} is out of sequence"
     return StreamError(problem)

@@ -16,7 +16,7 @@ from gscope.capture.log.held import HeldMessages
 from gscope.capture.log.index import Index
 from gscope.capture.log.totals import LogStats, StreamTotals, packets_of, summed
 from gscope.errors import StreamError
-from gscope.queries.streams.messages import Base, Batch, Heartbeat, Message, Shed
+from gscope.queries.streams.messages import Base, Batch, Heartbeat, Merged, Message, Shed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -156,6 +156,8 @@ class Ledger:
                 problem = f"cannot acknowledge stream {stream!r} up to {cursor}"
                 raise StreamError(problem)
         self.acknowledged.advance(consumer, cursors)
+        for stream, cursor in cursors.items():
+            self.held[stream].tell(cursor)
         is_stored = self._store_acknowledged()
         self._drop(cursors)
         if not is_stored:
@@ -203,6 +205,7 @@ class Ledger:
             for sequence in sequences:
                 if self.held[stream].has_batch(sequence):
                     there.add((stream, sequence))
+                    self.held[stream].tell(sequence + 1)
                 else:
                     gone.setdefault(stream, []).append(sequence)
         self._claims[consumer] = frozenset(there)
@@ -233,6 +236,33 @@ class Ledger:
         # With the segment gone there may be room to say so.
         if not is_written and not self._write_gap(gap):
             self._unwritten.append(gap)
+
+    def is_unknown(self, batches: Sequence[Batch]) -> bool:
+        """Whether batches of one stream, oldest first, are held and nobody knows of them."""
+        held = self.held[batches[0].stream]
+        is_first = batches[0].sequence >= held.known
+        return is_first and all(held.batch(batch.sequence) is batch for batch in batches)
+
+    def merge(self, batch: Batch, parts: Sequence[Batch]) -> bool:
+        """Hold ``batch`` in the place of its parts; False if somebody knows of them by now, or they are gone.
+
+        Their segments are not removed.
+
+        Raises:
+            StreamError: not writable; they are held as before.
+        """
+        if not self.is_unknown(parts):
+            return False
+        sequences = tuple(part.sequence for part in parts)
+        self._index.append([Merged(batch, sequences)])
+        held = self.held[batch.stream]
+        before = len(held)
+        held.merge(batch, sequences)
+        self._messages -= before - len(held)
+        self._totals[batch.stream].on_merged(len(parts))
+        self.used_bytes += batch.size_bytes - sum(part.size_bytes for part in parts)
+        self._rewrite()
+        return True
 
     def close(self) -> None:
         """Give the folder up; harmless when called twice."""
@@ -280,11 +310,16 @@ class Ledger:
             if base.beat is not None:
                 self._latest[stream] = base.beat
             self._totals[stream] = StreamTotals.from_counters(base.counters)
+        for parts, batch in contents.merges:
+            self._totals[batch.stream].on_recovered_merge(parts, batch)
         for message in contents.messages:
             self._hold(message)
             if isinstance(message, Batch):
                 self.used_bytes += message.size_bytes
-        contents.messages = []
+        contents.messages, contents.merges = [], []
+        for held in self.held.values():
+            # A daemon before this one may have handed them out.
+            held.tell(held.end)
         self._drop(self.held)
         kept = [batch for held in self.held.values() for _, batch in held.batches]
         for batch in kept:

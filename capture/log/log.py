@@ -21,6 +21,7 @@ from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.floors import Floor
 from gscope.capture.log.index import read_index
 from gscope.capture.log.ledger import UNNUMBERED, Ledger
+from gscope.capture.log.merging import Merger
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
@@ -109,6 +110,7 @@ class StreamLog:
         self._sealer = Sealer(
             specs, self._segments, self._budget, self._ledger, self, self._changed
         )
+        self._merger = Merger(self._segments, self._ledger, self._budget, self, self._changed)
         self._open = {
             name: OpenBatch(spec, functools.partial(self._sealer.write_now, name))
             for name, spec in specs.items()
@@ -198,6 +200,7 @@ class StreamLog:
 
     def close(self) -> None:
         """End all waiting and give the folder up; what was not sealed is gone. Harmless when called twice."""
+        self._merger.stop()
         with self._changed:
             self._is_closed = True
             self._sealer.abandon()
@@ -238,8 +241,13 @@ class StreamLog:
                 for stream, cursor in cursors.items()
                 for numbered in self._held[stream].since(cursor, limit)
             ]
-        found.sort(key=lambda numbered: numbered[0])
-        return [message for _, message in found[:limit]]
+            found.sort(key=lambda numbered: numbered[0])
+            messages = [message for _, message in found[:limit]]
+            # What is handed out, and what the reader says to have, stays as it is from now on.
+            told = {**cursors, **{message.stream: message.sequence + 1 for message in messages}}
+            for stream, cursor in told.items():
+                self._held[stream].tell(cursor)
+        return messages
 
     def is_read(self, cursors: Mapping[str, int]) -> bool:
         """Whether the cursors stand behind the end of their streams."""
@@ -384,6 +392,7 @@ class StreamLog:
             if not is_published and (oldest := next(self._ledger.sheddable(), None)):
                 self._ledger.shed(oldest)
                 is_published = self._ledger.publish(())
+            self._merger.on_published(messages)
             self._changed.notify_all()
             return is_published
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from gscope.capture.log.failure import plain_errors
 from gscope.capture.log.plain_segment import PlainSegment
+from gscope.errors import StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,6 +73,30 @@ class SegmentFolder:
             writer.write_table(table, row_group_size=table.num_rows)
         with plain_errors("read", path):
             return f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size
+
+    def merge(self, names: Sequence[str], rows: int) -> tuple[str, int]:
+        """Write a segment of the rows of others, one after another; its path relative to the log, and its bytes.
+
+        Args:
+            names: of the others, which stay; of one stream.
+            rows: of all of them.
+
+        Raises:
+            StreamError: one of them is not readable, or it is not writable; nothing of it is left behind.
+        """
+        last = self._log / names[-1]
+        try:
+            tables = [_read(self._log / name) for name in names]
+            # Streams store integers as narrow as one run of an LFTA has them.
+            table = pa.concat_tables(tables, promote_options="permissive")
+        except pa.ArrowException as error:
+            message = f"cannot merge segments up to {last}: {error}"
+            raise StreamError(message) from error
+        if table.num_rows != rows:
+            message = f"the segments up to {last} have {table.num_rows} rows instead of {rows}"
+            raise StreamError(message)
+        label, _, _ = last.name.rpartition("-")
+        return self.write(label, table.combine_chunks().to_batches())
 
     def _new_path(self, label: str) -> Path:
         return self._folder / f"{label}-{secrets.token_hex(12)}.parquet"
@@ -156,3 +181,8 @@ class SegmentFolder:
             orphans = [path.name for path in self._folder.iterdir() if path.name not in wanted]
         self.remove(f"{SEGMENTS_NAME}/{orphan}" for orphan in orphans)
         return len(orphans)
+
+
+def _read(path: Path) -> pa.Table:
+    with plain_errors("read the segment", path), pq.ParquetFile(path) as file:
+        return file.read(use_threads=False)

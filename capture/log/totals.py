@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from gscope.queries.streams.messages import Batch, Shed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -32,6 +32,7 @@ class StreamTotals:
         shed_tuples_total: those of them.
         shed_packets_total: that these stood for, where that is known.
         waiting_tuples: in batches that somebody has not acknowledged.
+        merged_batches_total: that went into a neighbour, because many small ones waited.
     """
 
     batches_total: int = 0
@@ -41,6 +42,7 @@ class StreamTotals:
     shed_tuples_total: int = 0
     shed_packets_total: int = 0
     waiting_tuples: int = 0
+    merged_batches_total: int = 0
 
     @classmethod
     def from_counters(cls, counters: Iterable[tuple[str, int]]) -> StreamTotals:
@@ -72,6 +74,16 @@ class StreamTotals:
         """A batch that was held has become a gap."""
         self.waiting_tuples -= gap.tuples
         self._on_gap(gap)
+
+    def on_merged(self, parts: int) -> None:
+        """So many batches that were held have become one."""
+        self.merged_batches_total += parts - 1
+
+    def on_recovered_merge(self, parts: Sequence[Batch], batch: Batch) -> None:
+        """``batch`` is held, and counted as written: it was not, its parts were."""
+        self.on_merged(len(parts))
+        self.batches_total += len(parts) - 1
+        self.written_bytes_total += sum(part.size_bytes for part in parts) - batch.size_bytes
 
     def on_dropped(self, batches: Iterable[Batch]) -> None:
         """Everybody has acknowledged these."""
@@ -109,6 +121,7 @@ class LogStats:
     shed_batches_total: int = 0
     shed_tuples_total: int = 0
     shed_packets_total: int = 0
+    merged_batches_total: int = 0
     used_bytes: int = 0
     index_bytes: int = 0
     full_disk_total: int = 0

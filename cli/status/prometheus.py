@@ -101,6 +101,7 @@ LOG = (
     Metric("gscope_log_shed_batches", "shed_batches_total", "Batches shed."),
     Metric("gscope_log_shed_tuples", "shed_tuples_total", "Tuples of these."),
     Metric("gscope_log_shed_packets", "shed_packets_total", "Packets these tuples stood for."),
+    Metric("gscope_log_merged_batches", "merged_batches_total", "Batches merged into others."),
     Metric("gscope_log_full_disk", "full_disk_total", "How often the disk was found full."),
     gauge("gscope_log_waiting_tuples", "waiting_tuples", "Tuples not acknowledged."),
     gauge("gscope_log_waiting_messages", "waiting_messages", "Messages not acknowledged."),

@@ -160,3 +160,28 @@ class Base:
     counters: tuple[tuple[str, int], ...] = ()
     has_ended: bool = False
     beat: Heartbeat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """In an index only: ``batch`` holds the rows of those numbered ``parts``, and has the number of the last.
+
+    The parts are gone, and so are the heartbeats between them: the next one behind them says more.
+    """
+
+    batch: Batch
+    parts: tuple[int, ...]
+
+    @property
+    def stream(self) -> str:
+        """That of all parts."""
+        return self.batch.stream
+
+    @property
+    def sequence(self) -> int:
+        """Of the batch."""
+        return self.batch.sequence
+
+
+Record = Message | Base | Merged
+"""What an index consists of."""

@@ -23,8 +23,10 @@ from gscope.queries.streams.messages import (
     Extent,
     Heartbeat,
     Hop,
+    Merged,
     Message,
     Punctuation,
+    Record,
     Shed,
 )
 
@@ -41,7 +43,7 @@ _HEADER = struct.Struct("<HHII")
 _CHECKED = struct.Struct("<II")
 
 
-def encode(message: Message | Base) -> bytes:
+def encode(message: Record) -> bytes:
     """The record of ``message``.
 
     Raises:
@@ -62,13 +64,13 @@ def decode(record: bytes) -> Message:
         StreamError: the record is damaged, cut or followed by something.
     """
     messages, end = decode_records(record)
-    if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base):
+    if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base | Merged):
         problem = f"{len(record)} bytes are not one whole message"
         raise StreamError(problem)
     return messages[0]
 
 
-def decode_records(data: bytes) -> tuple[list[Message | Base], int]:
+def decode_records(data: bytes) -> tuple[list[Record], int]:
     """All whole records from the beginning of ``data``, and the offset where the last one ends.
 
     What follows that offset is the beginning of a record whose rest is missing (or nothing).
@@ -76,7 +78,7 @@ def decode_records(data: bytes) -> tuple[list[Message | Base], int]:
     Raises:
         StreamError: a record is damaged; the message names its offset.
     """
-    messages: list[Message | Base] = []
+    messages: list[Record] = []
     offset = 0
     size = len(data)
     while size - offset >= _HEADER.size:
@@ -113,10 +115,10 @@ _to_json: Callable[[object], str] = json.JSONEncoder(
     separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
 
-_BATCH, _HEARTBEAT, _END, _SHED, _BASE = range(5)
+_BATCH, _HEARTBEAT, _END, _SHED, _BASE, _MERGED = range(6)
 
 
-def _fields(message: Message | Base) -> list[object]:
+def _fields(message: Record) -> list[object]:
     match message:
         case Batch():
             return [
@@ -161,6 +163,8 @@ def _fields(message: Message | Base) -> list[object]:
                 int(message.has_ended),
                 None if message.beat is None else _fields(message.beat)[1:],
             ]
+        case Merged():
+            return [_MERGED, message.parts, *_fields(message.batch)[1:]]
 
 
 def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
@@ -170,7 +174,7 @@ def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
 # Unpacking raises ValueError or TypeError where the shape is wrong; ``_ensure`` does where a type is.
 
 
-def _message(fields: list[object]) -> Message | Base:
+def _message(fields: list[object]) -> Record:
     kind, *rest = fields
     if type(kind) is not int or kind not in _MAKERS:
         problem = f"unknown kind of message {kind!r}"
@@ -266,12 +270,19 @@ def _base(
     return Base(stream, sequence, _counters(counters), bool(has_ended), latest)
 
 
-_MAKERS: dict[int, Callable[..., Message | Base]] = {
+def _merged(parts: list[int], *batch: Any) -> Merged:
+    _ensure(list, (parts,))
+    _ensure(int, parts)
+    return Merged(_batch(*batch), tuple(parts))
+
+
+_MAKERS: dict[int, Callable[..., Record]] = {
     _BATCH: _batch,
     _HEARTBEAT: _heartbeat,
     _END: _end,
     _SHED: _shed,
     _BASE: _base,
+    _MERGED: _merged,
 }
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.budget import Usage, WaitForRoom
+from gscope.capture.log.budget import Budget, Usage, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, Beat, StreamLog, read_log
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
@@ -319,7 +319,7 @@ def test_a_full_log_that_nobody_empties_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_a_budget_sheds_is_counted(tmp_path: Path) -> None:
-    class ShedAll:
+    class ShedAll(Budget):
         is_lossy = True
 
         def admit(self, size_bytes: int, usage: Usage) -> bool:
@@ -400,7 +400,7 @@ def test_what_grows_is_gone_when_the_log_is_closed_or_after_a_crash(tmp_path: Pa
 
 
 def test_a_segment_that_grows_is_shed_as_a_whole(tmp_path: Path) -> None:
-    class ShedAll:
+    class ShedAll(Budget):
         is_lossy = True
 
         def admit(self, size_bytes: int, usage: Usage) -> bool:

@@ -18,6 +18,7 @@ from gscope.queries.streams.messages import (
     Extent,
     Heartbeat,
     Hop,
+    Merged,
     Message,
     Punctuation,
     Shed,
@@ -81,6 +82,15 @@ def test_decode_is_the_inverse_of_encode(message: Message) -> None:
 def test_a_base_is_read_from_an_index_and_is_no_message(base: Base) -> None:
     record = encode(base)
     assert decode_records(record) == ([base], len(record))
+    with pytest.raises(StreamError, match="not one whole message"):
+        decode(record)
+
+
+@given(st.lists(NUMBERS, max_size=3).map(tuple))
+def test_a_merge_is_read_from_an_index_and_is_no_message(parts: tuple[int, ...]) -> None:
+    merged = Merged(Batch("flow@main1", 7, "segments/x", 3, 99, (Extent("tb", 1, 2),)), parts)
+    record = encode(merged)
+    assert decode_records(record) == ([merged], len(record))
     with pytest.raises(StreamError, match="not one whole message"):
         decode(record)
 

@@ -1,0 +1,166 @@
+"""Merging: small batches that wait for a reader who is away become larger ones, so that their number stays bounded.
+
+Only batches that no reader knows of are touched: nobody has been handed them, and no cursor that anybody has named
+stands among them or behind. The merged batch has the number of the last of its parts, and heartbeats between them are
+forgotten, as the next one behind them says more; so every promise and every cursor holds.
+
+A thread does it while there is something to do, outside the log's lock but for the moment of the exchange. The index
+decides after a crash: before its record is whole the parts are there, afterwards the batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.batches import combined
+from gscope.capture.log.failure import is_full
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gscope.capture.log.budget import Budget, Usage
+    from gscope.capture.log.ledger import Ledger
+    from gscope.capture.log.segments import SegmentFolder
+    from gscope.queries.streams.messages import Message
+
+FEWEST_PARTS = 16
+"""Fewer batches are not merged: a job that works has not been handed the last few either."""
+
+
+def worth_merging(batches: Sequence[Batch], small_bytes: int) -> list[Batch]:
+    """Which of ``batches``, oldest first, to make one batch of; [] if it is not worth it.
+
+    The newest that are smaller than ``small_bytes``, as many as it takes that the largest of them is at most half of
+    all: so rows are written again only into a batch twice as large, which makes few times; and one merged batch has
+    less than ``FEWEST_PARTS * small_bytes``.
+    """
+    parts: list[Batch] = []
+    total = largest = 0
+    for batch in reversed(batches):
+        if batch.size_bytes < small_bytes:
+            parts.append(batch)
+            total += batch.size_bytes
+            largest = max(largest, batch.size_bytes)
+            if len(parts) >= FEWEST_PARTS and 2 * largest <= total:
+                return parts[::-1]
+    return []
+
+
+class Merger:
+    """Merges what waits in a log.
+
+    Args:
+        segments: of the log.
+        ledger: of the log.
+        budget: says which batches are small.
+        usage: what the budget may know.
+        lock: of the ledger.
+    """
+
+    def __init__(
+        self,
+        segments: SegmentFolder,
+        ledger: Ledger,
+        budget: Budget,
+        usage: Usage,
+        lock: threading.Condition,
+    ) -> None:
+        self._segments = segments
+        self._ledger = ledger
+        self._budget = budget
+        self._usage = usage
+        self._lock = lock
+        self._come: Counter[str] = Counter()
+        self._due: dict[str, None] = {}
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def on_published(self, messages: Iterable[Message]) -> None:
+        """Begin to merge if enough batches have come of a stream; the lock is held."""
+        if not self._budget.small_bytes or self._is_stopped:
+            return
+        for message in messages:
+            if isinstance(message, Batch):
+                self._come[message.stream] += 1
+                if self._come[message.stream] >= FEWEST_PARTS:
+                    del self._come[message.stream]
+                    self._due[message.stream] = None
+        if self._due and self._thread is None and self._next_parts():
+            self._thread = threading.Thread(target=self._work, name="log-merge", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Block until nothing is left to merge; the lock is not held."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def stop(self) -> None:
+        """Merge no more; the lock is not held. What is being merged stays in its parts."""
+        with self._lock:
+            self._is_stopped = True
+        self.wait()
+
+    def _work(self) -> None:
+        while parts := self._taken():
+            self._merge(parts)
+
+    def _taken(self) -> list[Batch]:
+        """What to merge next; with [] the thread ends."""
+        with self._lock:
+            parts = [] if self._is_stopped else self._next_parts()
+            if not parts:
+                self._thread = None
+            return parts
+
+    def _next_parts(self) -> list[Batch]:
+        """What to merge next, the lock is held; streams of which there is nothing are due no more."""
+        for stream in tuple(self._due):
+            unknown = self._ledger.held[stream].unknown_batches()
+            if parts := worth_merging(unknown, self._budget.small_bytes):
+                return parts
+            del self._due[stream]
+        return []
+
+    def _merge(self, parts: Sequence[Batch]) -> None:
+        """Write a segment of the rows of ``parts`` and hold it in their place."""
+        stream = parts[0].stream
+        paths = [part.path for part in parts]
+        rows = sum(part.rows for part in parts)
+        # For a moment both are there. The budget, which counts what is sealed, does not mind.
+        size = sum(part.size_bytes for part in parts)
+        if self._usage.free_bytes < size + self._budget.reserve_bytes:
+            with self._lock:
+                self._due.pop(stream, None)
+            return
+        try:
+            path, size = self._segments.merge(paths, rows)
+        except StreamError as error:
+            with self._lock:
+                self._on_failure(parts, error)
+            return
+        batch = Batch(stream, parts[-1].sequence, path, rows, size, combined(parts))
+        with self._lock:
+            try:
+                is_merged = not self._is_stopped and self._ledger.merge(batch, parts)
+            except StreamError as error:
+                is_merged = False
+                self._on_failure(parts, error)
+        # What stays all the same no index names, and the next start removes it.
+        with suppress(StreamError):
+            self._segments.remove(paths if is_merged else [path])
+
+    def _on_failure(self, parts: Sequence[Batch], error: StreamError) -> None:
+        """Leave ``parts`` as they are: for now if the disk is full, for good if they cannot be read."""
+        stream = parts[0].stream
+        if is_full(error):
+            self._ledger.full_disk_total += 1
+            self._due.pop(stream, None)
+        elif self._ledger.is_unknown(parts):
+            # Nobody shed them meanwhile: whoever reads them will say what is wrong.
+            self._ledger.held[stream].tell(parts[-1].sequence + 1)
