@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope import __version__
+from gscope.cli.standard_streams import settle_streams
 from gscope.errors import GscopeError
 from gscope.queries.startup import settle
 
@@ -100,6 +101,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    settle_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -127,6 +129,7 @@ def run(arguments: Sequence[str]) -> int:
         if os.environ.get(DEBUG_VARIABLE):
             traceback.print_exc()
         _say(f"gscope: {_system(error)}")
+        _forsake_output()
         return 1
     except Exception as error:
         return _bug(error)
@@ -168,3 +171,11 @@ def _leave_pipe() -> int:
     """Nobody reads any more: say nothing, also not when the interpreter flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE
+
+
+def _forsake_output() -> None:
+    """If standard output takes nothing any more, keep the interpreter from finding that out as well at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _leave_pipe()
