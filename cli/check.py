@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.cli.options import OF_RUNS, option, with_config, with_interfaces, with_texts
-from gscope.errors import GscopeError, UsageError
+from gscope.errors import GscopeError, ResolveError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -154,6 +154,12 @@ def _check(
     declared = _declared(group)
     values = {name: value for name, value in parameters.items() if name in declared}
     for _, file in group:
+        if not file.queries:
+            if file.protocols:
+                yield f"ok  {file.source}: no query"
+            else:
+                reason = "there is no query in the text"
+                _add(wrong, ResolveError(reason, source=file.source))
         for name, _ in named_queries(file):
             surroundings = Surroundings(interfaces, config.sets, values, (name,))
             try:

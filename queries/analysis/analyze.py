@@ -48,11 +48,12 @@ def analyze(
     """
     queries = QuerySet(interfaces, interface_sets)
     queries.add_files(files)
-    _check_wanted([name for name in queries.own if name not in queries.watchlists], only)
+    own = [name for name in queries.own if name not in queries.watchlists]
+    _check_wanted(own, only, files)
     _check_parameters(queries, parameters)
     schemas: dict[str, Schema] = {}
     plans = []
-    roots = only or [name for name in queries.own if name not in queries.watchlists]
+    roots = only or own
     for entry in queries.in_order(roots):
         try:
             plan = _plan(entry, schemas, parameters)
@@ -84,10 +85,11 @@ def _open(one: ResolvedInput, schemas: Mapping[str, Schema]) -> Source:
     return open_query(one.query, schemas[one.query], one.qualifiers)
 
 
-def _check_wanted(own: Sequence[str], only: Sequence[str]) -> None:
+def _check_wanted(own: Sequence[str], only: Sequence[str], files: Sequence[nodes.File]) -> None:
     if not own:
         message = "there is no query in the text"
-        raise ResolveError(message, remedy="write SELECT … FROM …")
+        sources = ", ".join(file.source for file in files)
+        raise ResolveError(message, remedy="write SELECT … FROM …", source=sources)
     for name in only:
         if name not in own:
             message = f"there is no query {name}"
