@@ -171,8 +171,9 @@ class _Reader:
             else:
                 files = (self._text(value),) if key == "file" else self._names(value)
         if live and "device" not in live:
+            keys = [key for key, (attribute, _) in _DEVICE_KEYS.items() if attribute in live]
             raise self._wrong(
-                node, f"{', '.join(live)} is for a device; name it with `device: eth0`"
+                node, f"{', '.join(keys)} is for a device; name it with `device: eth0`"
             )
         if live and files:
             raise self._wrong(node, "device and files exclude each other")

@@ -121,9 +121,20 @@ def parse_parameters(given: Iterable[str]) -> dict[str, str]:
 
 
 def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The configured sets, of the interfaces that take part; a set of none of them is left out."""
+    """The configured sets, of the interfaces that take part; a set of none of them is left out.
+
+    Raises:
+        UsageError: the configuration has interfaces, but not all that a set of it is made of.
+    """
     if not interfaces:
         return dict(config.sets)
+    known = sorted({*config.interfaces, *interfaces})
+    for name, members in config.sets.items() if config.interfaces else ():
+        if strange := [member for member in members if member not in known]:
+            close = difflib.get_close_matches(strange[0], known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            message = f"the set {name} has an interface {strange[0]!r} that is not there; {hint}"
+            raise UsageError(message)
     present = {
         name: tuple(member for member in members if member in interfaces)
         for name, members in config.sets.items()

@@ -359,3 +359,25 @@ def test_explain_without_a_query_asks_for_none_with_an_option_it_has_not(
     assert code == 2
     assert "there is no query" in err
     assert "-q" not in err
+
+
+def test_check_says_which_file_has_no_query(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty.gsql").write_text("-- nothing\n")
+    (tmp_path / "own.gsql").write_text("PROTOCOL Web (TCP) WHERE destPort = 80 { }")
+    code, out, err = _run(capsys, "check", "empty.gsql", "own.gsql")
+    assert (code, out) == (2, "ok  own.gsql: no query\n")
+    assert err == "empty.gsql: there is no query in the text\n"
+    assert "empty.gsql: there is no query" in _run(capsys, "explain", "empty.gsql")[2]
+
+
+def test_a_set_of_interfaces_that_are_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "gscope.yaml").write_text(
+        "interfaces: {up: {device: eth0}, down: {device: eth1}}\nsets: {both: [up, donw]}\n"
+    )
+    code, _, err = _run(capsys, "explain", "-e", "SELECT time FROM [both].TCP")
+    assert code == 2
+    assert "the set both has an interface 'donw' that is not there; did you mean 'down'?" in err

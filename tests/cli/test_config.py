@@ -117,6 +117,7 @@ def test_what_config_prints_is_read_back(tmp_path: Path) -> None:
         ("interfaces: {a: {flie: x}}", "did you mean 'file'"),
         ("interfaces: [a]", "expected entries"),
         ("sets: {a: b}", "expected a list"),
+        ("interfaces: {a: {promiscuous: no}}", "promiscuous is for a device"),
         ("a: b: c", "no YAML"),
         ("spark: {cores: 1}\nspark: {cores: 2}", r":2: 'spark' is given twice"),
         ("[" * 5000, "no YAML"),
