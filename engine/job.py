@@ -31,13 +31,12 @@ from gscope.engine.settings import (
 )
 from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.startup import settle
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from pyspark.sql import SparkSession
 
     from gscope.engine.inbox import Inbox
@@ -54,10 +53,11 @@ MAX_IDLE_STEPS = 30
 class Job:
     """One run of the HFTA job in ``run_dir``; ``run`` returns when every query is answered."""
 
-    def __init__(self, run_dir: Path, events: Events) -> None:
+    def __init__(self, run_dir: Path, events: Events, termination: Termination) -> None:
         self._began = time.monotonic()
         self._run_dir = run_dir
         self._events = events
+        self._termination = termination
         self._settings = EngineSettings.read(run_dir)
         self._commits = CommitLog(run_dir / JOB_FOLDER)
         self._phases: dict[str, float] = {}
@@ -79,7 +79,7 @@ class Job:
             )
         )
         _sweep(self._run_dir / JOB_FOLDER)
-        with launch_jvm(settings, self._run_dir / JOB_FOLDER) as jvm:
+        with self._launch(settings) as jvm:
             self._phase("jvm_launched")
             self._events.send("java", pid=jvm.pid)
             # imported only now, while the JVM starts beside
@@ -100,7 +100,7 @@ class Job:
                 self._events.send("java", pid=jvm.pid)
                 self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
-                with Pulse(jvm, session, self._events):
+                with Pulse(jvm, session, self._events, self._termination.leave):
                     connect.wait()
                     self._phase("connected")
                     steps = self._answer(session, connect)
@@ -109,6 +109,13 @@ class Job:
         self._phase("finished")
         build_later(settings)
         self._events.send("finished", steps=steps, phases=self._phases)
+
+    def _launch(self, settings: JvmSettings) -> JvmProcess:
+        """Start a Java that does not outlive this process, whenever that is told to end."""
+        with self._termination.opening():
+            jvm = launch_jvm(settings, self._run_dir / JOB_FOLDER)
+            self._termination.close_first(jvm.stop)
+        return jvm
 
     def _answer(self, session: SparkSession, connect: threading.Event) -> int:
         """Answer what the last commit has not; the number of the last step."""
@@ -245,20 +252,16 @@ def _watch_supervisor(connect: threading.Event) -> None:
     os._exit(1)
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + signal.SIGTERM)
-
-
 def main() -> None:
     """Run the job named on the command line."""
     settle()
-    signal.signal(signal.SIGTERM, _terminate)
+    termination = Termination()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     events = Events()
     connect = threading.Event()
     threading.Thread(target=_watch_supervisor, args=(connect,), daemon=True).start()
     try:
-        Job(Path(sys.argv[1]), events).run(connect)
+        Job(Path(sys.argv[1]), events, termination).run(connect)
     except JavaGoneError as error:
         events.send("failed", message=str(error))
         raise SystemExit(1) from error
@@ -266,6 +269,8 @@ def main() -> None:
         is_final = isinstance(error, UserCodeError | UsageError | GsqlError)
         events.send("error", message=str(error), is_final=is_final)
         raise SystemExit(1) from error
+    finally:
+        termination.give_way()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -185,6 +186,9 @@ class JvmProcess:
         self.log = log
         self._crash_log = log.with_name("jvm-crash.log")
         self._environment = environment
+        # Another thread may stop it while its owner starts it once more.
+        self._starting = threading.Lock()
+        self._is_stopped = False
         self._address: GatewayAddress | None = None
         self._lifeline: int | None
         self._process, self._lifeline = self._spawn()
@@ -246,7 +250,9 @@ class JvmProcess:
             self._crash_log.unlink(missing_ok=True)
             self.close_input()
             self.settings = replace(self.settings, archive=None)
-            self._process, self._lifeline = self._spawn()
+            with self._starting:
+                if not self._is_stopped:
+                    self._process, self._lifeline = self._spawn()
             return self._shake_hands(timeout_s)
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         telling = [line.strip() for line in said if any(map(str.isalnum, line))]
@@ -256,9 +262,9 @@ class JvmProcess:
 
     def close_input(self) -> None:
         """Lets go of the JVM: it shuts down in its own time."""
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        lifeline, self._lifeline = self._lifeline, None
+        if lifeline is not None:
+            os.close(lifeline)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """The exit code once the JVM has ended, or None if it still runs after ``timeout_s``."""
@@ -268,13 +274,15 @@ class JvmProcess:
             return None
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Ends the JVM and removes its private folder; does nothing the second time.
+        """Ends the JVM and removes its private folder; does nothing the second time. From any thread.
 
         Args:
             grace_s: how long it may take to shut down by itself before it is killed. Nothing
                 is lost without: answers are committed by rename, and the folder is ours.
         """
-        self.close_input()
+        with self._starting:
+            self._is_stopped = True
+            self.close_input()
         if grace_s <= 0 or self.wait(grace_s) is None:
             self._kill()
         self._process.wait()

@@ -1,0 +1,99 @@
+"""SIGTERM ends the HFTA job's process whatever its main thread is about."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gscope.engine.termination import EXIT_CODE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = """
+import sys, threading, time, weakref
+from pathlib import Path
+from gscope.engine.termination import Termination
+termination = Termination()
+with termination.opening():
+    termination.close_first(lambda: print("closed", flush=True))
+print("ready", flush=True)
+"""
+BUSY = {
+    "waiting": "threading.Event().wait()",
+    "in the callback of a weak reference": """
+        class Thing: pass
+        def callback(_reference):
+            print("again", flush=True)
+            while True:
+                time.sleep(0.01)
+        reference = weakref.ref(Thing(), callback)
+        """,
+    "catching all": """
+        while True:
+            try:
+                time.sleep(0.01)
+            except BaseException:
+                pass
+        """,
+    "failing for what was closed": """
+        pipe = threading.Event()
+        with termination.opening():
+            termination.close_first(lambda: time.sleep(0.1))
+            termination.close_first(pipe.set)
+        pipe.wait()
+        termination.give_way()
+        sys.exit(1)
+        """,
+    "with a lock held": """
+        with threading.Lock() as _:
+            threading.Lock().__enter__()
+            time.sleep(600)
+        """,
+}
+
+
+@pytest.mark.parametrize("text", BUSY.values(), ids=BUSY)
+def test_it_ends_in_order(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "busy.py"
+    script.write_text(HEAD + textwrap.dedent(text))
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, cwd=tmp_path, text=True
+    )
+    assert process.stdout is not None
+    with process, process.stdout:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == EXIT_CODE
+        assert process.stdout.read().splitlines()[-1] == "closed"
+
+
+def test_what_is_being_opened_is_closed_too(tmp_path: Path) -> None:
+    opens = """
+    with termination.opening():
+        print("opening", flush=True)
+        sys.stdin.readline()
+        termination.close_first(lambda: print("closed what was opened", flush=True))
+    threading.Event().wait()
+    """
+    script = tmp_path / "opens.py"
+    script.write_text(HEAD + textwrap.dedent(opens))
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process:
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "opening\n"]
+        process.send_signal(signal.SIGTERM)
+        told, _ = process.communicate("go on\n", timeout=30)
+        assert told == "closed what was opened\nclosed\n"
+        assert process.returncode == EXIT_CODE
