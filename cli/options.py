@@ -123,19 +123,23 @@ def with_texts(function: F) -> F:
     return expressions(parameters(function))
 
 
-def with_output(function: F) -> F:
-    """``--write``, ``--timings``, ``--quiet``: where answers go, and what is told beside them."""
+def with_output(files: str) -> Callable[[F], F]:
+    """``--write``, ``--timings``, ``--quiet``: where answers go, and what is told beside them.
+
+    Args:
+        files: the help of ``--write``.
+    """
     folder = option(
         "-w",
         "--write",
         "folder",
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Write each result to a file in DIR, which appears when it is complete.",
+        help=files,
     )
     timings = option("--timings", is_flag=True, help="Say on standard error where the time went.")
     quiet = option("--quiet", is_flag=True, help="No progress and no summary on standard error.")
-    return folder(timings(quiet(function)))
+    return lambda function: folder(timings(quiet(function)))
 
 
 def with_deliver(function: F) -> F:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     metavar="X",
     help="Replay at X times the speed of the trace; by default as fast as possible.",
 )
-@with_output
+@with_output("Write each result to a file in DIR, which appears when it is complete.")
 @with_run_name(
     "What the run is called, for `gscope status` and `gscope stop`. Default: the name of the first query,"
     " made unique."
@@ -69,7 +69,7 @@ def replay(
     name: str | None,
     config: Config,
 ) -> int:
-    """Answer GSQL queries over captures: pcap or pcapng, compressed or not, ``-`` for standard input.
+    """Answer GSQL queries over captures: pcap or pcapng, compressed or not, - for standard input.
 
     A capture is an interface with the file's base name (a/main1.pcap.gz is main1), or NAME. One NAME
     given several times is one interface, read in that order. Without captures, the interfaces of the

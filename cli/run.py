@@ -88,7 +88,8 @@ if TYPE_CHECKING:
     "--timestamps",
     metavar="CLOCK",
     type=click.Choice(TIMESTAMPS),
-    help="Who stamps packets: kernel, or hardware (the network card). Default: kernel.",
+    help="Who stamps packets: kernel, hardware (the network card), or arrival (kernel, but a packet that"
+    " comes too late gets the time that is reached). Default: kernel.",
 )
 @option(
     "--no-kernel-filter",
@@ -118,7 +119,10 @@ if TYPE_CHECKING:
     help="How long after its stamp a packet of an interface (or of all) may reach gscope and still count "
     "as in time; answers come later by as much. Default: 200ms, at least 50ms.",
 )
-@with_output
+@with_output(
+    "Append each result to a file in DIR, with every answer; parquet and arrow come in parts of at most"
+    " a minute."
+)
 @with_run_name(
     "What the run is called, for `gscope status` and `gscope stop`. A run of that name that was killed is"
     " resumed. Default: the name of the first query, made unique."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.options import OF_RUNS, option, with_config
+from gscope.cli.options import option, with_run_name, with_work_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,12 +23,12 @@ _PIPE_COLUMNS = 200
 
 
 @click.command(short_help="Show how a run stands.")
-@option("--run", "name", metavar="NAME", help="Which run. By default the only one that is active.")
+@with_run_name("Which run. By default the only one that is active.")
 @option("--watch", "is_watch", is_flag=True, help="Keep showing it, until q, Ctrl-C or its end.")
 @option("--trace", "trace", metavar="ID", help="Follow this heartbeat, hop by hop.")
 @option("--json", "is_json", is_flag=True, help="As JSON (docs/status.schema.json).")
 @option("--prometheus", "is_prometheus", is_flag=True, help="As text for Prometheus.")
-@with_config(without=tuple(key for key in OF_RUNS if key != "work_dir"))
+@with_work_dir
 def status(
     name: str | None,
     is_watch: bool,
