@@ -140,7 +140,8 @@ def launch_jvm(
 
     The JVM ends when the returned process is stopped, when its owner dies in whatever way, or
     when the owner's end of its standard input is closed. It is in a session of its own, so a
-    Ctrl-C at the terminal does not reach it. Its standard error goes to ``directory/jvm.log``.
+    Ctrl-C at the terminal does not reach it. Its output goes to ``directory/jvm.log``;
+    somebody has to call ``bound_log`` now and then.
 
     Args:
         settings: runtime, memory and archive.

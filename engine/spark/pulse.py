@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.jvm_log import bound_log
 from gscope.errors import JavaGoneError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _DEATH_WAIT_S = 1.0
 class Pulse:
     """Sends ``alive`` as long as Java answers, be a step as long as it may; a context manager.
 
-    If Java ends it says ``failed``, and ends the whole process: the main thread may wait for something else.
+    It bounds Java's log meanwhile. If Java ends it says ``failed``, and ends the whole process: the main thread may wait for something else.
 
     Args:
         jvm: the process.
@@ -75,6 +76,7 @@ class Pulse:
         waiter.register(self._process, select.POLLIN)
         waiter.register(self._is_over, select.POLLHUP)
         while not (ready := waiter.poll(PERIOD_S * 1000)):
+            bound_log(self._jvm.log)
             with suppress(Exception):  # its end shows above, whatever the connection says
                 # Looked up once: each name is a question of its own.
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from gscope.engine.events import Events
+from gscope.engine.spark import jvm_log
 from gscope.engine.spark import pulse as module
 from gscope.engine.spark.pulse import Pulse
 from gscope.errors import JavaGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 class FakeJava:
     """A process that is asked for the time by ``answer``."""
 
-    def __init__(self, answer: Callable[[], object]) -> None:
+    def __init__(self, answer: Callable[[], object], log: Path) -> None:
+        self.log = log
         self._process = subprocess.Popen(["sleep", "600"])
         self.pid = self._process.pid
         system = SimpleNamespace(nanoTime=answer)
@@ -47,14 +50,14 @@ class FakeJava:
 
 
 class Stage:
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.out = io.StringIO()
         self.codes: list[int] = []
         self.has_ended = threading.Event()
         self.can_answer = threading.Event()
         self.can_answer.set()
         self.asked = threading.Event()
-        self.java = FakeJava(self._answer)
+        self.java = FakeJava(self._answer, folder / "jvm.log")
         self.pulse = Pulse(
             cast("JvmProcess", self.java),
             cast("SparkSession", self.java.session),
@@ -77,9 +80,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "PERIOD_S", 0.01)
-    made = Stage()
+    made = Stage(tmp_path)
     yield made
     made.can_answer.set()
     made.java.kill()
@@ -91,6 +94,17 @@ def test_it_tells_while_java_answers(stage: Stage) -> None:
             stage.asked.wait(1)
     assert {event["event"] for event in stage.told} == {"alive"}
     assert stage.codes == []
+
+
+def test_the_log_of_java_is_bounded_meanwhile(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jvm_log, "MAX_FILE_BYTES", 10)
+    stage.java.log.write_text("a long complaint")
+    with stage.pulse:
+        while len(stage.told) < 1:
+            stage.asked.wait(1)
+    assert stage.java.log.read_text() == ""
 
 
 def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
