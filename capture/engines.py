@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.cache import load_kernel, prune_kernels
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.memory_budget import ensure_fits
@@ -41,7 +41,8 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker
         batch_rows=settings.output_rows or defaults.batch_rows,
     )
     kernel = load_kernel(program.lftas)
-    ensure_fits(program.lftas, settings, sizes, kernel.slot_bytes)
+    slot_bytes = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
+    ensure_fits(program.lftas, settings, sizes, [slot_bytes[lfta.name] for lfta in program.lftas])
 
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
         return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
@@ -51,6 +52,7 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker
     )
     # Of no LFTA: it only has to be there before the first epoch ends, for packets do not wait for a compiler.
     kernel.flush(-1, np.zeros(1, np.int64), 0)
+    prune_kernels()
     return make
 
 

@@ -15,20 +15,26 @@ import functools
 import hashlib
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 from numba.core import cgutils as _cgutils
 from numba.core import types as _types
+from numba.core.caching import FunctionCache as _UntypedFunctionCache
 from numba.extending import intrinsic as _numba_intrinsic
 
+from gscope.capture.lfta.kernel_files import mark_used
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 # Partly typed in numba; what builds LLVM code is not checkable anyway.
 types: Any = _types
 cgutils: Any = _cgutils
+_FunctionCache: Any = _UntypedFunctionCache
+_njit: Any = numba.njit
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -42,23 +48,84 @@ def kernel(function: F) -> F:
     A kernel releases the GIL while it runs, wraps on integer overflow, and gives inf or nan for a float
     division by zero instead of raising. The result keeps the function's type for type checkers.
     """
-    compile_ = functools.partial(
-        numba.njit, nogil=True, error_model="numpy", boundscheck=_BOUNDSCHECK
-    )
+    return cast("F", _without_copies(_kept(function)))
+
+
+def unrolled_kernel(function: F) -> F:
+    """A kernel that is compiled for each constant it is called with: for short loops that end at one."""
+    return cast("F", _kept(function))
+
+
+def kernel_part(function: F) -> F:
+    """Compile ``function`` as a part of the kernels of its file: it cannot be called from Python, and is not kept.
+
+    Whoever calls it is kept with all its parts.
+    """
     if _BOUNDSCHECK:
-        return cast("F", compile_(cache=False)(function))
-    _point_numba_at_cache(Path(function.__code__.co_filename))
-    try:
-        return cast("F", compile_(cache=True)(function))
-    except RuntimeError:
+        return cast("F", _compiled(function))
+    return cast(
+        "F",
+        _without_copies(_compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)),
+    )
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+    options |= {"nogil": True, "boundscheck": _BOUNDSCHECK}
+    return _njit(error_model="numpy", **options)(function)
+
+
+def _kept(function: Callable[..., Any]) -> Any:
+    dispatcher = _compiled(function)
+    if not _BOUNDSCHECK:
+        _point_numba_at_cache(Path(function.__code__.co_filename))
         # No file holds the source, or numba may write to no folder (a read-only system without a home).
-        return cast("F", compile_(cache=False)(function))
+        with suppress(RuntimeError, OSError):
+            dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+def _without_copies(dispatcher: Any) -> Any:
+    """Let kernels call it with constants as with any other numbers.
+
+    numba compiles a function anew for each combination of constants, which LLVM does where it is worth it.
+    """
+    resolve = dispatcher.get_call_template
+
+    def of_any_number(arguments: Iterable[Any], keywords: Mapping[str, Any]) -> Any:
+        kinds = tuple(types.unliteral(kind) for kind in arguments)
+        return resolve(kinds, {k: types.unliteral(kind) for k, kind in keywords.items()})
+
+    dispatcher.get_call_template = of_any_number
+    return dispatcher
+
+
+class _KernelCache(_FunctionCache):  # type: ignore[misc]
+    """numba's files of one function; whatever is wrong with them, the function is compiled anew."""
+
+    has_saved = False
+    """Whether this process has compiled anything."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            # Cut short by a crash, say, or removed at this moment: numba raises whatever unpickling does.
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _KernelCache.has_saved = True
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            # An index that cannot be read is begun anew; a full disk keeps nothing.
+            with suppress(OSError):
+                self.flush()
+                super().save_overload(sig, data)
 
 
 def helper(function: F) -> F:
     """Compile ``function`` for kernels to call; by itself it is not kept, since its file is not ours."""
-    compile_ = numba.njit(nogil=True, error_model="numpy", boundscheck=_BOUNDSCHECK)
-    return cast("F", compile_(function))
+    return cast("F", _compiled(function))
 
 
 def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,6 +151,19 @@ def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
     return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
 
+def kernels_folder() -> Path:
+    """Where compiled kernels are kept, a folder for each file of sources."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "gscope" / "kernels"
+
+
+def has_compiled() -> bool:
+    """Whether this process has compiled a kernel that was not kept from before."""
+    return _KernelCache.has_saved
+
+
 @functools.cache
 def sources_digest() -> str:
     """Hash of all sources that take part in kernels: decoding, and every file that uses this module."""
@@ -97,20 +177,20 @@ def sources_digest() -> str:
 def _point_numba_at_cache(source: Path) -> None:
     if not source.is_file():
         return
-    folder = _cache_root() / _digest(_with_imports(source))
+    folder = kernels_folder() / _digest_with_imports(source)
     try:
         # Private: numba unpickles what it finds here.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark_used(folder)
     except OSError:
         return
     cast("Any", numba).config.CACHE_DIR = str(folder)
 
 
-def _cache_root() -> Path:
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(os.environ["NUMBA_CACHE_DIR"])
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "gscope" / "kernels"
+@functools.cache
+def _digest_with_imports(source: Path) -> str:
+    """Of a file and what it imports: a process has them as they were when it imported them."""
+    return _digest(_with_imports(source))
 
 
 def _with_imports(source: Path) -> set[Path]:

@@ -1,17 +1,22 @@
 """Generated kernels as files: written once, named by their hash, loaded as compiled before.
 
 The hash covers the source and, through ``sources_digest``, every helper it calls and numba's version, so that
-two versions of gscope never share a file. numba keeps the machine code beside the other kernels' (``jit.py``).
+two versions of gscope never share a file. numba keeps the machine code beside the other kernels' (``jit.py``). Whoever has
+compiled something calls ``prune_kernels`` (``kernel_files.py``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 import stat
 import sys
 import tempfile
+import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gscope.capture.jit import sources_digest
+from gscope.capture.jit import has_compiled, kernels_folder, sources_digest
 from gscope.capture.lfta.codegen.generate import generate
+from gscope.capture.lfta.kernel_files import mark_used, prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,18 +36,20 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.program import Lfta
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
     """The kernel of a query set, shared by all its interfaces.
 
     Attributes:
-        lftas: names, in the order of their numbers in the kernel.
+        lftas: names, in the order of their numbers in the kernel, which is not that of the queries.
         path: the file with the source.
         run: takes packets of a block; see ``codegen/generate.py``.
         flush: puts out groups of one LFTA.
         literals: bytes of the query's STRING literals; kernels hold their address.
-        slot_bytes: for each LFTA the bytes of a slot in each of its tables.
+        slot_bytes: for each LFTA, in that order, the bytes of a slot in each of its tables.
         scratch_words: words of scratch for each packet of a batch.
     """
 
@@ -57,10 +65,13 @@ class CompiledKernel:
 def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
     """Generate, write and import the kernel of ``lftas``; numba compiles it when it first runs, if it must.
 
+    The same LFTAs in another order have the same kernel.
+
     Raises:
         UnsupportedError: an LFTA asks for what kernels do not have.
         UsageError: a user function is not what it is declared to be.
     """
+    lftas = sorted(lftas, key=lambda lfta: lfta.name)
     generated = generate(lftas)
     name = hashlib.sha256((sources_digest() + generated.source).encode()).hexdigest()[:24]
     if generated.user_functions and not _is_written(name):
@@ -69,7 +80,12 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
         for function in generated.user_functions:
             check_user_kernel(function)
     path = _write(name, generated.source)
-    module = _import(name, path)
+    try:
+        module = _import(name, path)
+    except FileNotFoundError:
+        # Another process has pruned the folder just now.
+        path = _write(name, generated.source)
+        module = _import(name, path)
     return CompiledKernel(
         tuple(lfta.name for lfta in lftas),
         path,
@@ -79,6 +95,19 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
         generated.slot_bytes,
         generated.scratch_words,
     )
+
+
+def prune_kernels() -> None:
+    """Keep the cache within its bound, beside whatever else is done; only where it has grown."""
+    if has_compiled():
+        threading.Thread(target=_prune, name="prune kernels", daemon=True).start()
+
+
+def _prune() -> None:
+    with suppress(OSError):
+        freed = prune(kernels_folder(), _user_folder(), time.time_ns())
+        if freed:
+            _log.info("removed %d bytes of kernels that were used longest ago", freed)
 
 
 def _is_written(name: str) -> bool:
@@ -94,8 +123,10 @@ def _write(name: str, source: str) -> Path:
     for folder in (_user_folder, _private_folder):
         try:
             path = folder() / f"lfta_{name}.py"
-            if not path.exists() or path.read_text() != source:
-                descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            if path.exists() and path.read_text() == source:
+                mark_used(path)
+            else:
+                descriptor, temporary = tempfile.mkstemp(".tmp", f"lfta_{name}.", path.parent)
                 with os.fdopen(descriptor, "w") as file:
                     file.write(source)
                 Path(temporary).replace(path)
@@ -131,7 +162,7 @@ def _import(name: str, path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
     loader: Any = spec.loader
     loader.exec_module(module)
+    sys.modules[module_name] = module
     return module

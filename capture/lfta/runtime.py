@@ -93,16 +93,17 @@ class LftaRuntime:
     ) -> None:
         self.bound_ns = NO_BOUND
         self._kernel = kernel
+        numbers = {name: number for number, name in enumerate(kernel.lftas)}
+        # In the order of the program, which streams keep.
+        running = {numbers[lfta.name]: lfta for lfta in lftas if interface in lfta.interfaces}
         self._lftas = {
             number: _RunningLfta(lfta, interface, settings, kernel.slot_bytes[number], emit)
-            for number, name in enumerate(kernel.lftas)
-            for lfta in lftas
-            if lfta.name == name and interface in lfta.interfaces
+            for number, lfta in running.items()
         }
         widest = max((len(lfta.schema.columns) for lfta in lftas), default=0)
         self._state = np.zeros((len(kernel.lftas), state_words(widest)), np.int64)
-        for number, running in self._lftas.items():
-            running.attach(self._state[number])
+        for number, each in self._lftas.items():
+            each.attach(self._state[number])
         self._run = np.zeros(RUN_WORDS, np.int64)
         self._run[Run.RESUME] = -1
         self._run[Run.LITERALS] = kernel.literals.ctypes.data

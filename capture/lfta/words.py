@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gscope.capture.intrinsics import bswap64, copy_bytes, ld8, ld32, ld64, st32, st64, ult
-from gscope.capture.jit import intrinsic, kernel, types
+from gscope.capture.jit import intrinsic, kernel, types, unrolled_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ def append_bytes(end: int, heap: int, text: int, length: int) -> None:
     st32(end + 4, begin + length)
 
 
-@kernel
+@unrolled_kernel
 def swap_words(a: int, b: int, words: int) -> None:
     """Exchange two runs of 64-bit words."""
     for at in range(0, 8 * words, 8):
@@ -167,7 +167,7 @@ def swap_words(a: int, b: int, words: int) -> None:
         st64(b + at, word)
 
 
-@kernel
+@unrolled_kernel
 def copy_words(target: int, source: int, words: int) -> None:
     """Copy a run of 64-bit words; the two must not overlap."""
     for at in range(0, 8 * words, 8):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+import shutil
+from typing import TYPE_CHECKING, Any
 
 import numba
+import pytest
 
 from gscope.capture import jit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
 
 def folder_of(source: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(root))
+    jit._digest_with_imports.cache_clear()
     scope: dict[str, object] = {}
     exec(compile("def f(a):\n    return a + 1\n", str(source), "exec"), scope)
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
@@ -48,3 +51,86 @@ def test_a_function_without_a_file_is_compiled_all_the_same(
 ) -> None:
     folder_of(tmp_path / "nowhere.py", monkeypatch, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
+
+
+class Made:
+    """A file with two functions, and its cache."""
+
+    TEXT = (
+        "def inner(a, b):\n    return a + b\ndef outer(a):\n    return inner(a, 1) + inner(a, 2)\n"
+    )
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source = folder / "made.py"
+        self.source.write_text(self.TEXT)
+        self.cache = folder / "cache"
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(self.cache))
+        monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+
+    def load(self, make_inner: Callable[[Any], Any] = jit.kernel) -> tuple[Any, Any]:
+        """The two as new kernels, neither compiled nor loaded."""
+        scope: dict[str, Any] = {}
+        exec(compile(self.TEXT, str(self.source), "exec"), scope)
+        scope["inner"] = make_inner(scope["inner"])
+        return scope["inner"], jit.kernel(scope["outer"])
+
+    @property
+    def files(self) -> list[Path]:
+        """Numba's files."""
+        return sorted(self.cache.rglob("*.nb*"))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    return Made(tmp_path, monkeypatch)
+
+
+def test_constants_make_no_copies_but_where_loops_are_to_be_unrolled(made: Made) -> None:
+    inner, outer = made.load()
+    assert outer(10) == 23
+    assert len(inner.overloads) == 1
+    made.source.write_text(f"{made.TEXT}# another file to numba\n")
+    jit._digest_with_imports.cache_clear()
+    inner, outer = made.load(jit.unrolled_kernel)
+    assert outer(10) == 23
+    assert len(inner.overloads) == 2
+
+
+def test_parts_are_kept_with_the_kernel_that_calls_them(made: Made) -> None:
+    _, outer = made.load(jit.kernel_part)
+    assert outer(10) == 23
+    assert {path.name.split("-")[0] for path in made.files} == {"made.outer"}
+    inner, outer = made.load(jit.kernel_part)
+    assert outer(10) == 23
+    assert not inner.overloads
+    assert sum(outer.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x80\x04half"])
+def test_files_that_a_crash_cut_short_are_compiled_anew(made: Made, damage: bytes) -> None:
+    assert made.load()[1](10) == 23
+    for path in made.files:
+        path.write_bytes(damage)
+    assert made.load()[1](10) == 23
+    _, outer = made.load()
+    assert outer(10) == 23
+    assert sum(outer.stats.cache_hits.values()) == 1
+
+
+def test_a_kernel_that_is_pruned_after_it_was_looked_up_is_compiled(made: Made) -> None:
+    assert made.load()[1](10) == 23
+    _, outer = made.load()
+    shutil.rmtree(made.cache)
+    assert outer(10) == 23
+    assert sum(outer.stats.cache_hits.values()) == 0
+
+
+def test_a_kernel_runs_where_the_disk_takes_nothing(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_index", full)
+    assert made.load()[1](10) == 23
+    assert made.files == []

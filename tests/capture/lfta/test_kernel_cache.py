@@ -13,6 +13,8 @@ from tests.capture.lfta.lfta_builders import aggregation, count, epoch_of, field
 
 from gscope.capture.lfta import cache
 from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.runtime import LftaRuntime
+from gscope.capture.lfta.settings import LftaSettings
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, NamedExpression
@@ -34,6 +36,23 @@ def test_a_kernel_is_a_private_file_of_readable_source(
     assert "def lfta_0(" in kernel.path.read_text()
     assert load_kernel([flow()]).path == kernel.path
     assert load_kernel([flow("other")]).path != kernel.path
+
+
+def test_a_kernel_does_not_depend_on_the_order_of_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, second = flow("first"), aggregation([epoch_of()], [count()])
+    kernel, same = load_kernel([first, second]), load_kernel([second, first])
+    assert kernel.path == same.path
+    assert kernel.lftas == same.lftas
+    assert kernel.slot_bytes == same.slot_bytes
+
+
+def test_streams_keep_the_order_of_the_queries_all_the_same() -> None:
+    lftas = [flow("second"), flow("first")]
+    runtime = LftaRuntime(lftas, "main", LftaSettings(), load_kernel(lftas), lambda *_: None)
+    assert list(runtime.heartbeat(10**9)) == ["second", "first"]
 
 
 def test_a_cache_that_is_no_folder_is_replaced_by_a_private_one(
