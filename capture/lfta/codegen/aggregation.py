@@ -199,7 +199,7 @@ def aggregation_source(plan: Aggregation) -> list[str]:
 
 
 def _flush(plan: Aggregation) -> Iterable[str]:
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def flush_{plan.number}(s, last):"
     yield '    """Put out all groups of epochs up to ``last``; False if room ran out (call again)."""'
     yield f"    buckets = s[{State.BUCKETS}]"
@@ -238,7 +238,7 @@ def _slow_flush(plan: Aggregation) -> Iterable[str]:
 
 
 def _take(plan: Aggregation) -> Iterable[str]:
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def lfta_{plan.number}({plan.parameters}):"
     yield f'    """{plan.lfta.name}; True if room ran out: call again with the same batch."""'
     if not plan.tables:

@@ -33,7 +33,7 @@ def epoch_source(number: int, expression: Expression) -> Iterator[str]:
     """The function ``epoch_<number>``: the epoch of a time, for an ``expression`` that rises with it."""
     scope = Scope(Variant.OTHER, Literals(), indent=1)
     value = lower(scope, expression)
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def epoch_{number}(time_ns):"
     yield '    """The epoch of a packet of this time."""'
     # The parameter takes the place of what a packet's code loads.

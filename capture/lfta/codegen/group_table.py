@@ -73,7 +73,7 @@ def table_source(table: Table) -> list[str]:
 
 def _emit(table: Table) -> Iterable[str]:
     layout = output_layout(table.lfta)
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def emit_{table.name}(slot, s):"
     yield '    """Put the group in a slot out as a row."""'
     yield f"    base = s[{State.BASE}]"
@@ -109,7 +109,7 @@ def _tag(table: Table, slot: str) -> str:
 def _fold(table: Table) -> Iterable[str]:
     packing, partials = table.packing, table.partials
     used = packing.words + partials.words
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def fold_{table.name}(scratch, s, begin, end):"
     yield '    """Fold entries of the scratch area into their groups; one row at most leaves for each."""'
     yield f"    base = s[{State.BASE}]"
@@ -145,7 +145,7 @@ def _fold(table: Table) -> Iterable[str]:
 
 def _sweep(table: Table) -> Iterable[str]:
     tag = table.packing.tag
-    yield "@kernel"
+    yield "@kernel_part"
     yield f"def sweep_{table.name}(s, bucket, stop, last):"
     yield '    """Put out the groups of epochs up to ``last`` in buckets up to ``stop``.'
     yield ""

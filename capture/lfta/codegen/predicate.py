@@ -47,7 +47,7 @@ def prefilter_source(
     shared: Sequence[Expression], literals: Literals, variants: Sequence[Variant]
 ) -> list[str]:
     """The function that writes the signature of each packet of a batch."""
-    lines = ["@kernel", f"def prefilter({BATCH_PARAMETERS}):"]
+    lines = ["@kernel_part", f"def prefilter({BATCH_PARAMETERS}):"]
     lines.append(f'    """Bits: {len(shared)} predicates that several LFTAs share."""')
     for variant in variants:
         scope = Scope(variant, literals, indent=2)

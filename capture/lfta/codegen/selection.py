@@ -32,7 +32,7 @@ def selection_source(
     if len(lfta.declared) > MAX_DECLARED:
         message = f"{lfta.query!r} declares more than {MAX_DECLARED} orders"
         raise UnsupportedError(message)
-    lines = ["@kernel", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
+    lines = ["@kernel_part", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
     lines.append(f'    """{lfta.name}; True if room ran out: call again with the same batch."""')
     lines += _room(lfta, literals)
     lines += ["    matched = 0", "    out = 0", *packet_loop(None)]
