@@ -128,7 +128,11 @@ class Run:
             is_live=self.is_live,
             folder=None if self.folder is None else str(self.folder.resolve()),
         )
-        patience = Patience.of(config.failure_timeout_ns, config.heartbeat_interval_ns)
+        patience = Patience.of(
+            config.failure_timeout_ns,
+            config.heartbeat_interval_ns,
+            config.failure_step_timeout_ns,
+        )
         supervisor = Supervisor(run_dir.file, watcher, began, patience, log=log)
         with heeded(supervisor):
             try:

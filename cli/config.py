@@ -45,6 +45,7 @@ class Config:
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode
     failure_timeout_ns: int | None
+    failure_step_timeout_ns: int | None
     spark_cores: int | None
     spark_memory_bytes: int
     table_slots: int

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STILL_S = 300.0
+"""Of a step of which no task has ended for so long the user is told: it may hang, or take long."""
+
 STARVED_FACTOR = 12
 """A process that wants the processor is given so many times the patience."""
 
@@ -82,15 +85,22 @@ class Patience:
     Attributes:
         stream_s: the streams of an interface.
         start_s: a process that starts, and the daemon while it closes windows.
+        step_s: a step of which no task ends; None: it is told of and waited for, however long that takes.
     """
 
     stream_s: float = 5.0
     start_s: float = 300.0
+    step_s: float | None = None
 
     @classmethod
-    def of(cls, timeout_ns: int | None, interval_ns: int) -> Patience:
+    def of(
+        cls, timeout_ns: int | None, interval_ns: int, step_timeout_ns: int | None = None
+    ) -> Patience:
         """That of a run with heartbeats so often; by default five may be missing, but never less than 5 s."""
-        return cls(max(5 * interval_ns / 1e9, 5.0) if timeout_ns is None else timeout_ns / 1e9)
+        return cls(
+            max(5 * interval_ns / 1e9, 5.0) if timeout_ns is None else timeout_ns / 1e9,
+            step_s=None if step_timeout_ns is None else step_timeout_ns / 1e9,
+        )
 
     @property
     def job_s(self) -> float:

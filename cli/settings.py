@@ -206,6 +206,14 @@ SETTINGS: tuple[Setting, ...] = (
         "a live interface whose streams are silent for so long has failed, and its process is started again; by"
         " default 5 heartbeat intervals, at least 5s",
     ),
+    Setting(
+        "failure.step_timeout",
+        "failure_step_timeout_ns",
+        PATIENCE,
+        None,
+        "a step of which Spark ends no task for so long has failed, and the HFTA job is started again from the last"
+        " commit; by default it is told of after 5min and waited for",
+    ),
     Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
     Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),
     Setting(

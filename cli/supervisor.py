@@ -16,7 +16,7 @@ import click
 
 from gscope.cli.balance import standing_lines
 from gscope.cli.failures import CAPTURE, JOB
-from gscope.cli.liveness import Patience
+from gscope.cli.liveness import STILL_S, Patience
 from gscope.cli.outcome import Outcome
 from gscope.cli.processes import Event, Events
 from gscope.cli.recovery import Recovery
@@ -83,6 +83,7 @@ class Supervisor:
         self._log = log
         self._began = began
         self._progress: dict[str, Any] = {}
+        self._told_step: int | None = None
         self._events: Events = queue.SimpleQueue()
         self._awaited: set[str] = set()
         self._processes = RunProcesses(
@@ -198,6 +199,8 @@ class Supervisor:
                 self._processes[CAPTURE].liveness.expect(self._stream_s())
             case Event("job", "java"):
                 self._processes[JOB].on_child(event.fields["pid"])
+            case Event("job", "alive", {"step": int(step), "still_s": float(still_s)}):
+                self._on_step(step, still_s)
             case Event("job", "ready"):
                 self.reached("Spark ready")
                 self._processes[JOB].on_working(
@@ -255,6 +258,20 @@ class Supervisor:
         self._processes.connect()
         if passthrough.streams:
             passthrough.connect(self._events)
+
+    def _on_step(self, step: int, still_s: float) -> None:
+        """A step is evaluated, and no task of it has ended for so long: it may hang, or take long."""
+        if not self._processes[JOB].is_working:
+            return  # said by one that was ended since
+        if self._patience.step_s is not None and still_s > self._patience.step_s:
+            reason = f"ended no task of step {step} for {still_s:.0f} s"
+            self._recovery.on_failure(JOB, reason)
+        elif still_s >= STILL_S and step != self._told_step:
+            self._told_step = step
+            self._tell(
+                f"no task of step {step} has ended for {still_s:.0f} s; it is waited for, see"
+                " --failure-step-timeout"
+            )
 
     def _on_rows(self, fields: dict[str, Any], answers: Answers) -> None:
         rows, streams = fields["rows"], fields["streams"]

@@ -11,7 +11,8 @@ finished ``steps``, ``phases`` (seconds by name)
 error    ``message``: one sentence; ``is_final``: whether it would fail again; the job ends with code 1
 failed   ``message``: one phrase; the job ends and can be started again
 java     ``pid``: of a Java it has started, which must not outlive it
-alive    Java answers; every second
+alive    Java answers; every second. While a step is evaluated: ``step``, its number, ``step_s``, for how
+         long, and ``still_s``: for how long no task of it has ended
 ======== =====================================================================
 """
 

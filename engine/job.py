@@ -32,6 +32,7 @@ from gscope.engine.settings import (
 from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.step_watch import StepWatch
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.startup import settle
@@ -64,6 +65,7 @@ class Job:
         self._undecodable: Counter[str] = Counter()
         self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
         self._java_pid: int | None = None
+        self._watch = StepWatch()
 
     def run(self, connect: threading.Event) -> None:
         """Start Java, wait for ``connect``, answer everything.
@@ -100,7 +102,7 @@ class Job:
                 self._events.send("java", pid=jvm.pid)
                 self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
-                with Pulse(jvm, session, self._events, self._termination.leave):
+                with Pulse(jvm, session, self._events, self._watch, self._termination.leave):
                     connect.wait()
                     self._phase("connected")
                     steps = self._answer(session, connect)
@@ -127,7 +129,7 @@ class Job:
         program = self._program()
         steps = Steps(program, frozenset(self._settings.latent_interfaces))
         commits = self._recover(steps)
-        observer = Observer(self._run_dir, steps, commits, self._java_pid)
+        observer = Observer(self._run_dir, steps, commits, self._java_pid, self._watch)
         # All may have been answered before a crash; the daemon is gone then.
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.settings import JOB_FOLDER
 from gscope.engine.statistics import JobStatistics
+from gscope.engine.step_watch import StepWatch
 from gscope.engine.trace_book import TRACES_FOLDER, TraceBook
 from gscope.engine.traces import Tracer
 from gscope.queries.streams.snapshot import JOB_FILE
@@ -27,16 +28,24 @@ class Observer:
         steps: the operators, restored.
         commits: of earlier jobs of the run.
         java_pid: of Spark.
+        watch: told which step is at hand, and asked how it stands.
     """
 
     def __init__(
-        self, run_dir: Path, steps: Steps, commits: Sequence[Commit], java_pid: int | None
+        self,
+        run_dir: Path,
+        steps: Steps,
+        commits: Sequence[Commit],
+        java_pid: int | None,
+        watch: StepWatch | None = None,
     ) -> None:
         self._steps = steps
+        self._watch = watch or StepWatch()
         self._tracer = Tracer(TraceBook(run_dir / JOB_FOLDER / TRACES_FOLDER))
         self._statistics = JobStatistics(run_dir / JOB_FILE, steps, self._tracer, java_pid)
         self._statistics.recover(commits)
         self._statistics.write()
+        self._watch.on_look = self._statistics.on_look
 
     def advancing(self) -> None:
         """The operators look for what is released, now."""
@@ -53,6 +62,7 @@ class Observer:
 
     def evaluating(self, step: Step) -> None:
         """Spark begins to evaluate ``step``."""
+        self._watch.begin(step.number)
         self._statistics.evaluating(step)
 
     def evaluated(
@@ -63,6 +73,7 @@ class Observer:
 
     def committed(self, step: Step, commit: Commit, began_ns: int, evaluated_s: float) -> None:
         """What ``step`` gave is durable and published; that began at ``began_ns``."""
+        self._watch.end()
         self._tracer.committed(began_ns)
         self._statistics.on_commit(step, commit.outputs, evaluated_s, commit.undecodable)
 

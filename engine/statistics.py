@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.event_time import EventTimes
 from gscope.engine.held_by import held_by
 from gscope.engine.operators.base import waiting
+from gscope.engine.step_watch import StepAtHand
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
@@ -81,7 +83,7 @@ class _Since:
 
 
 class JobStatistics:
-    """What the job has counted; for one thread.
+    """What the job has counted; for one thread, but for ``on_look``.
 
     Args:
         path: of the file.
@@ -115,6 +117,9 @@ class JobStatistics:
         self._answered = _StepCounters()
         self._queries: dict[str, _QueryCounters] = {}
         self._since = _Since("waiting", wall_ns())
+        self._at_hand: StepAtHand | None = None
+        self._told: dict[str, Any] = {}
+        self._writing = threading.Lock()
 
     def recover(self, commits: Iterable[Commit]) -> None:
         """Go on from what an earlier job of the run told, and from the commits that it told nothing of."""
@@ -149,8 +154,19 @@ class JobStatistics:
     def evaluating(self, step: Step) -> None:
         """Spark begins to evaluate a step."""
         self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
-        # It may take long, and nothing else is told meanwhile.
+        self._at_hand = StepAtHand(step.number, 0.0, 0.0)
         self.write()
+
+    def on_look(self, step: StepAtHand) -> None:
+        """Tell how a step stands that is evaluated, if the file is old; by any thread.
+
+        All else stays as it was told when the step began.
+        """
+        with self._writing:
+            told = self._told.get("step_at_hand")
+            if told is not None and told["number"] == step.number and self._file.is_due:
+                now = {"step_at_hand": _at_hand_fields(step), **self._process_fields()}
+                self._file.write({**self._told, **now})
 
     def on_commit(
         self, step: Step, outputs: Iterable[Output], seconds: float, undecodable: Mapping[str, int]
@@ -164,6 +180,7 @@ class JobStatistics:
         self._answered.last_tuples = tuples
         self._count(outputs)
         self._since = _Since("waiting", self._wall_ns(), undecodable)
+        self._at_hand = None
         self.write()
 
     def refresh(self) -> None:
@@ -173,7 +190,10 @@ class JobStatistics:
 
     def write(self) -> None:
         """Replace the file."""
-        self._file.write(self._document())
+        document = self._document()
+        with self._writing:
+            self._told = document
+            self._file.write(document)
 
     def _count(self, outputs: Iterable[Output]) -> None:
         for output in outputs:
@@ -187,17 +207,12 @@ class JobStatistics:
         steps, tracer = self._steps, self._tracer
         return {
             "schema": SCHEMA,
-            "written_ns": self._wall_ns(),
             "began_ns": self._began_ns,
-            "pid": os.getpid(),
-            "memory_bytes": _memory_bytes("self"),
-            "cpu_s": round(time.process_time(), 3),
-            "java_pid": self._java_pid,
-            "java_memory_bytes": _memory_bytes(self._java_pid),
-            "java_cpu_s": _cpu_s(self._java_pid),
+            **self._process_fields(),
             "state": self._since.state,
             "state_since_ns": self._since.since_ns,
             "clock_ns": tracer.clock_ns,
+            "step_at_hand": None if self._at_hand is None else _at_hand_fields(self._at_hand),
             "steps": {"number": steps.number, **_step_fields(self._answered)},
             "streams": [self._stream(name) for name in steps.streams],
             "operators": [self._operator(name) for name in steps.operators],
@@ -208,6 +223,17 @@ class JobStatistics:
                 "idle_total": tracer.idle_total,
                 "newest": tracer.newest(steps),
             },
+        }
+
+    def _process_fields(self) -> dict[str, Any]:
+        return {
+            "written_ns": self._wall_ns(),
+            "pid": os.getpid(),
+            "memory_bytes": _memory_bytes("self"),
+            "cpu_s": round(time.process_time(), 3),
+            "java_pid": self._java_pid,
+            "java_memory_bytes": _memory_bytes(self._java_pid),
+            "java_cpu_s": _cpu_s(self._java_pid),
         }
 
     def _stream(self, name: str) -> dict[str, Any]:
@@ -261,6 +287,14 @@ class JobStatistics:
             "watermark_ns": self._times.of(name, watermark),
             "has_ended": watermark == math.inf,
         }
+
+
+def _at_hand_fields(step: StepAtHand) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "seconds": round(step.seconds, 1),
+        "still_seconds": round(step.still_seconds, 1),
+    }
 
 
 def _step_fields(counters: _StepCounters) -> dict[str, Any]:

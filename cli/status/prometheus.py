@@ -134,6 +134,10 @@ STEPS = (
     gauge("gscope_average_step_seconds", "average_seconds", "Time that one takes on average."),
     gauge("gscope_step_tuples_per_second", "tuples_per_second", "Tuples in a second of steps."),
 )
+STEP_AT_HAND = (
+    gauge("gscope_step_at_hand_seconds", "seconds", "How long the step at hand lasts."),
+    gauge("gscope_step_at_hand_still_seconds", "still_seconds", "Since a task of it ended."),
+)
 INBOX = (
     Metric("gscope_stream_batches", "batches_total", "Batches that reached the HFTA job."),
     Metric("gscope_stream_tuples", "tuples_total", "Tuples of these."),
@@ -204,6 +208,8 @@ class RunCollector(Collector):
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
         yield from _families(JOB, (), [((), job)] if job else [])
         yield from _families(STEPS, (), [((), job["steps"])] if job else [])
+        at_hand = job.get("step_at_hand")
+        yield from _families(STEP_AT_HAND, (), [((), at_hand)] if at_hand else [])
         yield from _families(INBOX, ("stream",), _named(job, "streams"))
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))

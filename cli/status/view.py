@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MAX_STALE_NS = 5_000_000_000
 """A process of a living run that has told nothing for so long is shown to be silent."""
 
+MIN_STILL_NS = 30_000_000_000
+"""A task that takes so long is told of: it may hang."""
+
 _RESTARTS_SHOWN = 3
 _STATES = {"running": "green", "failed": "red", "stale": "red", "stopping": "yellow"}
 _LINK_STATES = {"down": "red", "gone": "red"}
@@ -237,6 +240,9 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
         )
     if job["state"] != "waiting" and is_alive:
         text += f"; {job['state']} is evaluated since {duration(now_ns - job['state_since_ns'])}"
+        still_ns = int((job.get("step_at_hand") or {}).get("still_seconds", 0) * 1e9)
+        if still_ns >= MIN_STILL_NS:
+            text += f", and no task of it has ended for {duration(still_ns)}"
     return text
 
 

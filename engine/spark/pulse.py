@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.ended_tasks import ended_tasks
 from gscope.engine.spark.jvm_log import bound_log
 from gscope.errors import JavaGoneError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.events import Events
     from gscope.engine.spark.jvm import JvmProcess
+    from gscope.engine.step_watch import StepWatch
 
 PERIOD_S = 1.0
 _DEATH_WAIT_S = 1.0
@@ -35,6 +37,7 @@ class Pulse:
         jvm: the process.
         session: in it.
         events: to the supervisor.
+        watch: of the step at hand; what it says is sent along.
         end: ends this process; it can be started again.
 
     Raises:
@@ -46,11 +49,13 @@ class Pulse:
         jvm: JvmProcess,
         session: SparkSession,
         events: Events,
+        watch: StepWatch,
         end: Callable[[int], object] = os._exit,
     ) -> None:
         self._jvm = jvm
         self._session = session
         self._events = events
+        self._watch = watch
         self._end = end
         self._process = os.pidfd_open(jvm.pid)
         self._is_over, self._over = os.pipe()
@@ -81,12 +86,25 @@ class Pulse:
                 # Looked up once: each name is a question of its own.
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
-                self._events.send("alive")
+                self._events.send("alive", **self._step_at_hand())
         if all(descriptor == self._process for descriptor, _ in ready):
             self._events.send("failed", message=str(self._gone()))
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
+
+    def _step_at_hand(self) -> dict[str, int | float]:
+        step = None
+        if self._watch.is_under_way:
+            with suppress(Exception):  # as above
+                step = self._watch.look(ended_tasks(self._session))
+        if step is None:
+            return {}
+        return {
+            "step": step.number,
+            "step_s": round(step.seconds, 1),
+            "still_s": round(step.still_seconds, 1),
+        }
 
     def _gone(self) -> JavaGoneError:
         code = self._jvm.wait(_DEATH_WAIT_S)

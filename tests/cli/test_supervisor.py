@@ -368,6 +368,34 @@ def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
     assert not is_alive(int((stage.supervisor.run_dir / "java").read_text()))
 
 
+STANDS_STILL = """
+if started() < 2:
+    tell("ready")
+    for still_s in (299.0, 301.0, 302.0):
+        tell("alive", step=7, step_s=still_s, still_s=still_s)
+"""
+
+
+def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -> None:
+    stage.start(CAPTURES, STANDS_STILL + ANSWERS)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert notice.startswith("no task of step 7 has ended for 301 s; it is waited for")
+    assert stage.supervisor.outcome.restarts == {}
+
+
+def test_a_step_that_stands_still_for_too_long_is_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.supervisor, "_patience", Patience(step_s=300.0))
+    hangs = STANDS_STILL + "    time.sleep(600)\n"
+    stage.start(CAPTURES, hangs + ANSWERS)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert notice == "the HFTA job ended no task of step 7 for 301 s; it is started again"
+    assert stage.answers.steps == [1]
+
+
 def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
     fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
     stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)

@@ -9,6 +9,7 @@ from tests.engine.watched_steps import SECOND, batch, heartbeat, steps, stream_o
 
 from gscope.engine.commits import Commit, Output
 from gscope.engine.observer import Observer
+from gscope.engine.step_watch import StepAtHand, StepWatch
 from gscope.engine.steps import Evaluation, Steps
 from gscope.queries.streams.snapshot import JOB_FILE, read_snapshot
 
@@ -100,3 +101,32 @@ def test_it_is_plain_json_of_finite_numbers(tmp_path: Path) -> None:
     text = (tmp_path / JOB_FILE).read_text()
     json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
     assert seen(tmp_path)["operators"][0]["watermark"] is None
+
+
+def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
+    watched = steps("eth0")
+    now_s = [100.0]
+    watch = StepWatch(lambda: now_s[0])
+    observer = Observer(tmp_path, watched, (), None, watch)
+    watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
+    step = watched.next()
+    assert step is not None
+    observer.evaluating(step)
+    told = seen(tmp_path)["step_at_hand"]
+    assert told == {"number": 1, "seconds": 0.0, "still_seconds": 0.0}
+    file = tmp_path / JOB_FILE
+    file.unlink()
+    watch.look(3)
+    assert not file.exists()  # so soon nothing is written again
+    while not file.exists():
+        now_s[0] += 2
+        watch.look(3)
+    after = seen(tmp_path)
+    assert after["step_at_hand"]["seconds"] >= after["step_at_hand"]["still_seconds"] >= 2
+    assert after["state"] == "step 1"
+    observer.committed(step, Commit(1, watched.snapshot(), (), (), {}), 1, 0.25)
+    assert seen(tmp_path)["step_at_hand"] is None
+    late = StepAtHand(1, 9.0, 9.0)
+    observer.close()
+    watch.on_look(late)  # said while the step was committed
+    assert seen(tmp_path)["step_at_hand"] is None

@@ -15,6 +15,7 @@ from gscope.engine.events import Events
 from gscope.engine.spark import jvm_log
 from gscope.engine.spark import pulse as module
 from gscope.engine.spark.pulse import Pulse
+from gscope.engine.step_watch import StepWatch
 from gscope.errors import JavaGoneError
 
 if TYPE_CHECKING:
@@ -57,11 +58,13 @@ class Stage:
         self.can_answer = threading.Event()
         self.can_answer.set()
         self.asked = threading.Event()
+        self.watch = StepWatch()
         self.java = FakeJava(self._answer, folder / "jvm.log")
         self.pulse = Pulse(
             cast("JvmProcess", self.java),
             cast("SparkSession", self.java.session),
             Events(self.out),
+            self.watch,
             self._end,
         )
 
@@ -94,6 +97,28 @@ def test_it_tells_while_java_answers(stage: Stage) -> None:
             stage.asked.wait(1)
     assert {event["event"] for event in stage.told} == {"alive"}
     assert stage.codes == []
+
+
+def test_it_tells_how_the_step_at_hand_stands(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ended_tasks", lambda _session: 3)
+    looked = threading.Event()
+    stage.watch.on_look = lambda _step: looked.set()
+    stage.watch.begin(7)
+    with stage.pulse:
+        assert looked.wait(10)
+    step = next(event for event in stage.told if "step" in event)
+    assert (step["event"], step["step"]) == ("alive", 7)
+    assert 0 <= step["still_s"] <= step["step_s"]
+
+
+def test_it_tells_of_java_also_where_tasks_cannot_be_counted(stage: Stage) -> None:
+    stage.watch.begin(7)
+    with stage.pulse:
+        while not stage.told:
+            stage.asked.wait(1)
+    assert stage.told[0] == {"event": "alive"}
 
 
 def test_the_log_of_java_is_bounded_meanwhile(
