@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_LONGEST_TOKEN = 100
+
+
 def claim(folder: Path, query: str, kind: str) -> BinaryIO:
-    """The file ``.<query>.<kind>.partial``, open to append and locked: who has it writes the result, nobody else.
+    """The file ``.<query>.<kind>.partial``, open to read and append and locked: who has it writes the result, nobody else.
 
     Raises:
         UsageError: somebody else does.
@@ -22,7 +25,7 @@ def claim(folder: Path, query: str, kind: str) -> BinaryIO:
     """
     path = folder / f".{query}.{kind}.partial"
     while True:
-        file = path.open("ab")
+        file = path.open("a+b")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -40,6 +43,16 @@ def give_back(folder: Path, query: str, kind: str, file: BinaryIO) -> None:
     (folder / f".{query}.{kind}.partial").unlink(missing_ok=True)
     with suppress(OSError):
         file.close()
+
+
+def sign(file: BinaryIO, token: str) -> str:
+    """Write ``token`` into the file of a claim; the token of whoever was killed while he had it, "" for nobody."""
+    file.seek(0)
+    before = file.read(_LONGEST_TOKEN)
+    file.truncate(0)
+    file.write(token.encode())
+    file.flush()
+    return before.decode(errors="replace")
 
 
 def _is_at(path: Path, file: BinaryIO) -> bool:

@@ -7,11 +7,12 @@ when it is whole (see ``parts.py``).
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gscope.cli.claims import claim, give_back
+from gscope.cli.claims import claim, give_back, sign
 from gscope.cli.parts import Parts
 from gscope.cli.sinks import TEXT_WRITERS, in_sentences
 from gscope.engine.sinks.text import csv_header
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+
+
+_LOOKED_AT_BYTES = 1 << 16
 
 
 class LiveFolder:
@@ -54,17 +58,24 @@ class LiveFolder:
         self._identity = {"folder": str(folder.resolve()), "kind": kind}
         is_same = {name: before.get(name) for name in self._identity} == self._identity
         known: Mapping[str, Any] = before["files"] if is_same else {}
+        self._token = secrets.token_hex(16)
         self._claims: dict[str, BinaryIO] = {}
         self._files: dict[str, _TextFile | Parts] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for query, schema in schemas.items():
                 self._claims[query] = claim(folder, query, kind)
-                self._files[query] = (
-                    _TextFile(folder, query, kind, schema, known.get(query))
-                    if kind in TEXT_WRITERS
-                    else Parts(folder, query, kind, schema, known.get(query), monotonic)
-                )
+                killed = sign(self._claims[query], self._token)
+                if kind in TEXT_WRITERS:
+                    is_ours = bool(killed) and killed == before.get("token")
+                    end = known.get(query) if is_ours else None
+                    self._files[query] = _TextFile(
+                        folder, query, kind, schema, end, may_be_torn=bool(killed)
+                    )
+                else:
+                    self._files[query] = Parts(
+                        folder, query, kind, schema, known.get(query), monotonic
+                    )
         except (OSError, UsageError) as error:
             self.close(is_complete=False)
             if isinstance(error, UsageError):
@@ -86,7 +97,7 @@ class LiveFolder:
         if not is_last and any(f.is_open for f in files) and not any(f.is_due for f in files):
             return None
         settled = {query: file.settle() for query, file in self._files.items()}
-        return {**self._identity, "files": settled}
+        return {**self._identity, "token": self._token, "files": settled}
 
     def publish(self) -> None:
         """Let finished parts be seen."""
@@ -105,6 +116,10 @@ class _TextFile:
     """A file that is appended to. When its run is resumed, it is cut back to where it was on record.
 
     One that was moved away or removed meanwhile, as a rotation of logs does, is left alone; a new one is begun.
+
+    Args:
+        before: where it ended on record; None if it is not known, or others have written behind that.
+        may_be_torn: its last writer was killed, perhaps within a line.
     """
 
     is_due = False
@@ -117,6 +132,8 @@ class _TextFile:
         kind: str,
         schema: pa.Schema,
         before: Mapping[str, int] | None,
+        *,
+        may_be_torn: bool,
     ) -> None:
         self._path = folder / f"{query}.{kind}"
         self._heading = csv_header(schema.names) if kind == "csv" else b""
@@ -126,6 +143,8 @@ class _TextFile:
         is_ours = before is not None and status.st_ino == before["inode"]
         if before is not None and is_ours and status.st_size > before["size"]:
             self._file.truncate(before["size"])
+        elif may_be_torn:
+            self._file.truncate(_end_of_lines(self._path))
         try:
             self._ensure_columns()
         except UsageError:
@@ -188,3 +207,16 @@ class _TextFile:
                 " move it away, or name another folder with -w"
             )
             raise UsageError(message)
+
+
+def _end_of_lines(path: Path) -> int:
+    """Where the last whole line of a file ends."""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at > 0:
+            begin = max(0, at - _LOOKED_AT_BYTES)
+            file.seek(begin)
+            if found := file.read(at - begin).rfind(b"\n") + 1:
+                return begin + found
+            at = begin
+    return 0

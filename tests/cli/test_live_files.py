@@ -104,6 +104,28 @@ def test_a_new_run_goes_on_in_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "q.csv").read_text() == "n,t\n1,a\n2,\n3,b\n"
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_another_run_wrote_meanwhile_is_not_cut_off(
+    tmp_path: Path, sinks: list[LiveFolder], *, is_killed: bool
+) -> None:
+    first = opened(tmp_path, "csv")
+    sinks.append(first)
+    first.write("q", TABLE)
+    on_record = settled(first)
+    with (tmp_path / "q.csv").open("a") as torn:
+        torn.write("4,to")  # killed within a line, which is not on record
+    killed(first)
+    second = opened(tmp_path, "csv")
+    sinks.append(second)
+    second.write("q", OTHER)
+    settled(second)
+    killed(second) if is_killed else second.close(is_complete=True)
+    again = opened(tmp_path, "csv", on_record)
+    again.write("q", OTHER)
+    again.close(is_complete=True)
+    assert (tmp_path / "q.csv").read_text() == "n,t\n1,a\n2,\n3,b\n3,b\n"
+
+
 def test_a_file_that_was_moved_away_is_left_alone(tmp_path: Path) -> None:
     first = opened(tmp_path, "csv")
     first.write("q", TABLE)
