@@ -31,6 +31,9 @@ AUTOMATIC = "auto"
 MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
 """Processes give signs of life twice a second; a few may come late."""
 
+MIN_STEP_TIMEOUT_NS = 60_000_000_000
+"""The first task of a Java that was just started ends seconds later, on a busy machine many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -101,14 +104,15 @@ def _parse_positive_duration(text: str) -> int:
     return value
 
 
-def _parse_patience(text: str) -> int:
-    value = parse_duration(text)
-    if value < MIN_FAILURE_TIMEOUT_NS:
-        message = (
-            f"{text!r} is too short; it must be at least {show_duration(MIN_FAILURE_TIMEOUT_NS)}"
-        )
-        raise ValueError(message)
-    return value
+def _at_least(least_ns: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = parse_duration(text)
+        if value < least_ns:
+            message = f"{text!r} is too short; it must be at least {show_duration(least_ns)}"
+            raise ValueError(message)
+        return value
+
+    return parse
 
 
 def _parse_positive_size(text: str) -> int:
@@ -158,7 +162,8 @@ def _parse_folder(text: str) -> Path:
 
 
 DURATION = Kind("DURATION", _parse_positive_duration, show_duration)
-PATIENCE = Kind("DURATION", _parse_patience, show_duration)
+PATIENCE = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
+STEP_PATIENCE = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
@@ -209,7 +214,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "failure.step_timeout",
         "failure_step_timeout_ns",
-        PATIENCE,
+        STEP_PATIENCE,
         None,
         "a step of which Spark ends no task for so long has failed, and the HFTA job is started again from the last"
         " commit; by default it is told of after 5min and waited for",

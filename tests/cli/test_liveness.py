@@ -98,9 +98,10 @@ def test_who_runs_is_runnable_and_who_sleeps_or_is_gone_is_not() -> None:
     assert not is_runnable(busy.pid)
 
 
-def test_a_timeout_below_what_signs_of_life_allow_is_refused() -> None:
-    (setting,) = (each for each in SETTINGS if each.key == "failure.timeout")
-    assert setting.parse("7s") == 7 * SECOND
+@pytest.mark.parametrize(("key", "least_s"), [("failure.timeout", 2), ("failure.step_timeout", 60)])
+def test_a_timeout_below_what_signs_of_life_allow_is_refused(key: str, least_s: int) -> None:
+    (setting,) = (each for each in SETTINGS if each.key == key)
+    assert setting.parse(f"{least_s}s") == least_s * SECOND
     assert setting.parse("auto") is None
-    with pytest.raises(ValueError, match="must be at least 2s"):
-        setting.parse("1s")
+    with pytest.raises(ValueError, match="must be at least"):
+        setting.parse(f"{least_s - 1}s")
