@@ -37,6 +37,7 @@ from gscope.capture.settings import (
 )
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.startup import settle
+from gscope.queries.streams.claims_file import read_claims
 from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class Daemon:
                     devices.sources,
                     devices.missing,
                     stop=stop,
+                    on_ready=lambda: self._renew_claims(log, settings),
                     on_begin=self._has_begun.set,
                     on_progress=self._events.on_progress,
                     on_failure=self._events.on_interface_failure,
@@ -186,6 +188,12 @@ class Daemon:
             self._has_begun.set()
             server.stop()
         return summary
+
+    def _renew_claims(self, log: StreamLog, settings: CaptureSettings) -> None:
+        """Spare what readers are reading that another daemon, now gone, was told of."""
+        for consumer in settings.consumers:
+            claims = read_claims(self._run_dir, consumer.name)
+            log.claim(consumer.name, {s: claims[s] for s in claims.keys() & set(log.streams)})
 
     def _follow(self, supervisor_fd: int) -> None:
         """Heed signals and the supervisor's end from now on; until now they were kept."""

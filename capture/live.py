@@ -256,6 +256,7 @@ def capture_live(
     *,
     engines: EngineMaker | None = None,
     stop: LiveStop | None = None,
+    on_ready: Callable[[], None] | None = None,
     on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     on_failure: Callable[[str, str], None] | None = None,
@@ -275,7 +276,8 @@ def capture_live(
         missing: why interfaces have none although their streams had not ended, by name.
         engines: makes the LFTAs of an interface; by default ``compiled_engines``.
         stop: to end it; without one only the settings' limits do.
-        on_begin: told when packets are let in, which is when all is ready.
+        on_ready: told when all is ready, before the first row is logged.
+        on_begin: told when packets are let in.
         on_progress: told at every heartbeat.
         on_failure: told of an interface that ends alone, and why.
         statistics: where others see how it goes.
@@ -346,6 +348,8 @@ def capture_live(
             statistics.go_on(interface.name, past)
         if past.clock_offset_ns is not None:
             clocks[interface.name].go_on(past.clock_offset_ns)
+    if on_ready is not None:
+        on_ready()
     for each in settings.interfaces:
         if each.name in sources:
             continue

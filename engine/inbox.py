@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from gscope.engine.subscription import LogClient
-from gscope.errors import DisconnectedError, GscopeError
+from gscope.errors import DisconnectedError, GscopeError, StreamError
+from gscope.queries.streams.claims_file import write_claims
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ LOOK_S = 1.0
 
 
 class Inbox:
-    """A subscription for one thread; a context manager.
+    """A subscription for one thread, but for ``renew``; a context manager.
 
     Args:
         socket: of the daemon.
@@ -47,6 +48,8 @@ class Inbox:
         self._is_there = is_there
         self._connection: _Connection | None = None
         self._wanted: Mapping[str, Mapping[str, int]] = {}
+        self._claimed: tuple[str, Mapping[str, Sequence[int]]] | None = None
+        self._claiming = threading.Lock()
         self.received_ns = 0
 
     def take(self) -> list[Message]:
@@ -82,15 +85,29 @@ class Inbox:
     ) -> dict[str, tuple[int, ...]]:
         """Keep batches from being shed; those that are gone already. See ``LogClient``.
 
-        A daemon that is not there sheds nothing.
+        A daemon that is not there sheds nothing; the one that takes over finds the claim on disk, and if it has just
+        looked, is told by ``renew``.
 
         Raises:
             StreamError: refused.
         """
-        if self._connection is not None:
-            with suppress(DisconnectedError):
-                return self._connection.client.claim(consumer, batches)
-        return {}
+        with self._claiming:
+            self._claimed = consumer, batches
+            if self._connection is not None:
+                with suppress(DisconnectedError):
+                    return self._connection.client.claim(consumer, batches)
+            write_claims(self._socket.parent, consumer, batches)
+            return {}
+
+    def renew(self) -> None:
+        """Claim again what was claimed last: a daemon has begun to listen, maybe in the middle of a step.
+
+        From another thread, since that of the inbox evaluates the step.
+        """
+        with self._claiming, suppress(StreamError):
+            if self._claimed is not None:
+                with LogClient(self._socket) as client:
+                    client.claim(*self._claimed)
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Tell that ``consumer`` is done with everything; see ``LogClient``.

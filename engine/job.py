@@ -66,9 +66,18 @@ class Job:
         self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
         self._java_pid: int | None = None
         self._watch = StepWatch()
+        self._connect = threading.Event()
+        self._inbox: Inbox | None = None
 
-    def run(self, connect: threading.Event) -> None:
-        """Start Java, wait for ``connect``, answer everything.
+    def on_daemon(self) -> None:
+        """A daemon listens, the first one or one that takes over; from any thread."""
+        self._connect.set()
+        if self._inbox is not None:
+            # It may take until the daemon is found to hang; whoever calls has the supervisor to watch.
+            threading.Thread(target=self._inbox.renew, name="renew claims", daemon=True).start()
+
+    def run(self) -> None:
+        """Start Java, wait until a daemon listens, answer everything.
 
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
@@ -103,9 +112,9 @@ class Job:
                 self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
                 with Pulse(jvm, session, self._events, self._watch, self._termination.leave):
-                    connect.wait()
+                    self._connect.wait()
                     self._phase("connected")
-                    steps = self._answer(session, connect)
+                    steps = self._answer(session)
             finally:
                 stop_session(session, jvm)
         self._phase("finished")
@@ -119,7 +128,7 @@ class Job:
             self._termination.close_first(jvm.stop)
         return jvm
 
-    def _answer(self, session: SparkSession, connect: threading.Event) -> int:
+    def _answer(self, session: SparkSession) -> int:
         """Answer what the last commit has not; the number of the last step."""
         from gscope.engine.inbox import Inbox
         from gscope.engine.observer import Observer
@@ -133,8 +142,9 @@ class Job:
         # All may have been answered before a crash; the daemon is gone then.
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
-            with Inbox(self._run_dir / SOCKET_FILE, steps.needed(), connect) as inbox:
-                self._follow(steps, evaluator, observer, inbox)
+            socket = self._run_dir / SOCKET_FILE
+            with Inbox(socket, steps.needed(), self._connect) as self._inbox:
+                self._follow(steps, evaluator, observer, self._inbox)
         observer.close()
         return steps.number
 
@@ -245,11 +255,11 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _watch_supervisor(connect: threading.Event) -> None:
-    """Set ``connect`` when told to; end the process when the supervisor has died."""
+def _watch_supervisor(job: Job) -> None:
+    """Pass on that a daemon listens; end the process when the supervisor has died."""
     for line in sys.stdin:
         if line.strip() == "connect":
-            connect.set()
+            job.on_daemon()
     # no clean-up to do: the JVM sees its own pipe close, and a commit is never half done
     os._exit(1)
 
@@ -260,10 +270,10 @@ def main() -> None:
     termination = Termination()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     events = Events()
-    connect = threading.Event()
-    threading.Thread(target=_watch_supervisor, args=(connect,), daemon=True).start()
     try:
-        Job(Path(sys.argv[1]), events, termination).run(connect)
+        job = Job(Path(sys.argv[1]), events, termination)
+        threading.Thread(target=_watch_supervisor, args=(job,), daemon=True).start()
+        job.run()
     except JavaGoneError as error:
         events.send("failed", message=str(error))
         raise SystemExit(1) from error

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.errors import DisconnectedError, StreamError
+from gscope.queries.streams.claims_file import write_claims
 from gscope.queries.streams.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
@@ -73,7 +74,7 @@ class LogClient:
     def claim(
         self, consumer: str, batches: Mapping[str, Sequence[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Keep batches from being shed until ``consumer`` claims others.
+        """Keep batches from being shed until ``consumer`` claims others, also by a daemon that takes over meanwhile.
 
         Args:
             consumer: who is to read them.
@@ -85,6 +86,7 @@ class LogClient:
         Raises:
             StreamError: refused, or the daemon is gone.
         """
+        write_claims(self._path.parent, consumer, batches)
         fields = {"consumer": consumer, "batches": {s: list(n) for s, n in batches.items()}}
         return {stream: tuple(gone) for stream, gone in self._act("claim", fields).items()}
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.capture.summary import Summary
+    from gscope.queries.streams.messages import Message
 
 
 class Crash(BaseException):
@@ -291,6 +292,16 @@ def test_the_streams_of_a_device_that_is_gone_end_and_tell_what_was_lost(lives: 
         ensure_sum(summary)
     ensure_contract(lives.folder)
     assert isinstance(read_log(lives.folder)[-1], EndOfStream)
+
+
+def test_readers_may_claim_before_the_next_daemon_logs_anything(lives: Lives) -> None:
+    lives.world.at(1, lives.source.send_now)
+    lives.live_until_crash(15.5)
+    before = read_log(lives.folder)
+    seen: list[list[Message]] = []
+    lives.on_ready = lambda: seen.append(read_log(lives.folder))
+    lives.run(17)
+    assert seen == [before]
 
 
 def test_an_interface_of_which_nothing_is_logged_can_be_missing(tmp_path: Path) -> None:

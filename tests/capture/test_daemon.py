@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -10,9 +11,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from tests.capture.test_replay import PACKET, SECOND, flow_program, write_pcap
 
+from gscope.capture.daemon import Daemon
+from gscope.capture.events import Events
+from gscope.capture.log.log import Beat
+from gscope.capture.replay import open_log
 from gscope.capture.settings import (
     PROGRAM_FILE,
     SETTINGS_FILE,
@@ -22,7 +28,8 @@ from gscope.capture.settings import (
     InterfaceSettings,
 )
 from gscope.engine.subscription import LogClient
-from gscope.queries.streams.messages import EndOfStream, Message
+from gscope.queries.streams.claims_file import write_claims
+from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,3 +192,17 @@ def test_a_killed_daemon_leaves_a_log_that_is_right(start: Any, tmp_path: Path) 
     daemon.process.kill()
     daemon.wait()
     assert "earlier capture" in start(SECOND).event("error")["message"]
+
+
+def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path: Path) -> None:
+    settings = CaptureSettings((InterfaceSettings("main", ("main.pcap",)),), consumers=JOB)
+    log = open_log(tmp_path / "log", flow_program("main"), settings)
+    for number in (1, 2):
+        batch = pa.record_batch({"tb": pa.array([number])})
+        log.append(STREAM, batch, (Extent("tb", number, number),))
+        log.beat(number, number, [Beat(STREAM, (Punctuation("tb", number + 1),))])
+    write_claims(tmp_path, "job", {STREAM: [0], "another@main": [0]})
+    write_claims(tmp_path, "nobody", {STREAM: [2]})
+    Daemon(tmp_path, Events(io.StringIO()))._renew_claims(log, settings)
+    assert [batch.sequence for batch in log.sheddable()] == [2]
+    log.close()

@@ -149,6 +149,7 @@ class Stage:
         self.timestamps = "kernel"
         self.missing: dict[str, str] = {}
         self.failures: list[tuple[str, str]] = []
+        self.on_ready: Callable[[], None] | None = None
 
     def run(self, stop_s: float, **settings: Any) -> Summary:
         """Capture until the world's clock has gone on by ``stop_s``."""
@@ -171,6 +172,7 @@ class Stage:
                 self.missing,
                 engines=interpreted,
                 stop=self.world.stop,
+                on_ready=self.on_ready,
                 on_failure=lambda *failure: self.failures.append(failure),
                 demands=self.demands,
                 make_clock=self.world.clock,

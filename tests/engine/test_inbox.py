@@ -6,27 +6,34 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from gscope.capture.demands import Demands
 from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
 from gscope.engine import inbox as inbox_module
 from gscope.engine.inbox import Inbox
 from gscope.errors import StreamError
-from gscope.queries.streams.messages import EndOfStream
+from gscope.queries.catalog.types import Direction
+from gscope.queries.streams.claims_file import read_claims
+from gscope.queries.streams.messages import EndOfStream, Extent, Punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
+SPEC = StreamSpec("a", (("x", Direction.INCREASING),), epoch="x")
+
+
 @contextmanager
 def daemon(folder: Path, demands: Demands | None = None) -> Iterator[StreamLog]:
     """A log of the stream ``a``, served."""
-    log = StreamLog(folder / "log", [StreamSpec("a", ())], consumers=[Consumer("job")])
+    log = StreamLog(folder / "log", [SPEC], consumers=[Consumer("job")], budget=ShedOldest(1 << 20))
     server = LogServer(log, folder / "socket", demands or Demands(("a",)))
     try:
         yield log
@@ -99,6 +106,43 @@ def test_a_daemon_that_comes_back_is_asked_for_the_heartbeats_that_are_still_wan
             is_there.set()
             assert take(inbox, 1) == [1]
             assert demands.take(["a"]) == {"a": {"tb": 7}}
+
+
+def log_rows(log: StreamLog, *numbers: int) -> None:
+    for number in numbers:
+        log.append("a", pa.record_batch({"x": [number]}), (Extent("x", number, number),))
+        log.beat(number, number, [Beat("a", (Punctuation("x", number + 1),))])
+
+
+def spared(log: StreamLog) -> set[int]:
+    """The batches that are not shed whatever comes."""
+    return {0, 2, 4} - {batch.sequence for batch in log.sheddable()}
+
+
+def test_a_daemon_that_takes_over_in_the_middle_of_a_step_is_told_what_the_step_reads(
+    tmp_path: Path,
+) -> None:
+    is_there = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+        with daemon(tmp_path) as log:
+            is_there.set()
+            inbox.renew()  # nothing is claimed yet
+            log_rows(log, 1, 2, 3)
+            take(inbox, 6)
+            inbox.claim("job", {"a": [0, 4]})
+            assert spared(log) == {0, 4}
+        assert read_claims(tmp_path, "job") == {"a": (0, 4)}
+        with daemon(tmp_path) as log:
+            assert spared(log) == set()
+            inbox.renew()
+            assert spared(log) == {0, 4}
+
+
+def test_what_is_claimed_while_there_is_no_daemon_is_left_for_the_next(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "socket", {"a": 0}, threading.Event())
+    assert inbox.claim("job", {"a": [2]}) == {}
+    assert read_claims(tmp_path, "job") == {"a": (2,)}
+    inbox.renew()  # nobody there is no error
 
 
 def test_a_refusal_is_an_error(tmp_path: Path) -> None:
