@@ -9,14 +9,20 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 
 from gscope.capture.lfta.interpreter import LftaInterpreter
-from gscope.capture.log.log import read_log
+from gscope.capture.log import merging
+from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.budget import ShedOldest
+from gscope.capture.log.consumers import Consumer
+from gscope.capture.log.log import BatchLimits, StreamLog, read_log
 from gscope.capture.replay import open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.engine.commits import Commit, CommitLog
@@ -29,7 +35,7 @@ from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, promised_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -54,6 +60,7 @@ class Variation:
         chunks: messages reach the operators in about so many chunks of random size.
         crashes: how often the HFTA state is thrown away in the middle of a step.
         seed: of everything random.
+        is_merged: whether batches that wait are merged, as in a live run whose job is away.
     """
 
     name: str
@@ -68,6 +75,7 @@ class Variation:
     chunks: int = 1
     crashes: int = 0
     seed: int = 1
+    is_merged: bool = False
 
 
 COMPILED = Variation("compiled")
@@ -92,6 +100,10 @@ CRASHING = Variation(
     crashes=3,
 )
 VARIATIONS = (COMPILED, INTERPRETED, FOUR_SLOTS, RESTLESS, CRASHING)
+
+AWAY = Variation(
+    "away", heartbeat_every_tick=True, batch_rows=50, chunks=4, crashes=1, is_merged=True
+)
 
 
 def answer(
@@ -148,16 +160,32 @@ def replayed(
         block_bytes=variation.block_bytes,
         batch_rows=variation.batch_rows,
     )
-    log = open_log(folder, program, settings)
-    try:
+    with _opened(folder, program, settings, is_merged=variation.is_merged) as log:
         engines = _interpreters(program) if variation.is_interpreted else None
         summary = replay_capture(program, settings, log, engines=engines)
-    finally:
-        log.close()
     for interface in summary.interfaces:
         counted = interface.accepted + interface.late + sum(interface.malformed.values())
         assert interface.received == counted + interface.unread
     return read_log(folder), summary
+
+
+@contextmanager
+def _opened(
+    folder: Path, program: Program, settings: CaptureSettings, *, is_merged: bool
+) -> Iterator[StreamLog]:
+    if not is_merged:
+        with closing(open_log(folder, program, settings)) as log:
+            yield log
+        return
+    specs = [StreamSpec.from_lfta(lfta, name) for lfta in program.lftas for name in lfta.interfaces]
+    limits = BatchLimits(rows=settings.batch_rows)
+    away, budget = Consumer("job"), ShedOldest(8 << 30)
+    with (
+        patch.object(merging, "FEWEST_PARTS", 3),
+        closing(StreamLog(folder, specs, consumers=[away], limits=limits, budget=budget)) as log,
+    ):
+        yield log
+        log._merger.wait()
 
 
 def streamed(

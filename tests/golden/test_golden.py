@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.cases import Case, all_cases, deal
-from tests.golden.driver import COMPILED, CRASHING, VARIATIONS, Variation, answer
+from tests.golden.driver import AWAY, COMPILED, CRASHING, VARIATIONS, Variation, answer
 
 from gscope.engine import release
 from gscope.engine.spark import evaluation
@@ -46,6 +46,19 @@ def test_every_way_gives_the_expected_rows(
         if isinstance(source, QueryInput):
             times = [int(row[0]) for row in rows[query]]
             assert times == sorted(times)
+
+
+MERGED_CASES = ("filter_join", "full_flow", "max_dups", "merged_selection", "sizes")
+"""Joins, aggregates of aggregates, a merge of selections, and an aggregate of two links."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in MERGED_CASES], ids=named)
+def test_batches_that_were_merged_while_they_waited_give_the_same_rows(
+    case: Case, spark: SparkSession
+) -> None:
+    rows = answer(case.program(case.files), case.files, AWAY, spark)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 
 @pytest.mark.spark
