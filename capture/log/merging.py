@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import combined
@@ -78,7 +79,9 @@ class Merger:
         self._come: Counter[str] = Counter()
         self._due: dict[str, None] = {}
         self._thread: threading.Thread | None = None
+        self._is_busy = False
         self._is_stopped = False
+        self._called: SimpleQueue[None] = SimpleQueue()
 
     def on_published(self, messages: Iterable[Message]) -> None:
         """Begin to merge if enough batches have come of a stream; the lock is held."""
@@ -90,32 +93,40 @@ class Merger:
                 if self._come[message.stream] >= FEWEST_PARTS:
                     del self._come[message.stream]
                     self._due[message.stream] = None
-        if self._due and self._thread is None and self._next_parts():
-            self._thread = threading.Thread(target=self._work, name="log-merge", daemon=True)
-            self._thread.start()
+        if self._due and not self._is_busy and self._next_parts():
+            self._is_busy = True
+            self._called.put(None)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="log-merge", daemon=True)
+                self._thread.start()
 
     def wait(self) -> None:
         """Block until nothing is left to merge; the lock is not held."""
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        with self._lock:
+            self._lock.wait_for(lambda: not self._is_busy)
 
     def stop(self) -> None:
         """Merge no more; the lock is not held. What is being merged stays in its parts."""
         with self._lock:
             self._is_stopped = True
-        self.wait()
+        self._called.put(None)
+        if self._thread is not None:
+            self._thread.join()
 
     def _work(self) -> None:
-        while parts := self._taken():
-            self._merge(parts)
+        # One thread for good, as each would leave memory of its own behind.
+        while not self._is_stopped:
+            self._called.get()
+            while parts := self._taken():
+                self._merge(parts)
 
     def _taken(self) -> list[Batch]:
-        """What to merge next; with [] the thread ends."""
+        """What to merge next; with [] there is nothing until the next call."""
         with self._lock:
             parts = [] if self._is_stopped else self._next_parts()
             if not parts:
-                self._thread = None
+                self._is_busy = False
+                self._lock.notify_all()
             return parts
 
     def _next_parts(self) -> list[Batch]:
