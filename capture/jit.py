@@ -61,12 +61,8 @@ def kernel_part(function: F) -> F:
 
     Whoever calls it is kept with all its parts.
     """
-    if _BOUNDSCHECK:
-        return cast("F", _compiled(function))
-    return cast(
-        "F",
-        _without_copies(_compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)),
-    )
+    part = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast("F", _without_copies(part))
 
 
 def _compiled(function: Callable[..., Any], **options: bool) -> Any:

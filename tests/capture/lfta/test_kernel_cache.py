@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,24 @@ def test_streams_keep_the_order_of_the_queries_all_the_same() -> None:
     lftas = [flow("second"), flow("first")]
     runtime = LftaRuntime(lftas, "main", LftaSettings(), load_kernel(lftas), lambda *_: None)
     assert list(runtime.heartbeat(10**9)) == ["second", "first"]
+
+
+@pytest.mark.parametrize("has_compiled", [False, True])
+def test_the_cache_is_pruned_where_it_has_grown(
+    has_compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "has_compiled", lambda: has_compiled)
+    leftover = tmp_path / "gscope" / "lfta" / "tmpab12_x9z.tmp"
+    leftover.parent.mkdir(mode=0o700, parents=True)
+    leftover.touch()
+    os.utime(leftover, (1, 1))
+    cache.prune_kernels()
+    for thread in threading.enumerate():
+        if thread.name == "prune kernels":
+            thread.join()
+    assert leftover.exists() is not has_compiled
 
 
 def test_a_cache_that_is_no_folder_is_replaced_by_a_private_one(
