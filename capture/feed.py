@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.on_demand import OnDemand
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import SourceStats
     from gscope.capture.statistics import SourceState
@@ -37,6 +38,7 @@ class Feed(ABC):
         late_packets: left out before the LFTAs saw them because they step back in time too far.
         heartbeats: sent so far.
         worked_ns: time that its LFTAs took by now, the writing of what they put out included.
+        on_demand: who waits for its heartbeats; None where they cannot be asked for.
     """
 
     def __init__(self, name: str, runtime: LftaEngine, streams: Mapping[str, str]) -> None:
@@ -46,6 +48,12 @@ class Feed(ABC):
         self.late_packets = 0
         self.heartbeats = 0
         self.worked_ns = 0
+        self.on_demand: OnDemand | None = None
+
+    @property
+    def answers_total(self) -> int:
+        """Heartbeats so far that answered a reader who had asked."""
+        return 0 if self.on_demand is None else self.on_demand.answers_total
 
     @abstractmethod
     def source_state(self) -> SourceState:

@@ -55,6 +55,7 @@ class OnDemand:
         self._demands = demands
         # The first heartbeat comes at once: readers know then how far every stream is.
         self._asked_ns = NO_BOUND
+        self._is_asked = False
         self._oldest_ns = NEVER_NS
         self._latest_ns = NO_BOUND
         self._told_tuples = 0
@@ -70,7 +71,8 @@ class OnDemand:
         bound_ns = self._runtime.bound_ns
         if self._asked_ns <= bound_ns:
             self._asked_ns = NEVER_NS
-            self.answers_total += 1
+            self.answers_total += self._is_asked
+            self._is_asked = False
         if self._latest_ns <= bound_ns or self._is_latent:
             self._oldest_ns = NEVER_NS
             self._told_tuples = self._selected_tuples()
@@ -81,6 +83,7 @@ class OnDemand:
         """The bound on packet times that somebody waits for; ``NEVER_NS`` while nobody waits."""
         for stream, wanted in self._demands.take(self._lftas).items():
             self._asked_ns = min(self._asked_ns, self._time_of(self._lftas[stream], wanted))
+            self._is_asked = True
         return min(self._asked_ns, self._rows_ns(), self._groups_ns())
 
     def _time_of(self, lfta: Lfta, wanted: Wanted) -> int:

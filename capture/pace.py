@@ -142,5 +142,6 @@ class Paces:
             on_demand = OnDemand(
                 feed.runtime, lftas, self._demands, is_latent=feed.name in self._latent
             )
+            feed.on_demand = on_demand
             self._demands.attach(lftas, wake)
         return Pace(self._mode, self._interval_ns, skew_ns, began_ns, on_demand)

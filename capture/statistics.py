@@ -50,6 +50,7 @@ ADDED_UP = (
     "unread_packets",
     "interruptions_total",
     "heartbeats_total",
+    "answers_total",
     "worked_ns",
     "cpu_s",
 )
@@ -214,6 +215,7 @@ class CaptureStatistics:
             "name": feed.name,
             "packets_per_second": round(rate, 1),
             "heartbeats_total": feed.heartbeats,
+            "answers_total": feed.answers_total,
             "worked_ns": feed.worked_ns,
         }
         for lfta, stream in feed.streams.items():
@@ -326,7 +328,8 @@ def _untold(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str,
     """An interface of which no daemon has told anything."""
     state = SourceState(device, "ended", 0, 0, 0, 0, 0.0, interface.promise_skew_ns, 0, None, None)
     fields = {**asdict(state), **_packets(nothing_from(interface.name))}
-    return _interface({**fields, "heartbeats_total": 0, "worked_ns": 0}, now_ns)
+    counters = dict.fromkeys(("heartbeats_total", "answers_total", "worked_ns"), 0)
+    return _interface({**fields, **counters}, now_ns)
 
 
 def _named(earlier: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:

@@ -163,6 +163,7 @@ class Job:
                 observer.waiting()
                 if asker is not None:
                     asker.ask()
+                    observer.on_asked(asker.asked_total)
                 messages = inbox.take()
                 observer.on_messages(messages, inbox.received_ns)
                 steps.on_messages(messages)

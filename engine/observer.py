@@ -55,6 +55,10 @@ class Observer:
         """Nothing is released; the job waits for messages."""
         self._statistics.refresh()
 
+    def on_asked(self, asked_total: int) -> None:
+        """So many heartbeats were asked for by now."""
+        self._statistics.asked_total = asked_total
+
     def on_messages(self, messages: Sequence[Message], received_ns: int) -> None:
         """Messages that reached this process at ``received_ns`` (since 1970) are looked at now."""
         self._tracer.on_messages(messages, received_ns)

@@ -92,6 +92,9 @@ class JobStatistics:
         java_pid: of Spark.
         wall_ns: nanoseconds since 1970.
         monotonic: seconds.
+
+    Attributes:
+        asked_total: heartbeats that were asked for.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class JobStatistics:
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.asked_total = 0
         self._steps = steps
         self._tracer = tracer
         self._java_pid = java_pid
@@ -221,6 +225,7 @@ class JobStatistics:
             "heartbeats": {
                 "heartbeats_total": tracer.heartbeats_total,
                 "idle_total": tracer.idle_total,
+                "asked_total": self.asked_total,
                 "newest": tracer.newest(steps),
             },
         }

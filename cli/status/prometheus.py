@@ -58,6 +58,7 @@ INTERFACE = (
         "gscope_interface_interruptions", "interruptions_total", "How often the link went down."
     ),
     Metric("gscope_heartbeats_sent", "heartbeats_total", "Heartbeats sent."),
+    Metric("gscope_heartbeats_on_demand", "answers_total", "Those that answered a demand."),
     Metric("gscope_packet_work_seconds", "worked_ns", "Time that LFTAs took.", scale=_NS),
     gauge("gscope_unread_packets", "unread_packets", "Packets received and not processed."),
     gauge("gscope_packets_per_second", "packets_per_second", "Packets processed of late."),
@@ -169,6 +170,7 @@ QUERY = (
 HEARTBEATS = (
     Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats that reached the HFTA job."),
     Metric("gscope_idle_heartbeats", "idle_total", "Those that released nothing by themselves."),
+    Metric("gscope_heartbeat_demands", "asked_total", "Streams asked for a heartbeat."),
 )
 
 

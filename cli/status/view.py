@@ -224,6 +224,8 @@ def _notes(document: Document) -> Iterator[Text]:
 def _heartbeat_line(heartbeats: Mapping[str, Any]) -> str:
     newest = heartbeats["newest"]
     text = f"heartbeats: {count(heartbeats['heartbeats_total'])}"
+    if asked := heartbeats.get("asked_total"):
+        text += f", asked for {count(asked)} times"
     if newest is not None:
         took = duration(newest["ended_ns"] - newest["began_ns"])
         text += f", the newest ({newest['id']}) took {took} to the operators"

@@ -11,6 +11,8 @@ from tests.capture.test_live import SECOND, START, ScriptedSource, World
 from tests.capture.test_replay import flow_program
 
 from gscope.capture.continuation import Past
+from gscope.capture.demands import Demands
+from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.live import capture_live
 from gscope.capture.replay import open_log
@@ -42,11 +44,11 @@ class Watched:
         assert snapshot is not None
         self.looks.append(snapshot)
 
-    def run(self, stop_s: float) -> dict[str, Any]:
+    def run(self, stop_s: float, demands: Demands | None = None, **chosen: Any) -> dict[str, Any]:
         """Capture until so many seconds have passed; what is told at the end."""
         program = flow_program(*self.sources)
         settings = CaptureSettings(
-            tuple(InterfaceSettings(n, device=DeviceSettings(n)) for n in self.sources)
+            tuple(InterfaceSettings(n, device=DeviceSettings(n)) for n in self.sources), **chosen
         )
         self.world.at(stop_s, self.world.stop.request)
 
@@ -72,6 +74,7 @@ class Watched:
                 engines=interpreted,
                 stop=self.world.stop,
                 statistics=statistics,
+                demands=demands,
                 make_clock=self.world.clock,
             )
             statistics.write()
@@ -147,6 +150,14 @@ def test_a_daemon_that_is_started_again_goes_on_counting_packets(watched: Watche
     assert second["interfaces"][0]["accepted_packets"] == 2
     assert second["began_ns"] == first["began_ns"]
     assert second["log"]["tuples_total"] == 1
+
+
+def test_heartbeats_that_answer_a_demand_are_counted(tmp_path: Path) -> None:
+    watched, demands = Watched(tmp_path, ("silent",)), Demands(["flow@silent"])
+    for second in (1, 3):
+        watched.world.at(second, lambda: demands.ask({"flow@silent": {}}))
+    end = watched.run(9, demands, heartbeat_mode=HeartbeatMode.ON_DEMAND)
+    assert [each["answers_total"] for each in end["interfaces"]] == [2]
 
 
 def test_privileges_are_those_of_the_process(watched: Watched) -> None:

@@ -51,6 +51,7 @@ def test_it_says_what_waits_and_for_whom(tmp_path: Path) -> None:
     observer.on_messages(messages, 0)
     watched.on_messages(messages)
     watched.next()
+    observer.on_asked(3)
     observer.close()
     snapshot = seen(tmp_path)
     tens = snapshot["operators"][0]
@@ -63,6 +64,7 @@ def test_it_says_what_waits_and_for_whom(tmp_path: Path) -> None:
     assert [stream["heartbeats_total"] for stream in snapshot["streams"]] == [1, 1]
     assert snapshot["clock_ns"] == 500 * SECOND
     assert snapshot["heartbeats"]["heartbeats_total"] == 2
+    assert snapshot["heartbeats"]["asked_total"] == 3
 
 
 def test_answers_are_counted_by_query(tmp_path: Path) -> None:
