@@ -115,7 +115,7 @@ def ensure_fits(
     remedy = (
         f"use at most --table-slots {slots}"
         if slots >= MIN_TABLE_SLOTS and planned.tables
-        else "use smaller rings (ring, --open)"
+        else "use smaller rings (--ring, --open)"
     )
     parts = {
         "group tables": planned.tables,

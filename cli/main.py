@@ -102,7 +102,9 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Run the command line and exit."""
     settle_streams()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    _forsake_output()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -129,7 +131,6 @@ def run(arguments: Sequence[str]) -> int:
         if os.environ.get(DEBUG_VARIABLE):
             traceback.print_exc()
         _say(f"gscope: {_system(error)}")
-        _forsake_output()
         return 1
     except Exception as error:
         return _bug(error)

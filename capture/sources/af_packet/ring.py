@@ -74,7 +74,9 @@ class RingShape:
         """
         least = LEAST_BLOCKS * LEAST_BLOCK_BYTES
         if not least <= ring_bytes < 1 << 32:
-            message = f"a ring of {ring_bytes} bytes cannot be; it is {least} bytes to 4 GiB"
+            message = (
+                f"a ring of {ring_bytes} bytes cannot be; it is {least >> 20}M to less than 4G"
+            )
             raise UsageError(message)
         block_bytes = MOST_BLOCK_BYTES
         while block_bytes > LEAST_BLOCK_BYTES and ring_bytes // block_bytes < 32:
