@@ -85,7 +85,7 @@ class Merger:
 
     def on_published(self, messages: Iterable[Message]) -> None:
         """Begin to merge if enough batches have come of a stream; the lock is held."""
-        if not self._budget.small_bytes or self._is_stopped:
+        if self._is_stopped or not self._usage.has_consumers or not self._budget.small_bytes:
             return
         for message in messages:
             if isinstance(message, Batch):

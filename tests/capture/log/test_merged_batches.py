@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from gscope.capture.log.budget import Budget
+
 STREAMS = ("a", "b")
 SPECS = [
     StreamSpec(name, (("t", Direction.INCREASING),), epoch="t", packets="count0")
@@ -207,9 +209,15 @@ def test_a_merged_batch_is_shed_as_any_other_with_exact_counts(tmp_path: Path) -
     again.close()
 
 
-def test_a_replay_merges_nothing(tmp_path: Path) -> None:
-    budget = WaitForRoom(1 << 30)
-    log = StreamLog(tmp_path, SPECS, consumers=[Consumer("job")], budget=budget)
+@pytest.mark.parametrize(
+    ("consumers", "budget"),
+    [([Consumer("job")], WaitForRoom(1 << 30)), ([], ShedOldest(1 << 30, reserve_bytes=0))],
+    ids=["replay", "no consumers"],
+)
+def test_a_replay_and_a_log_without_consumers_merge_nothing(
+    consumers: list[Consumer], budget: Budget, tmp_path: Path
+) -> None:
+    log = StreamLog(tmp_path, SPECS, consumers=consumers, budget=budget)
     seconds(log, range(3 * FEWEST_PARTS))
     assert log.held_batches == 3 * FEWEST_PARTS
     log.close()
