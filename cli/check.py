@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.cli.options import OF_RUNS, option, with_config, with_interfaces, with_texts
-from gscope.errors import GscopeError, ResolveError, UsageError
+from gscope.errors import GscopeError, GsqlError, ResolveError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.cli.config import Config
-    from gscope.queries.gsql.nodes import File
+    from gscope.queries.gsql.nodes import File, Query, Watchlist
     from gscope.queries.plan.compile import QueryText
 
 EXIT_WRONG = 2
@@ -147,6 +147,7 @@ def _check(
     """A line for each right query; reports of wrong ones are added to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
     from gscope.queries.analysis.query_names import named_queries
+    from gscope.queries.gsql.nodes import Watchlist
     from gscope.queries.plan.compile import Surroundings, compile_queries
     from gscope.queries.plan.show import show_schema
 
@@ -160,7 +161,10 @@ def _check(
             else:
                 reason = "there is no query in the text"
                 _add(wrong, ResolveError(reason, source=file.source))
-        for name, _ in named_queries(file):
+        for name, query in named_queries(file):
+            if isinstance(query.body, Watchlist):
+                yield from _check_watchlist(name, query, query.body, file, wrong)
+                continue
             surroundings = Surroundings(interfaces, config.sets, values, (name,))
             try:
                 program = compile_queries(texts, surroundings).program
@@ -169,6 +173,22 @@ def _check(
                 _add(wrong, error)
             else:
                 yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))})"
+
+
+def _check_watchlist(
+    name: str, query: Query, body: Watchlist, file: File, wrong: list[str]
+) -> Iterator[str]:
+    """A line for a right table; whether its file can be read is found out when a query runs."""
+    from gscope.queries.analysis.watchlists import define_watchlist
+    from gscope.queries.plan.show import show_schema
+
+    try:
+        table = define_watchlist(name, query, body, file.source)
+    except GscopeError as error:
+        located = error.located(file.text, file.source) if isinstance(error, GsqlError) else error
+        _add(wrong, located)
+    else:
+        yield f"ok  {file.source}: {name} ({show_schema(table.schema)})"
 
 
 def _add(wrong: list[str], error: GscopeError) -> None:

@@ -381,3 +381,19 @@ def test_a_set_of_interfaces_that_are_not_there_is_refused(
     code, _, err = _run(capsys, "explain", "-e", "SELECT time FROM [both].TCP")
     assert code == 2
     assert "the set both has an interface 'donw' that is not there; did you mean 'down'?" in err
+
+
+def test_check_takes_watchlists_for_what_they_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = "DEFINE {{ query_name 'hosts'; {} }} WATCHLIST FIELDS {{ IP address; STRING why }};"
+    query = "DEFINE { query_name 'seen'; } SELECT time, why FROM IP, hosts WHERE srcIP = address"
+    (tmp_path / "a.gsql").write_text(table.format("filename 'hosts.csv';") + query)
+    code, out, err = _run(capsys, "check", "a.gsql")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "ok  a.gsql: hosts (address IP NULL, why STRING)"
+    assert out.splitlines()[1].startswith("ok  a.gsql: seen (")
+    (tmp_path / "b.gsql").write_text(table.format(""))
+    code, out, err = _run(capsys, "check", "b.gsql")
+    assert (code, out) == (2, "")
+    assert "b.gsql:1:33: the watchlist hosts has no file" in err
