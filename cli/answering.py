@@ -174,6 +174,7 @@ class Run:
         from gscope.cli.interfaces import ensure_there
 
         ensure_there(self.interfaces)
+        _ensure_watchlists(program)
         if not job_streams(program):
             supervisor.drop_job()
         supervisor.start_capture(
@@ -199,6 +200,22 @@ class Run:
                 answers.finish()
             sink.close(is_complete=is_complete)
         return answers.rows
+
+
+def _ensure_watchlists(program: Program) -> None:
+    """Refuse tables that cannot be read before the job finds out, which would try again and again.
+
+    Raises:
+        EngineError: a file is not there, or not right.
+    """
+    from gscope.queries.plan.program import WatchlistJoinNode
+
+    watchlists = [node.watchlist for node in program.nodes if isinstance(node, WatchlistJoinNode)]
+    if watchlists:
+        from gscope.engine.watchlists import read_watchlist
+
+        for watchlist in dict.fromkeys(watchlists):
+            read_watchlist(watchlist)
 
 
 def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:

@@ -46,8 +46,9 @@ def read_watchlist(watchlist: Watchlist) -> list[Row]:
                 if not rows and tuple(texts) == watchlist.schema.names:
                     continue
                 rows.append(_row(texts, watchlist, reader.line_num))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        message = f"the watchlist {watchlist.name} cannot be read from {path}: {error}"
+    except (OSError, ValueError, csv.Error) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        message = f"the watchlist {watchlist.name} cannot be read from {path}: {reason}"
         raise EngineError(message) from None
     return rows
 

@@ -81,3 +81,15 @@ def test_an_interface_that_is_not_there_gives_an_empty_answer() -> None:
     query = "SELECT tb, count(*) FROM UDP WHERE interface = 'nix' GROUP BY time/60 as tb"
     done = _replay(DNS, "-e", query, "-o", "csv")
     assert (done.returncode, done.stdout) == (0, b"tb,cnt\n")
+
+
+def test_a_watchlist_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    query = tmp_path / "seen.gsql"
+    query.write_text(
+        "DEFINE { query_name 'hosts'; filename 'hosts.csv'; } WATCHLIST FIELDS { IP address };"
+        "DEFINE { query_name 'seen'; } SELECT time, srcIP FROM IP, hosts WHERE srcIP = address"
+    )
+    done = _replay(DNS, "-q", query)
+    assert (done.returncode, done.stdout) == (1, b"")
+    where = f"cannot be read from {tmp_path / 'hosts.csv'}: no such file or directory"
+    assert done.stderr.decode() == f"gscope: the watchlist hosts {where}\n"
