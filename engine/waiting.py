@@ -35,7 +35,6 @@ Wanted = dict[str, dict[str, int]]
 """By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""
 
 
-
 def wanted(operators: Mapping[str, Operator]) -> Wanted:
     """What streams would have to promise so that rows which wait at ``operators`` (by query) are released.
 
