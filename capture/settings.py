@@ -28,6 +28,9 @@ after its timer went off, at the next time."""
 LIVE_SKEW_NS = 200_000_000
 """Leaves a busy machine some time to hand packets over; answers are later by as much."""
 
+MAX_SPEED = 1e9
+"""Seconds of a trace a second: beyond that a replay without a speed is what is meant."""
+
 MAX_FANOUT = 64
 
 SOURCES = ("auto", "af_packet", "scapy")
@@ -186,8 +189,8 @@ class CaptureSettings:
             if getattr(self, name) < 1:
                 message = f"{name} is {getattr(self, name)!r}; it must be positive"
                 raise UsageError(message)
-        if self.speed is not None and not self.speed > 0:
-            message = f"speed is {self.speed!r}; it must be positive"
+        if self.speed is not None and not 0 < self.speed <= MAX_SPEED:
+            message = f"speed is {self.speed!r}; it must be positive, and at most {MAX_SPEED:g}"
             raise UsageError(message)
         names = [interface.name for interface in self.interfaces]
         if not names or len(set(names)) != len(names):

@@ -40,6 +40,7 @@ MIN_TIME_NS = -(2**63)
 
 BEAT_PACKETS = 250_000
 BEAT_SECONDS = 0.25
+_LEAST_STEP_S = 0.001
 """Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
 
 
@@ -309,8 +310,9 @@ class TraceClock:
         tick = (first_ns // interval + 1) * interval
         clock = self._clock_ns
         if self._settings.speed is not None and clock is not None:
-            # Time passes also while nobody has a packet.
-            tick = min(tick, clock + interval)
+            # Time passes also while nobody has a packet; a step of it is long enough to keep up with.
+            intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
+            tick = min(tick, clock + intervals * interval)
         elif self._settings.speed is None and not self._settings.beats_every_tick:
             shortest = min(interface.last_ns for interface in self._active)
             tick = max(tick, shortest // interval * interval)

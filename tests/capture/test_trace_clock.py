@@ -375,6 +375,22 @@ def test_pace_follows_the_trace_through_silence(tmp_path: Path) -> None:
     assert beats(replayed, "a") == [n * SECOND for n in range(1, 5)]
 
 
+def test_a_fast_pace_takes_decades_of_silence_in_steps_that_it_can_keep_up_with(
+    tmp_path: Path,
+) -> None:
+    paced = PacedClock()
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[0, 10**9 * SECOND]]},
+        settings=ClockSettings(SECOND, speed=1e9),
+        stop=paced,
+        monotonic=lambda: paced.now_s,
+    )
+    replayed.check()
+    assert paced.now_s == pytest.approx(1.0, rel=0.01)
+    assert len(beats(replayed, "a")) < 2_000
+
+
 def every_tick(mode: HeartbeatMode) -> ClockSettings:
     return ClockSettings(SECOND, beats_every_tick=True, mode=mode)
 
