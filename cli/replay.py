@@ -94,7 +94,7 @@ def replay(
     asked.ensure_some()
     chosen = chosen_interfaces(captures, interfaces, skews, config.interfaces)
     _ensure_piped(chosen)
-    name = name and ensure_name(name)
+    name = None if name is None else ensure_name(name)
     run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config, name)
     return run.answer(watcher(is_quiet=quiet), Report(quiet, timings), began)
 

@@ -211,7 +211,16 @@ def run(
     )
     chosen = live_interfaces(interfaces, skews, overrides, config.interfaces)
     bounds = Bounds(packets=count, duration_ns=duration)
-    run = Run(asked, chosen, bounds, None, folder, config, name and ensure_name(name), log_file)
+    run = Run(
+        asked,
+        chosen,
+        bounds,
+        None,
+        folder,
+        config,
+        None if name is None else ensure_name(name),
+        log_file,
+    )
     listeners: tuple[Listener, ...] = ()
     if detach:
         detached = _detached(folder)

@@ -86,6 +86,7 @@ def test_variables_are_distinct() -> None:
         (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "no output format"),
         (["replay", "x.pcap", "-e", GOOD, "--speed", "0"], "speed"),
         (["replay", "x.pcap", "-e", GOOD, "--param", "x"], "--param NAME=VALUE"),
+        (["run", "-i", "lo", "-e", GOOD, "--run", ""], "no name of a run"),
         (["check"], "nothing to check"),
         (["explain"], "write one with -e"),
         (["schema", "nix"], "no protocol, no file and no query"),
