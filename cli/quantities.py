@@ -44,6 +44,19 @@ def parse_duration(text: str) -> int:
     return _whole(number * scale, text)
 
 
+def parse_positive_duration(text: str) -> int:
+    """As ``parse_duration``, but more than 0.
+
+    Raises:
+        ValueError: it is none, or 0; the message says what is expected.
+    """
+    value = parse_duration(text)
+    if value < 1:
+        message = f"{text!r} is too short; it must be more than 0"
+        raise ValueError(message)
+    return value
+
+
 def show_duration(nanoseconds: int) -> str:
     """The shortest text that ``parse_duration`` reads as ``nanoseconds``."""
     for unit, scale in reversed(_NS.items()):

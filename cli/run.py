@@ -20,7 +20,7 @@ from gscope.cli.options import (
     with_queries,
     with_run_name,
 )
-from gscope.cli.quantities import parse_count, parse_duration, parse_size
+from gscope.cli.quantities import parse_count, parse_positive_duration, parse_size
 from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
 @option(
     "--duration",
     metavar="DURATION",
-    callback=quantity(parse_duration),
+    callback=quantity(parse_positive_duration),
     help="Stop after so long.",
 )
 @option(
@@ -144,7 +144,8 @@ if TYPE_CHECKING:
     "--metrics",
     metavar="[ADDRESS:]PORT",
     callback=quantity(parse_address),
-    help="Serve metrics for Prometheus on http://ADDRESS:PORT/metrics. Default address: 127.0.0.1.",
+    help="Serve metrics for Prometheus on http://ADDRESS:PORT/metrics. Default address: 127.0.0.1;"
+    " for PORT 0 a free one is found and told.",
 )
 @with_config(without=("limits.block",))
 def run(
@@ -231,6 +232,8 @@ def run(
     with served(metrics) if metrics is not None else nullcontext() as endpoint:
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
+            if metrics is not None and not metrics.port:
+                shown.on_notice(f"metrics are served on {endpoint.url}")
         return run.answer(shown, Report(quiet, timings), began, *listeners)
 
 

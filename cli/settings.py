@@ -15,6 +15,7 @@ from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.quantities import (
     parse_count,
     parse_duration,
+    parse_positive_duration,
     parse_size,
     show_duration,
     show_size,
@@ -96,14 +97,6 @@ class Setting:
         return self.kind.parse(text)
 
 
-def _parse_positive_duration(text: str) -> int:
-    value = parse_duration(text)
-    if value < 1:
-        message = f"{text!r} is too short; it must be more than 0"
-        raise ValueError(message)
-    return value
-
-
 def _at_least(least_ns: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = parse_duration(text)
@@ -161,7 +154,7 @@ def _parse_folder(text: str) -> Path:
     return Path(text)
 
 
-DURATION = Kind("DURATION", _parse_positive_duration, show_duration)
+DURATION = Kind("DURATION", parse_positive_duration, show_duration)
 PATIENCE = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
 STEP_PATIENCE = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)

@@ -44,12 +44,12 @@ class Metrics:
 
     Attributes:
         record: of the run; None before there is one.
-        port: on which they are served.
+        url: where they are served.
     """
 
     def __init__(self) -> None:
         self.record: RunRecord | None = None
-        self.port = 0
+        self.url = ""
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
         """The run's record is another one."""
@@ -76,7 +76,8 @@ def served(address: Address) -> Iterator[Metrics]:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         message = f"cannot serve metrics on {address.host}:{address.port}: {reason}"
         raise UsageError(message) from error
-    metrics.port = server.server_port
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    metrics.url = f"http://{host}:{server.server_port}/metrics"
     try:
         yield metrics
     finally:

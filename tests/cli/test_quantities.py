@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gscope.cli.quantities import (
     parse_count,
     parse_duration,
+    parse_positive_duration,
     parse_size,
     show_duration,
     show_size,
@@ -54,6 +55,12 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 def test_what_is_no_count_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"number|large"):
         parse_count(text)
+
+
+def test_no_time_at_all_is_no_positive_duration() -> None:
+    assert parse_positive_duration("1ns") == 1
+    with pytest.raises(ValueError, match="more than 0"):
+        parse_positive_duration("0s")
 
 
 @given(st.integers(0, 2**62))

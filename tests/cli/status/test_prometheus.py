@@ -6,6 +6,7 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -93,7 +94,7 @@ def test_metrics_are_served(tmp_path: Path) -> None:
     with run_folder(tmp_path) as run_dir, served(Address("127.0.0.1", 0)) as metrics:
         record = run_dir.file.record
         metrics.on_change(record, record)
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer:
+        with urllib.request.urlopen(metrics.url) as answer:
             told = samples(answer.read().decode())
     assert told["gscope_up", "talkers"] == 1
 
@@ -101,7 +102,7 @@ def test_metrics_are_served(tmp_path: Path) -> None:
 def test_before_there_is_a_run_nothing_is_told() -> None:
     with (
         served(Address("127.0.0.1", 0)) as metrics,
-        urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer,
+        urllib.request.urlopen(metrics.url) as answer,
     ):
         assert answer.read() == b""
 
@@ -110,7 +111,7 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
     with (
         served(Address("127.0.0.1", 0)) as metrics,
         pytest.raises(UsageError, match=r"cannot serve metrics on 127\.0\.0\.1:\d+: address"),
-        served(Address("127.0.0.1", metrics.port)),
+        served(Address("127.0.0.1", urlsplit(metrics.url).port or 0)),
     ):
         pass
 
