@@ -48,7 +48,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     if totals["late"]:
         yield "  late packets step back in time by more than the skew; allow for more with --skew"
     yield from _odd_interfaces(interfaces)
-    yield from _damage(interfaces)
+    yield from _damage(interfaces, capture.get("failed", {}))
     yield from _left_out(capture)
     for query, count in outcome.late_tuples.items():
         came = (
@@ -138,11 +138,13 @@ def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces that lost something"
 
 
-def _damage(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) -> Iterator[str]:
+    """What is damaged, but for what is told of interfaces that failed anyway."""
     sentences = [
         sentence if len(interfaces) == 1 else f"{interface['name']}: {sentence}"
         for interface in interfaces
         for sentence in interface["damage"]
+        if sentence != failed.get(interface["name"])
     ]
     for sentence in sentences[:_DAMAGE_SHOWN]:
         yield f"  {sentence}"

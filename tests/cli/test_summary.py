@@ -84,6 +84,14 @@ def test_damage_names_the_interface_where_there_are_several() -> None:
     assert any(line.startswith("  b: 1,000 packets received") for line in lines)
 
 
+def test_why_an_interface_failed_is_left_to_the_line_that_says_so() -> None:
+    damage = ["it was down for 3 s", "it vanished"]
+    outcome = _outcome(_interface(damage=damage), _interface("b"), failed={"a": "it vanished"})
+    lines = list(summary_lines(outcome, {}))
+    assert "  a: it was down for 3 s" in lines
+    assert not any("it vanished" in line for line in lines)
+
+
 def test_of_many_interfaces_only_those_that_lost_are_shown() -> None:
     many = [_interface(f"i{n}", late=int(n > 90), accepted=1000 - (n > 90)) for n in range(100)]
     lines = list(summary_lines(_outcome(*many), {"q": 0}))
