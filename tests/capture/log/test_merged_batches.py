@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.capture.log.killed_writer import run_and_kill
 
 from gscope.capture.log import merging
 from gscope.capture.log.batches import StreamSpec
@@ -406,15 +404,7 @@ for t in range(log.stats.tuples_total, 10**9):
 def test_killed_at_any_moment_it_has_every_row_once(tmp_path: Path) -> None:
     merged = 0
     for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        assert all(lines)
+        run_and_kill(KILLED, tmp_path, 3)
         log = open_log(tmp_path)
         stats = log.stats
         assert times_of(tmp_path, log.read({"a": 0}, limit=10**6)) == list(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-import subprocess
-import sys
 import tracemalloc
 from typing import TYPE_CHECKING
 
@@ -14,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.capture.log.killed_writer import run_and_kill
 
 from gscope.capture.log import ledger as ledger_module
 from gscope.capture.log.batches import StreamSpec
@@ -280,15 +278,7 @@ for number in range(start, 10**9):
 @pytest.mark.slow
 def test_killed_at_any_moment_it_opens_again_and_goes_on(tmp_path: Path) -> None:
     for _ in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        assert all(lines)
+        run_and_kill(KILLED, tmp_path, 2)
         log = open_log(tmp_path)
         stats = log.stats
         assert stats.waiting_tuples <= 3

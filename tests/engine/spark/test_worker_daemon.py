@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import select
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,12 +35,16 @@ def test_workers_are_forked_with_their_libraries(spark: SparkSession) -> None:
     assert blas == 0
 
 
-def test_a_task_that_kills_its_worker_does_not_take_the_daemon_along(spark: SparkSession) -> None:
+def test_a_worker_that_is_killed_does_not_take_the_daemon_along(spark: SparkSession) -> None:
     def parent(_: int) -> int:
         return os.getppid()
 
     context = spark.sparkContext
     before = context.parallelize([0], 1).map(parent).collect()
     (worker,) = context.parallelize([0], 1).map(lambda _: os.getpid()).collect()
-    os.kill(worker, 9)
+    ended = select.poll()
+    ended.register(descriptor := os.pidfd_open(worker), select.POLLIN)
+    os.kill(worker, signal.SIGKILL)
+    assert ended.poll(10_000)
+    os.close(descriptor)
     assert context.parallelize([0], 1).map(parent).collect() == before
