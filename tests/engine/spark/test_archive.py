@@ -41,6 +41,8 @@ def test_java_25_maps_an_aot_cache_and_older_ones_a_cds_archive(tmp_path: Path) 
     assert f"-XX:AOTCache={tmp_path}/x" in archive_options(new, tmp_path / "x")
     assert not any("SharedArchiveFile" in option for option in archive_options(new, tmp_path / "x"))
     assert f"-XX:SharedArchiveFile={tmp_path}/x" in archive_options(old, tmp_path / "x")
+    for java in (old, new):
+        assert "-XX:ArchiveRelocationMode=0" in archive_options(java, tmp_path / "x")
 
 
 def test_an_archive_is_used_when_it_is_there_and_not_when_it_is_switched_off(
