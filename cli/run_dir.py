@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import os
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -15,9 +16,10 @@ from typing import Self
 
 from gscope.cli import run_lock
 from gscope.cli.run_file import RunFile
-from gscope.cli.runs import FOLDER_PREFIX, RunRecord, read_run
+from gscope.cli.runs import FOLDER_PREFIX, RUN_FILE, RunRecord, read_run
 from gscope.engine.settings import LOG_FOLDER
 from gscope.errors import UsageError
+from gscope.queries.ownership import fault_of_folder
 
 SUMMARY_FILE = "summary.txt"
 """What became of every packet, for whoever ended the run; empty until it ends."""
@@ -33,14 +35,15 @@ def default_work_dir() -> Path:
 class RunDir:
     """A folder ``run-<NAME>`` (mode 0700) below ``root``, held by a lock for as long as this process lives.
 
-    Folders of runs that were killed have a lock that nobody holds, or none. Opening a new one sweeps
-    them away, except those of live runs: they hold packets that nobody has answered yet.
+    Opening one deletes the folders of runs that were killed, except those of live runs, which hold unanswered
+    packets. A folder counts as a run's only if it holds a valid record of that run and belongs to this user:
+    whatever else is in the work dir stays untouched, whatever its name.
 
     Args:
-        root: where; it is made if it is missing.
+        root: the work dir; it is created (mode 0700) if it is missing. Only this user may be able to write there.
         name: of the run.
-        is_exact: whether the name was asked for: then a stale live run of that name is taken over, and a
-            living one is an error. Otherwise a number is added to a name that is taken.
+        is_exact: whether the user chose the name. A stale live run of that name is then resumed, and an active
+            one, or a folder that is not a run's, is an error. Otherwise a name in use gets a number.
 
     Attributes:
         path: the folder.
@@ -49,7 +52,7 @@ class RunDir:
         is_kept: whether closing leaves the folder where it is.
 
     Raises:
-        UsageError: nothing can be made there, or the run lives.
+        UsageError: the work dir is unusable or open to other users, or the name is in use.
     """
 
     def __init__(self, root: Path, name: str = "run", *, is_exact: bool = False) -> None:
@@ -58,7 +61,7 @@ class RunDir:
         self._lock = -1
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _ensure_private(root)
+            root = _private(root)
             _sweep(root)
             self.path = (self._taken_over(root, name) if is_exact else None) or self._new(
                 root, name, is_exact=is_exact
@@ -67,7 +70,7 @@ class RunDir:
             message = f"cannot make a working folder in {root}: {error.strerror}; name another with --work-dir"
             raise UsageError(message) from error
         self._guard = _guarded(self.path)
-        self.file = RunFile(self._record())
+        self.file = RunFile(self._record(self.path))
         self.write_summary("")
 
     @property
@@ -89,7 +92,7 @@ class RunDir:
     def close(self) -> None:
         """Remove the folder unless it is kept; harmless when called twice."""
         if not self.is_kept:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_run(self.path)
         if self._lock >= 0:
             os.close(self._guard)
             os.close(self._lock)
@@ -102,21 +105,32 @@ class RunDir:
         self.close()
 
     def _taken_over(self, root: Path, name: str) -> Path | None:
-        """The folder of a stale run of that name, with what it says of itself; None if there is none."""
+        """Return the folder of the stale run of that name and keep its record; None if the name is free.
+
+        Raises:
+            UsageError: the run is active, or the folder is not a run's.
+        """
         path = root / (FOLDER_PREFIX + name)
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
+        record = _own_run(path)
+        if record is None:
+            message = (
+                f"{path} is not the folder of a run of yours; move it away, or choose another name"
+                " with --run or another folder with --work-dir"
+            )
+            raise UsageError(message)
         lock = run_lock.take(path)
-        record = read_run(path)
         if lock is None:
-            pid = f" (pid {record.pid})" if record is not None else ""
-            message = f"the run {name} is active{pid}; `gscope stop --run {name}` ends it"
+            message = (
+                f"the run {name} is active (pid {record.pid}); `gscope stop --run {name}` ends it"
+            )
             raise UsageError(message)
         self._lock, self.resumed = lock, record
         return path
 
     def _new(self, root: Path, name: str, *, is_exact: bool) -> Path:
-        """A new folder, under its name only when the lock is held, as nobody may sweep it away."""
+        """Create a folder; it gets its name when it is locked and holds its record, so that it never looks dead."""
         made = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=root))
         lock = run_lock.take(made)
         assert lock is not None
@@ -124,20 +138,27 @@ class RunDir:
         for number in itertools.count(1):
             path = root / (FOLDER_PREFIX + (name if number == 1 else f"{name}-{number}"))
             try:
-                return made.rename(path)
+                # A rename would replace an empty folder.
+                if not os.path.lexists(path):
+                    (made / RUN_FILE).write_text(self._record(path).to_json(), encoding="utf-8")
+                    return made.rename(path)
             except OSError:
-                # A folder that has something in it stays: the name is taken.
-                if not path.exists() or is_exact:
+                if not os.path.lexists(path):
                     shutil.rmtree(made, ignore_errors=True)
                     raise
+            if is_exact:
+                shutil.rmtree(made, ignore_errors=True)
+                message = f"another run {name} has just been started"
+                raise UsageError(message)
         raise AssertionError
 
-    def _record(self) -> RunRecord:
-        """The first record of this process."""
+    def _record(self, path: Path) -> RunRecord:
+        """Return the first record of this process for the run in ``path``."""
         now = time.time_ns()
         before = self.resumed
         if before is None:
-            return RunRecord(self.path, True, self.name, os.getpid(), "starting", now)
+            name = path.name.removeprefix(FOLDER_PREFIX)
+            return RunRecord(path, True, name, os.getpid(), "starting", now)
         return replace(before, is_alive=True, pid=os.getpid(), state="starting", failure=None)
 
 
@@ -148,18 +169,39 @@ def _guarded(folder: Path) -> int:
     return descriptor
 
 
-def _ensure_private(root: Path) -> None:
-    """Refuse a folder in a shared place that somebody else could have prepared."""
-    if root.stat().st_uid not in (os.getuid(), 0):
+def remove_run(folder: Path) -> None:
+    """Delete the folder of a run; one that is interrupted meanwhile can still be told from a user's folder."""
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.name == RUN_FILE:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != run_lock.LOCK_FILE:
+                entry.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private(root: Path) -> Path:
+    """Return the work dir without links.
+
+    Raises:
+        UsageError: another user can write there, or can replace it.
+    """
+    if fault := fault_of_folder(root):
         message = (
-            f"the working folder {root} belongs to somebody else; name another with --work-dir"
+            f"cannot use the work dir {root}: {fault}; expected a folder that only you can write to:"
+            " name another with --work-dir, or run `chmod go-w` on yours"
         )
         raise UsageError(message)
+    return root.resolve()
 
 
 def _sweep(root: Path) -> None:
-    """Remove folders of runs that are over but could not clean up."""
+    """Delete the folders of this user's runs that are over but could not clean up."""
     for folder in root.glob(f"{FOLDER_PREFIX}*"):
+        if _own_run(folder) is None:
+            continue
         try:
             lock = run_lock.take(folder)
         except OSError:
@@ -167,15 +209,25 @@ def _sweep(root: Path) -> None:
         if lock is None:
             continue
         try:
-            if not _holds_answers(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+            # Read again: a run that was taken over and ended meanwhile has left another record, or none.
+            run = _own_run(folder)
+            if run is not None and not _holds_answers(run):
+                remove_run(folder)
         finally:
             os.close(lock)
 
 
-def _holds_answers(folder: Path) -> bool:
-    """Whether a live run was killed there after it began to log; captures can be read again."""
-    run = read_run(folder)
-    return (
-        run is not None and run.is_live and run.state != "ended" and (folder / LOG_FOLDER).is_dir()
-    )
+def _own_run(folder: Path) -> RunRecord | None:
+    """Return the record of the run in ``folder``; None if it is a link, another user's or not a run's folder."""
+    try:
+        status = folder.lstat()
+        is_record = stat.S_ISREG((folder / RUN_FILE).lstat().st_mode)
+    except OSError:
+        return None
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return read_run(folder) if is_own and is_record else None
+
+
+def _holds_answers(run: RunRecord) -> bool:
+    """Return whether a live run was killed after it began to log; captures can be read again."""
+    return run.is_live and run.state != "ended" and (run.path / LOG_FOLDER).is_dir()

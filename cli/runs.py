@@ -111,7 +111,9 @@ class RunRecord:
 
 
 def read_run(path: Path) -> RunRecord | None:
-    """The run whose folder is ``path``; None if there is none, or what it says makes no sense."""
+    """Return the run whose folder is ``path``; None if there is none, its record is invalid, or it is a link."""
+    if path.is_symlink():
+        return None
     # Before the file is read: the other way round, a run that ends between would seem killed.
     is_alive = is_held(path)
     try:

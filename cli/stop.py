@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -120,6 +119,7 @@ def _remove(run: RunRecord) -> None:
         GscopeError: it lives again, or is somebody else's.
     """
     from gscope.cli import run_lock
+    from gscope.cli.run_dir import remove_run
 
     try:
         lock = run_lock.take(run.path)
@@ -129,7 +129,7 @@ def _remove(run: RunRecord) -> None:
     if lock is None:
         message = f"{run.name} has just been started again; `gscope stop` once more ends it"
         raise GscopeError(message)
-    shutil.rmtree(run.path, ignore_errors=True)
+    remove_run(run.path)
     os.close(lock)
     click.echo(f"{run.name} had {_END[run.standing]}; what it left is removed")
 

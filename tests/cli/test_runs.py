@@ -82,8 +82,17 @@ def test_what_makes_no_sense_is_no_run(tmp_path: Path, content: str) -> None:
     path = killed(tmp_path, "flows")
     (path / "run.json").write_text(content)
     assert read_run(path) is None
+    # It may be a run of another version with unanswered packets, or a user's folder: it stays.
     with RunDir(tmp_path, "flows") as run_dir:
-        assert run_dir.name == "flows"
+        assert run_dir.name == "flows-2"
+    assert (path / "log").is_dir()
+
+
+def test_links_are_no_runs(tmp_path: Path) -> None:
+    path = killed(tmp_path / "elsewhere", "flows")
+    (tmp_path / "run-flows").symlink_to(path)
+    assert read_run(tmp_path / "run-flows") is None
+    assert find_runs(tmp_path) == ()
 
 
 def test_a_record_with_more_than_we_know_makes_no_sense(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Checks that no other user can have written, or can replace, what this process is about to trust.
+
+Compiled kernels, parser tables and class-data archives are executed when they are loaded, and the folders of runs are
+deleted when the runs are over. Both are safe only in places that other users cannot change: each folder on the way
+there belongs to this user or to root, and either is not writable by others or has the sticky bit, as /tmp has.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_MOST_LINKS = 40
+
+
+def ensure_private_folder(folder: Path) -> Path:
+    """Create ``folder`` (mode 0700) if it is missing, and return its path without links.
+
+    Raises:
+        PermissionError: another user can write there, or can replace the folder or one above it.
+        OSError: the folder cannot be created.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if reason := fault_of_folder(folder):
+        raise PermissionError(reason)
+    return folder.resolve()
+
+
+def fault_of_folder(folder: Path) -> str | None:
+    """Return why ``folder`` cannot be trusted, one sentence; None if only this user and root can change it."""
+    try:
+        place = _walk(folder)
+        status = place.lstat()
+    except (PermissionError, NotADirectoryError) as error:
+        return str(error.args[0] if len(error.args) == 1 else error)
+    except OSError as error:
+        return f"{folder}: {(error.strerror or str(error)).lower()}"
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{place} is not a folder"
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        return f"other users can write to {place} (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+def is_trusted_file(path: Path) -> bool:
+    """Return whether ``path`` is a regular file, not a link, that only this user and root can have written.
+
+    The folder that holds it must be checked as well, see ``fault_of_folder``.
+    """
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return (
+        stat.S_ISREG(status.st_mode)
+        and status.st_uid in _trusted_owners()
+        and not status.st_mode & _WRITABLE_BY_OTHERS
+    )
+
+
+def _walk(folder: Path) -> Path:
+    """Follow ``folder`` step by step from the root, with its links, and return where it ends.
+
+    Raises:
+        PermissionError: a folder or link on the way belongs to another user, or others can replace it.
+        OSError: a step does not exist.
+    """
+    place = Path("/")
+    left = list(reversed(folder.absolute().parts[1:]))
+    links = 0
+    while left:
+        name = left.pop()
+        if name == "..":
+            place = place.parent
+            continue
+        _ensure_entries_stay(place)
+        place /= name
+        status = place.lstat()
+        if status.st_uid not in _trusted_owners():
+            what = "link" if stat.S_ISLNK(status.st_mode) else "folder"
+            message = f"the {what} {place} belongs to another user (uid {status.st_uid})"
+            raise PermissionError(message)
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                message = f"{folder} passes more than {_MOST_LINKS} links"
+                raise PermissionError(message)
+            target = place.readlink()
+            place = Path("/") if target.is_absolute() else place.parent
+            left += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    return place
+
+
+def _ensure_entries_stay(folder: Path) -> None:
+    """Refuse a folder in which other users can replace entries that are not theirs.
+
+    Raises:
+        PermissionError: they can.
+    """
+    mode = folder.lstat().st_mode
+    if mode & _WRITABLE_BY_OTHERS and not mode & stat.S_ISVTX:
+        message = f"other users can write to {folder} (mode {stat.S_IMODE(mode):04o})"
+        raise PermissionError(message)
+
+
+def _trusted_owners() -> frozenset[int]:
+    return frozenset({os.geteuid(), 0})
