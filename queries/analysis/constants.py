@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
@@ -21,11 +21,20 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.gsql import nodes
 
+TIME_EXAMPLE = (
+    "a time such as '2024-05-06 07:08:09' or '2024-05-06T07:08:09+02:00'; UTC without an offset"
+)
+"""What to write for a time."""
+
 _NS_A_SECOND = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_A_SECOND = timedelta(seconds=1)
 _LATEST_NS = (1 << 63) - 1
 _SECONDS = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,9}))?")
 _MOMENT = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?)?Z?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ Tt]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
+    r"(?: ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
 _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
 
@@ -49,21 +58,27 @@ def from_literal(literal: nodes.Literal) -> Literal:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Nanoseconds since 1970 of seconds (``12.5``) or of a UTC date and time, None if it is neither."""
+    """Nanoseconds since 1970 of seconds (``12.5``) or of a date and time, None if it is neither."""
     seconds = _SECONDS.fullmatch(text.strip())
     if seconds:
         value = int(seconds[1]) * _NS_A_SECOND + _nanoseconds(seconds[2])
         return value if value <= _LATEST_NS else None
+    return parse_date(text)
+
+
+def parse_date(text: str) -> int | None:
+    """Nanoseconds since 1970 of an ISO 8601 date and time, UTC without an offset; None if it is none."""
     moment = _MOMENT.fullmatch(text.strip())
     if not moment:
         return None
+    day, minute, second, fraction, offset = moment.groups()
+    zone = {"": "+00:00", "Z": "+00:00"}.get((offset or "").upper(), offset)
     try:
-        parsed = datetime.fromisoformat(f"{moment[1]}T{moment[2] or '00:00:00'}").replace(
-            tzinfo=UTC
-        )
+        parsed = datetime.fromisoformat(f"{day}T{minute or '00:00'}:{second or '00'}{zone}")
     except ValueError:
         return None
-    value = int(parsed.timestamp()) * _NS_A_SECOND + _nanoseconds(moment[3])
+    whole = (parsed - _EPOCH) // _A_SECOND
+    value = whole * _NS_A_SECOND + _nanoseconds(fraction)
     return value if value == wrap(value) else None
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
-from gscope.queries.analysis.constants import apply, parse_mac, parse_timestamp, text_of
+from gscope.queries.analysis.constants import (
+    TIME_EXAMPLE,
+    apply,
+    parse_mac,
+    parse_timestamp,
+    text_of,
+)
+from gscope.queries.analysis.named_values import read_named
 from gscope.queries.catalog.scalar.addresses import parse_ip
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Expression, Literal, Value
@@ -33,7 +40,7 @@ _FROM_TEXT: dict[GsqlType, tuple[Callable[[str], Value], str]] = {
         "an address such as '10.0.0.1'; for networks write in_net[ip, '10.0.0.0/8']",
     ),
     GsqlType.MAC: (parse_mac, "an address such as 'aa:bb:cc:dd:ee:ff'"),
-    GsqlType.TIMESTAMP: (parse_timestamp, "a UTC time such as '2024-05-06 07:08:09'"),
+    GsqlType.TIMESTAMP: (parse_timestamp, TIME_EXAMPLE),
 }
 """Types whose constants may be written as plain text: how to read it, and what it must look like."""
 
@@ -89,8 +96,10 @@ def unify(
 def unify_compared(expressions: Sequence[Expression], position: Position) -> tuple[Expression, ...]:
     """As ``unify``, with what only comparisons allow.
 
-    An IP compares with integers by its IPv4 value, a difference of times with intervals, in ms.
+    An IP compares with integers by its IPv4 value, a difference of times with intervals, in ms, and
+    some numbers with texts that name them.
     """
+    expressions = read_named(expressions, position)
     types = {e.type for e in expressions} - {GsqlType.NULL}
     if GsqlType.IP in types and _INT in types:
         expressions = [apply("ip_to_int", e) if e.type is GsqlType.IP else e for e in expressions]

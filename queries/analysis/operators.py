@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.conversions import convert, predicate, unify_compared
+from gscope.queries.analysis.named_values import read_flag_mask
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import BinaryOperator, UnaryOperator
 from gscope.queries.plan.expressions import Expression, Literal
@@ -74,6 +75,8 @@ def binary(
     special = _TIMES.get((operator, left.type, right.type))
     if special is not None:
         return apply(special, left, right)
+    if operator is BinaryOperator.BIT_AND:
+        left, right = read_flag_mask((left, right), position)
     left, right = (
         _numeric(left, operator.value, position),
         _numeric(right, operator.value, position),

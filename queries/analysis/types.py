@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis import operators
 from gscope.queries.analysis.calls import scalar_builder
+from gscope.queries.analysis.casts import check_cast
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -99,7 +100,10 @@ class Typer:
         if is_aggregate(node):
             return self.aggregate(node)
         build = scalar_builder(node)
-        return build(tuple(self.type(argument) for argument in node.args), node)
+        arguments = tuple(self.type(argument) for argument in node.args)
+        result = build(arguments, node)
+        check_cast(node, arguments, result)
+        return result
 
     def _case(self, node: nodes.Case) -> Expression:
         conditions = [self._case_condition(node, branch) for branch in node.branches]
