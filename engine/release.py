@@ -26,7 +26,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.plan.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.queries.plan.expressions import Expression
     from gscope.queries.streams.messages import Batch, Extent
@@ -248,3 +248,22 @@ def by_epochs(taken: Sequence[Taken]) -> list[tuple[list[Batch], ...]]:
         groups[-1][place].append(taken[place].batches[number][1])
         reached = max(reached, greatest)
     return groups
+
+
+def packed(groups: Iterable[tuple[list[Batch], ...]], rows: int) -> list[tuple[list[Batch], ...]]:
+    """Neighbouring ``groups`` joined while they have at most ``rows`` rows together, in order.
+
+    A group that has more rows stays alone.
+    """
+    joined_groups: list[tuple[list[Batch], ...]] = []
+    reached = 0
+    for group in groups:
+        size = sum(batch.rows for side in group for batch in side)
+        if joined_groups and reached + size <= rows:
+            for side, more in zip(joined_groups[-1], group, strict=True):
+                side.extend(more)
+            reached += size
+        else:
+            joined_groups.append(tuple(list(side) for side in group))
+            reached = size
+    return joined_groups

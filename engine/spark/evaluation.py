@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gscope.engine.commits import Output
-from gscope.engine.release import by_epochs
+from gscope.engine.release import by_epochs, packed
 from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.heap import heap_bytes, joined_rows
 from gscope.engine.spark.inputs import Inputs
@@ -48,6 +48,13 @@ if TYPE_CHECKING:
 
 SMALL_STEP_ROWS = 200_000
 """Up to here one partition without an exchange is faster than two with one."""
+
+MAX_BRANCHES = 32
+"""Branches of one union: the depth of its plan, on which Spark recurses, and the time it takes to
+plan grow with them."""
+
+BRANCH_ROWS = 25_000
+"""Fewer rows are not worth a branch, which costs some 20 ms of planning."""
 
 _JOBS_AT_ONCE = 4
 _T = TypeVar("_T")
@@ -208,14 +215,15 @@ class Evaluator:
     def _lower(self, work: Work, rows: int) -> str:
         """The SQL text of an operator over what it reads, at most ``rows`` rows.
 
-        Rows of different epochs never meet, in an aggregation as in a join. So where much is read, it
-        is a union of one text for each range of epochs: no range needs an exchange, and the ranges are
-        tasks that run side by side. A join holds its smaller side in memory, as long as that fits.
+        Rows of different epochs never meet, in an aggregation as in a join. A large input is
+        therefore a union of at most ``MAX_BRANCHES`` texts, one for each range of epochs: no range
+        needs an exchange, and the ranges are tasks that run side by side. A join holds its smaller
+        side in memory, as long as that fits.
         """
         node, is_small = work.node, _is_small(rows)
         is_by_epochs = isinstance(node, AggregationNode | JoinNode)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
-            parts = by_epochs(work.inputs)
+            parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * rows // MAX_BRANCHES))
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
             if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
                 sources = [

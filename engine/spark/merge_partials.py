@@ -28,15 +28,10 @@ from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
-    from gscope.queries.streams.messages import Batch
-
-_TASK_ROWS = 100_000
-"""A task merges about so many rows if its epochs have fewer: starting more would cost more than it gains."""
 
 _OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}
 _OF_ROWS = {**_OF_PARTIALS, "count": "count"}
@@ -212,21 +207,6 @@ def _partial(name: str, schema: Schema) -> Column:
 
 def _fold_name(fold: Fold) -> str:
     return f"{fold[0]} {fold[1]}"
-
-
-def for_tasks(parts: Iterable[Sequence[Batch]]) -> list[list[Batch]]:
-    """Parts that have no epoch in common as those of tasks, still in order: small ones together."""
-    tasks: list[list[Batch]] = []
-    rows = 0
-    for part in parts:
-        size = sum(batch.rows for batch in part)
-        if tasks and rows + size <= _TASK_ROWS:
-            tasks[-1].extend(part)
-            rows += size
-        else:
-            tasks.append(list(part))
-            rows = size
-    return tasks
 
 
 def merge_files(task: MergeTask) -> Done:

@@ -29,6 +29,9 @@ _FIXED_CONFIGURATION = {
     "spark.submit.deployMode": "client",
     # A step is planned once, by us; re-planning it at run time costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
+    # Spark 4.3 would evaluate all branches of a union of coalesced inputs in one task. Earlier
+    # versions ignore the setting.
+    "spark.sql.unionOutputPartitioning": "false",
     "spark.sql.ansi.enabled": "false",
     # Names of GSQL differ in case.
     "spark.sql.caseSensitive": "true",

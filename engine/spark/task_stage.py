@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.commits import Output
-from gscope.engine.release import by_epochs
+from gscope.engine.release import by_epochs, packed
 from gscope.engine.spark.join_rows import JoinTask, is_plain_join
-from gscope.engine.spark.merge_partials import MergeTask, for_tasks, plain_merge
+from gscope.engine.spark.merge_partials import MergeTask, plain_merge
 from gscope.engine.spark.select_rows import SelectTask, is_plain_selection
 from gscope.engine.spark.task_rows import is_computable
-from gscope.engine.spark.tasks import MAX_TASK_ROWS, run_tasks
+from gscope.engine.spark.tasks import MAX_TASK_ROWS, TASK_ROWS, run_tasks
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Literal
@@ -186,10 +186,9 @@ class TaskStage:
         match work.node:
             case SelectionNode():
                 (taken,) = work.inputs
-                parts = [(part,) for part in for_tasks([batch] for _, batch in taken.batches)]
+                parts = packed((([batch],) for _, batch in taken.batches), TASK_ROWS)
             case AggregationNode():
-                epochs = by_epochs(work.inputs)
-                parts = [(part,) for part in for_tasks(part for part, *_ in epochs)]
+                parts = packed(by_epochs(work.inputs), TASK_ROWS)
             case _:
                 parts = by_epochs(work.inputs)
         return [

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.expressions import Column
 
+TASK_ROWS = 100_000
+"""Small groups of epochs are joined into tasks of this size: more tasks cost more than they gain."""
+
 MAX_TASK_ROWS = 4_000_000
 """Rows one task holds in memory; Spark's own operators, which spill, take more."""
 

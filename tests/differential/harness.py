@@ -224,6 +224,7 @@ def _large_steps(rows: int | None) -> Iterator[None]:
         return
     with (
         mock.patch.object(evaluation, "SMALL_STEP_ROWS", 0),
+        mock.patch.object(evaluation, "BRANCH_ROWS", 1),
         mock.patch.object(release, "MAX_STEP_ROWS", rows),
         mock.patch.object(task_stage, "MAX_TASK_ROWS", MAX_TASK_ROWS if rows % 2 else -1),
     ):

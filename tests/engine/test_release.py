@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.ports import Port
-from gscope.engine.release import Side, Taken, affordable, by_epochs
+from gscope.engine.release import Side, Taken, affordable, by_epochs, packed
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Literal
@@ -55,6 +55,20 @@ def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(
         least = min(b.extent("time").least // 10 + offset for b, offset in epochs)
         spans.append((least, max(b.extent("time").greatest // 10 + offset for b, offset in epochs)))
     assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
+
+
+def test_small_groups_are_joined_and_large_ones_stay_alone() -> None:
+    sizes = (10, 20, 150_000, 5, 99_990, 30)
+    groups = [([batch(number, 0, 0, rows)],) for number, rows in enumerate(sizes)]
+    joined = packed(groups, 100_000)
+    assert [[b.sequence for b in side] for (side,) in joined] == [[0, 1], [2], [3, 4], [5]]
+    assert packed([], 100_000) == []
+
+
+@given(st.lists(st.integers(1, 400), max_size=200), st.integers(1, 20))
+def test_groups_joined_for_a_number_of_branches_are_not_more(sizes: list[int], half: int) -> None:
+    groups = [([batch(number, 0, 0, rows)],) for number, rows in enumerate(sizes)]
+    assert len(packed(groups, 2 * sum(sizes) // (2 * half))) <= 2 * half
 
 
 @given(batches(), st.integers(1, 120))

@@ -68,6 +68,7 @@ def test_steps_that_count_as_large_give_the_same_rows(
 ) -> None:
     """Merges in tasks, a union of epochs, releases in pieces: what a backlog of millions meets."""
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
+    monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
     rows = answer(case.program(case.files), case.files, CRASHING, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()

@@ -14,14 +14,12 @@ from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.merge_partials import (
     MergeTask,
     PartialMerge,
-    for_tasks,
     merge_files,
     plain_merge,
 )
 from gscope.engine.spark.tasks import run_tasks
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import AggregationNode, Program, QueryInput
-from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,11 +212,3 @@ def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
 )
 def test_what_is_more_than_a_merge_is_left_to_spark(text: str) -> None:
     assert asked(text) is None
-
-
-def test_small_epochs_share_a_task_and_large_ones_have_their_own() -> None:
-    sizes = (10, 20, 150_000, 5, 99_990, 30)
-    parts = [[Batch("s", number, f"{number}", rows, 1, ())] for number, rows in enumerate(sizes)]
-    tasks = [[batch.sequence for batch in task] for task in for_tasks(parts)]
-    assert tasks == [[0, 1], [2], [3, 4], [5]]
-    assert for_tasks([]) == []

@@ -1,0 +1,108 @@
+"""Steps over many epochs that only Spark SQL can answer: bounded plans, several tasks."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.gscope_command import wait_for
+
+from gscope.engine.commits import CommitLog
+from gscope.engine.outputs import read_output
+from gscope.engine.spark import evaluation
+from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.steps import Steps
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.streams.messages import Batch, EndOfStream, Extent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.queries.plan.program import Program
+    from gscope.queries.streams.messages import Message
+
+pytestmark = pytest.mark.spark
+
+QUERY = "Query q: SELECT time, median(len) AS m FROM eth.IP GROUP BY time"
+"""Quantiles are not for tasks: Spark SQL answers them."""
+
+
+def length(epoch: int, number: int) -> int:
+    return 40 + (epoch * 31 + number * 17) % 1400
+
+
+def log_of_epochs(folder: Path, epochs: int, rows: int) -> tuple[Program, list[Message]]:
+    """A log with a batch of ``rows`` tuples for each second."""
+    program = compile_queries([QueryText(QUERY, "q.gsql")], Surroundings(("eth",))).program
+    (lfta,) = program.lftas
+    (stream,) = lfta.streams
+    (count,) = (n for n in lfta.stream_schema.names if n not in ("time", "len"))
+    folder.mkdir()
+    messages: list[Message] = []
+    for epoch in range(epochs):
+        columns = {
+            "time": pa.array([epoch] * rows),
+            "len": pa.array([length(epoch, number) for number in range(rows)]),
+            count: pa.array([1] * rows),
+        }
+        table = pa.table({name: columns[name] for name in lfta.stream_schema.names})
+        path = f"{epoch:06d}.parquet"
+        pq.write_table(table, folder / path, compression="none", write_statistics=False)
+        extents = (Extent("time", epoch, epoch),)
+        messages.append(Batch(stream, epoch, path, rows, 1, extents))
+    messages.append(EndOfStream(stream, epochs))
+    return program, messages
+
+
+@pytest.mark.slow
+def test_a_job_that_comes_back_after_an_hour_of_epochs_answers_them_all(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """3,600 epochs wait as one step, which a restart builds in the same way."""
+    epochs, rows = 3600, 60
+    program, messages = log_of_epochs(tmp_path / "log", epochs, rows)
+    assert epochs * rows > evaluation.SMALL_STEP_ROWS
+    killed, steps = Steps(program), Steps(program)
+    for each in (killed, steps):
+        each.on_messages(messages)
+    step = steps.next()
+    assert step == killed.next()
+    assert step is not None
+    commits = CommitLog(tmp_path / "job")
+    done = Evaluator(spark, program, tmp_path / "log", commits).run(step)
+    commits.publish(done.outputs)
+    answers: list[tuple[int, float]] = []
+    for output in done.outputs:
+        for table in read_output(commits.outputs / output.path, ["time"]):
+            answers += zip(table["time"].to_pylist(), table["m"].to_pylist(), strict=True)
+    assert steps.is_finished
+    assert answers == [
+        (epoch, statistics.median(length(epoch, number) for number in range(rows)))
+        for epoch in range(epochs)
+    ]
+
+
+@pytest.mark.parametrize(("epochs", "branches"), [(20, 20), (100, 17)])
+def test_epochs_side_by_side_are_a_bounded_number_of_tasks(
+    epochs: int, branches: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
+    monkeypatch.setattr(evaluation, "BRANCH_ROWS", 10)
+    program, messages = log_of_epochs(tmp_path / "log", epochs, 10)
+    evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))
+    steps = Steps(program)
+    steps.on_messages(messages)
+    step = steps.next()
+    assert step is not None
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup())
+    evaluator.run(step)
+    jobs = wait_for(lambda: set(tracker.getJobIdsForGroup()) - before, "a job of the step")
+    infos = [tracker.getJobInfo(job) for job in jobs]
+    stages = [tracker.getStageInfo(number) for info in infos if info for number in info.stageIds]
+    assert max(stage.numTasks for stage in stages if stage) == branches
