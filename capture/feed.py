@@ -36,6 +36,7 @@ class Feed(ABC):
 
     Attributes:
         late_packets: left out before the LFTAs saw them because they step back in time too far.
+        needed_skew_ns: the skew at which none of these would have been late; 0 where that is not known.
         heartbeats: sent so far.
         worked_ns: time that its LFTAs took by now, the writing of what they put out included.
         on_demand: who waits for its heartbeats; None where they cannot be asked for.
@@ -46,6 +47,7 @@ class Feed(ABC):
         self.runtime = runtime
         self.streams = streams
         self.late_packets = 0
+        self.needed_skew_ns = 0
         self.heartbeats = 0
         self.worked_ns = 0
         self.on_demand: OnDemand | None = None
@@ -126,6 +128,7 @@ class Feed(ABC):
             accepted=counts.accepted_packets,
             unread=unread,
             damage=damage,
+            needed_skew_ns=self.needed_skew_ns,
         )
 
 

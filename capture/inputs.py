@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from gscope.capture.ring.ring import RingSource
+from gscope.capture.sources.backward_steps import BackwardSteps
 from gscope.capture.sources.file import DEFAULT_BLOCK_BYTES
 from gscope.capture.sources.nothing import NoPackets
 from gscope.capture.sources.open import open_source
@@ -34,6 +35,7 @@ class Inputs:
     def __init__(self, settings: CaptureSettings) -> None:
         self._sources: dict[str, PacketSource] = {}
         self._files: list[BlockSource] = []
+        self._steps: BackwardSteps | None = None
         self.refused: dict[str, str] = {}
         problems: list[str] = []
         for interface in settings.interfaces:
@@ -47,6 +49,8 @@ class Inputs:
         if problems or len(self.refused) == len(settings.interfaces):
             self.close()
             raise CaptureError("\n".join([*problems, *self.refused.values()]))
+        walked = (i for i in settings.interfaces if i.finds_skew and i.name not in self.refused)
+        self._steps = BackwardSteps({each.name: each.files for each in walked})
 
     def __getitem__(self, interface: str) -> PacketSource:
         return self._sources[interface]
@@ -54,13 +58,25 @@ class Inputs:
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)
 
+    def skew_ns(self, interface: InterfaceSettings) -> int:
+        """Return the skew of ``interface``: that of its settings, or a larger one at which none of its packets is late.
+
+        Waits until its captures are walked over, if they are.
+        """
+        deepest_ns = None if self._steps is None else self._steps.deepest_ns(interface.name)
+        return max(interface.skew_ns, deepest_ns or 0)
+
     def interrupt(self) -> None:
         """Make reads that wait for input end soon, as if the input ended; from any thread."""
+        if self._steps is not None:
+            self._steps.stop()
         for file in self._files:
             file.interrupt()
 
     def close(self) -> None:
         """Release everything; harmless when called twice."""
+        if self._steps is not None:
+            self._steps.close()
         for source in self._sources.values():
             source.close()
 

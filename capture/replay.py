@@ -124,27 +124,28 @@ def replay_capture(
             )
     stop = stop or Stop()
     began = time.perf_counter()
-    engines = engines or compiled_engines(program, settings)
-    interfaces = [
-        _interface(program, interface, inputs, log, engines) for interface in settings.interfaces
-    ]
-    ready = time.perf_counter()
-    clock = TraceClock(
-        interfaces,
-        log,
-        ClockSettings(
-            settings.heartbeat_interval_ns,
-            settings.heartbeat_every_tick,
-            settings.speed,
-            settings.heartbeat_mode,
-        ),
-        stop=stop.event,
-        on_progress=on_progress,
-        statistics=statistics,
-        demands=demands,
-    )
     stop.watch(inputs)
     try:
+        engines = engines or compiled_engines(program, settings)
+        interfaces = [
+            _interface(program, interface, inputs, log, engines)
+            for interface in settings.interfaces
+        ]
+        ready = time.perf_counter()
+        clock = TraceClock(
+            interfaces,
+            log,
+            ClockSettings(
+                settings.heartbeat_interval_ns,
+                settings.heartbeat_every_tick,
+                settings.speed,
+                settings.heartbeat_mode,
+            ),
+            stop=stop.event,
+            on_progress=on_progress,
+            statistics=statistics,
+            demands=demands,
+        )
         clock.run()
     finally:
         stop.watch(None)
@@ -173,4 +174,5 @@ def _interface(
     engines: EngineMaker,
 ) -> TraceInterface:
     runtime, streams = attach(program, settings.name, log, engines)
-    return TraceInterface(settings.name, inputs[settings.name], runtime, streams, settings.skew_ns)
+    skew_ns = inputs.skew_ns(settings)
+    return TraceInterface(settings.name, inputs[settings.name], runtime, streams, skew_ns)

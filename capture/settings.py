@@ -96,6 +96,8 @@ class InterfaceSettings:
         skew_ns: of captures: by how much a packet may be behind the latest one before it and still count
             as in time. Captures of several queues or machines step back by microseconds to seconds.
             Of a device: how long after its stamp a packet may reach us and still count as in time.
+        finds_skew: of captures: whether a walk over them before their replay may raise the skew, so that no packet
+            is late.
         device: None of captures.
         is_latent: whether merges of such interfaces alone take rows as they come, in no order.
     """
@@ -105,6 +107,7 @@ class InterfaceSettings:
     skew_ns: int = 10 * SECOND_NS
     device: DeviceSettings | None = None
     is_latent: bool = False
+    finds_skew: bool = False
 
     @property
     def promise_skew_ns(self) -> int:

@@ -25,6 +25,7 @@ class InterfaceSummary:
         accepted: decoded as a whole; each LFTA then chose its own.
         unread: at hand, not processed, when the replay was stopped.
         damage: what of the input was not usable, one sentence each.
+        needed_skew_ns: of captures, the skew at which no packet would have been late; 0 when none was.
     """
 
     name: str
@@ -37,6 +38,7 @@ class InterfaceSummary:
     accepted: int
     unread: int
     damage: tuple[str, ...]
+    needed_skew_ns: int = 0
 
     @property
     def is_whole(self) -> bool:

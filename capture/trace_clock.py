@@ -223,6 +223,11 @@ class TraceInterface(Feed):
         skew_ns = min(self.skew_ns, MAX_TIME_NS)
         wanted = (highest < MIN_TIME_NS + skew_ns) | (times >= highest - skew_ns)
         kept = np.flatnonzero(wanted)
+        if kept.size < block.count:
+            late = ~wanted
+            # What is late is so by less than 2**64.
+            steps = highest[late].astype(np.uint64) - times[late].astype(np.uint64)
+            self.needed_skew_ns = max(self.needed_skew_ns, int(steps.max()))
         for array in (block.offset, block.caplen, block.wirelen, block.time_ns, block.linktype):
             array[: kept.size] = array[kept]
         self.late_packets += block.count - kept.size

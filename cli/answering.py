@@ -38,10 +38,12 @@ class Report:
     Attributes:
         is_quiet: nothing but errors.
         has_timings: how long each phase took.
+        is_strict: loss is an error, so that ``is_quiet`` does not hide it.
     """
 
     is_quiet: bool
     has_timings: bool
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +222,10 @@ def _ensure_watchlists(program: Program) -> None:
 
 def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:
     """What is told at the end."""
-    from gscope.cli.summary import summary_lines
+    from gscope.cli.summary import is_whole, summary_lines
     from gscope.cli.timings import timing_lines
 
-    if not report.is_quiet:
+    if not report.is_quiet or (report.is_strict and not is_whole(outcome)):
         yield from summary_lines(outcome, rows)
     if report.has_timings:
         yield from timing_lines(outcome)

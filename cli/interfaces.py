@@ -49,13 +49,14 @@ def chosen_interfaces(
     if not files:
         message = "there is nothing to read: name a capture, such as gscope replay trace.pcap …"
         raise UsageError(message)
-    skew_ns = skews_of(skews, files, configured, DEFAULT_SKEW_NS)
+    skew_ns = given_skews(skews, files, configured)
     return tuple(
         InterfaceSettings(
             name,
             paths,
-            skew_ns[name],
+            skew_ns.get(name, DEFAULT_SKEW_NS),
             is_latent=name in configured and configured[name].is_latent,
+            finds_skew=name not in skew_ns,
         )
         for name, paths in files.items()
         if not names or name in names
@@ -142,19 +143,21 @@ def _configured_files(
     return {name: interface.files for name, interface in configured.items() if interface.files}
 
 
-def skews_of(
+def given_skews(
     texts: Sequence[str],
     names: Collection[str],
     configured: Mapping[str, ConfiguredInterface],
-    default_ns: int,
 ) -> dict[str, int]:
-    """The skew of each interface: its own flag over the flag for all over the configuration.
+    """Return the skew of each interface that has one: its own flag over the flag for all over the configuration.
 
     Raises:
         UsageError: a name is unknown or a duration wrong.
     """
-    given = {name: configured[name].skew_ns for name in names if name in configured}
-    skews = {name: default_ns if (own := given.get(name)) is None else own for name in names}
+    skews = {
+        name: skew_ns
+        for name in names
+        if name in configured and (skew_ns := configured[name].skew_ns) is not None
+    }
     named: dict[str, int] = {}
     for text in texts:
         name, equals, duration = text.rpartition("=")
@@ -169,5 +172,5 @@ def skews_of(
         if equals:
             named[name] = value
         else:
-            skews = dict.fromkeys(skews, value)
+            skews = dict.fromkeys(names, value)
     return {**skews, **named}

@@ -13,7 +13,7 @@ from gscope.capture.settings import (
     DeviceSettings,
     InterfaceSettings,
 )
-from gscope.cli.interfaces import skews_of
+from gscope.cli.interfaces import given_skews
 from gscope.cli.quantities import show_duration
 from gscope.errors import UsageError
 
@@ -82,7 +82,7 @@ def live_interfaces(
         there = ", ".join(name for _, name in socket.if_nameindex())
         message = f"there is no interface to capture on: name one with -i; there are {there}"
         raise UsageError(message)
-    skew_ns = skews_of(skews, devices, configured, LIVE_SKEW_NS)
+    skew_ns = dict.fromkeys(devices, LIVE_SKEW_NS) | given_skews(skews, devices, configured)
     for name, skew in skew_ns.items():
         if skew < MIN_LIVE_SKEW_NS:
             message = (

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     metavar="[NAME=]DURATION",
     multiple=True,
     type=Lines(),
-    help="By how much packets of an interface (or of all) may step back in time and still count "
-    "as in time. Default: 10s.",
+    help="Count packets of an interface (or of all) that step back in time by at most DURATION. "
+    "Default: enough to count every packet of regular files; 10s for pipes.",
 )
 @option(
     "--speed",
@@ -96,7 +96,7 @@ def replay(
     _ensure_piped(chosen)
     name = None if name is None else ensure_name(name)
     run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config, name)
-    return run.answer(watcher(is_quiet=quiet), Report(quiet, timings), began)
+    return run.answer(watcher(is_quiet=quiet), Report(quiet, timings, config.is_strict), began)
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

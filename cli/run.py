@@ -234,7 +234,7 @@ def run(
             listeners = (*listeners, endpoint.on_change)
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"metrics are served on {endpoint.url}")
-        return run.answer(shown, Report(quiet, timings), began, *listeners)
+        return run.answer(shown, Report(quiet, timings, config.is_strict), began, *listeners)
 
 
 def _detached(folder: Path | None) -> Detached | int:

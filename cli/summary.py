@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.balance import shed_lines
+from gscope.cli.quantities import show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,9 @@ _DAMAGE_SHOWN = 20
 
 
 def is_whole(outcome: Outcome) -> bool:
-    """Whether nothing was lost on any interface, nor in the log, nor behind it, nor with a daemon."""
+    """Return whether nothing was lost on any interface, nor in the log, nor behind it, nor with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
+    lost += sum(outcome.late_tuples.values())
     return (
         not lost
         and not _crash_count(outcome)
@@ -45,8 +47,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield "  malformed: " + ", ".join(
             f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
         )
-    if totals["late"]:
-        yield "  late packets step back in time by more than the skew; allow for more with --skew"
+    yield from _late(interfaces)
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces, capture.get("failed", {}))
     yield from _left_out(capture)
@@ -61,6 +62,25 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was started again {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
+
+
+def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The skew at which no packet would have been late, where it is known."""
+    late = [each for each in interfaces if each["late"]]
+    if not late:
+        return
+    needed = {each["name"]: each.get("needed_skew_ns", 0) for each in late}
+    if not all(needed.values()):
+        yield "  late packets step back in time by more than the skew; raise it with --skew"
+        return
+    is_one = len(interfaces) == 1
+    flags = [
+        f"--skew {'' if is_one else f'{name}='}{show_duration(skew_ns)}"
+        for name, skew_ns in list(needed.items())[:_INTERFACES_SHOWN]
+    ]
+    if len(needed) > _INTERFACES_SHOWN:
+        flags = [f"--skew {show_duration(max(needed.values()))}"]
+    yield f"  late packets step back in time by more than the skew; {' '.join(flags)} counts them all"
 
 
 def _crashes(outcome: Outcome) -> Iterator[str]:

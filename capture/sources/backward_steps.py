@@ -1,0 +1,159 @@
+"""How far captures step back in time, found by a walk over their records.
+
+A packet is late when its time is below that of a packet before it by more than the interface's skew. A file is finite,
+so the skew at which no packet is late can be known before the first heartbeat is sent: the walk reads the file once
+more, indexes it with the kernels that the replay uses, and looks at times alone. It runs while the LFTAs' kernels
+load, and leaves the file in the page cache.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.capture.jit import kernel
+from gscope.capture.sources.compressed import MAGIC_BYTES, is_compressed
+from gscope.capture.sources.open import open_source
+from gscope.capture.sources.stored import STANDARD_INPUT
+from gscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gscope.capture.sources.base import BlockSource
+
+WALKED_BYTES = 8 << 30
+"""Uncompressed captures of one run are walked up to this size in all: a walk reads 3 to 5 GB a second from the page
+cache."""
+
+WALKED_COMPRESSED_BYTES = 128 << 20
+"""The same of compressed captures, as stored: unpacking takes 10 to 30 times as long as walking."""
+
+UNPACKED_BYTES = 4 << 30
+"""A walk that has seen this many bytes of packets in compressed captures is given up: they may be a bomb."""
+
+_THREADS = 2
+_MIN_NS = -(1 << 63)
+_MAX_NS = (1 << 63) - 1
+
+
+class BackwardSteps:
+    """Walks over the captures of interfaces, in threads of its own.
+
+    Interfaces are taken in their order as long as the limits allow, so that which of them are walked never depends on
+    timing.
+
+    Args:
+        files: the captures of each interface.
+    """
+
+    def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
+        self._stop = threading.Event()
+        self._pool: ThreadPoolExecutor | None = None
+        self._walks: dict[str, Future[int | None]] = {}
+        plain_left, compressed_left = WALKED_BYTES, WALKED_COMPRESSED_BYTES
+        for interface, paths in files.items():
+            sizes = _sizes(paths)
+            if sizes is None or sizes[0] > plain_left or sizes[1] > compressed_left:
+                continue
+            plain_left, compressed_left = plain_left - sizes[0], compressed_left - sizes[1]
+            most_bytes = UNPACKED_BYTES if sizes[1] else WALKED_BYTES
+            self._pool = self._pool or ThreadPoolExecutor(_THREADS, "walk")
+            self._walks[interface] = self._pool.submit(_walk, paths, most_bytes, self._stop)
+
+    def deepest_ns(self, interface: str) -> int | None:
+        """Wait for the walk over an interface, and return by how much its packets step back at most.
+
+        None if the interface was not walked to its end: it is a pipe or too large, or ``stop`` was called.
+        """
+        walk = self._walks.get(interface)
+        return None if walk is None else walk.result()
+
+    def stop(self) -> None:
+        """End all walks soon; from any thread."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """End all walks and their threads; harmless when called twice."""
+        self.stop()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def deepest_step_ns(source: BlockSource, most_bytes: int, stop: threading.Event) -> int | None:
+    """Return by how much the packets of ``source`` step back at most, None if that was not found out.
+
+    Args:
+        source: open; read to its end.
+        most_bytes: of packets; beyond that the walk is given up.
+        stop: gives the walk up when set.
+    """
+    block = source.new_block()
+    latest, deepest, walked_bytes = _MIN_NS, 0, 0
+    while source.fill(block):
+        latest, step, walked = _deepest(block.time_ns, block.caplen, block.count, latest)
+        deepest = max(deepest, step)
+        walked_bytes += walked
+        if stop.is_set() or walked_bytes > most_bytes:
+            return None
+    return None if stop.is_set() else deepest
+
+
+@kernel
+def _deepest(
+    times: NDArray[np.int64], caplen: NDArray[np.int32], count: int, latest: int
+) -> tuple[int, int, int]:
+    """Return the latest time, how far a packet is behind the latest before it at most, and the packets' bytes."""
+    deepest = 0
+    walked_bytes = 0
+    for i in range(count):
+        time = times[i]
+        walked_bytes += caplen[i]
+        if time >= latest:
+            latest = time
+        elif time < 0 and latest > _MAX_NS + time:
+            # The difference would wrap.
+            deepest = _MAX_NS
+        else:
+            deepest = max(deepest, latest - time)
+    return latest, deepest, walked_bytes
+
+
+def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int | None:
+    if stop.is_set():
+        return None
+    try:
+        source = open_source(*paths)
+    except CaptureError:
+        # Whoever opens it for the replay reports that.
+        return None
+    try:
+        return deepest_step_ns(source, most_bytes, stop)
+    finally:
+        source.close()
+
+
+def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
+    """Return the bytes of plain and of compressed files; None if one of ``paths`` is not a regular file."""
+    plain = compressed = 0
+    for path in paths:
+        try:
+            # Looked at before it is opened: opening a named pipe and closing it again would break its writer.
+            if path == STANDARD_INPUT or not stat.S_ISREG(Path(path).stat().st_mode):
+                return None
+            with Path(path).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                is_packed = is_compressed(file.read(MAGIC_BYTES))
+        except (OSError, ValueError):
+            return None
+        compressed += size if is_packed else 0
+        plain += 0 if is_packed else size
+    return plain, compressed
