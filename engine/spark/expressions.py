@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gscope.engine.spark import tables
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
@@ -103,6 +104,8 @@ def to_sql(expression: Expression, leaf: Callable[[Column | PacketField], str]) 
         return _literal(expression)
     if isinstance(expression, Column | PacketField):
         return leaf(expression)
+    if expression.function == "in_table":
+        return _in_table(expression, to_sql(expression.arguments[0], leaf))
     arguments = [to_sql(argument, leaf) for argument in expression.arguments]
     special = _VARIADIC.get(expression.function)
     if special is not None:
@@ -115,11 +118,15 @@ def to_sql(expression: Expression, leaf: Callable[[Column | PacketField], str]) 
 
 def needs_udf(call: Call) -> bool:
     """Whether Spark has no built-in expression for this call."""
+    if call.function == "in_table":
+        return not tables.is_text(call)
     return call.function not in _TEMPLATES and call.function not in _VARIADIC
 
 
 def udf_name(call: Call) -> str:
     """The name under which an Arrow function for this call is registered."""
+    if call.function == "in_table":
+        return tables.function_name(call)
     kinds = "_".join(argument.type.value.lower() for argument in call.arguments)
     return f"gscope_{call.function}_{kinds}"
 
@@ -137,6 +144,12 @@ def quote(name: str) -> str:
 def column_leaf(column: Column | PacketField) -> str:
     """The usual leaf: the column by its name."""
     return quote(column.name)
+
+
+def _in_table(call: Call, operand: str) -> str:
+    if not tables.is_text(call):
+        return f"{tables.function_name(call)}({operand})"
+    return f"({operand} IN ({', '.join(map(_literal, tables.choices(call)))}))"
 
 
 def _literal(literal: Literal) -> str:

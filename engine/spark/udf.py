@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql.pandas.functions import arrow_udf
 
+from gscope.engine.spark import tables
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -86,8 +87,11 @@ def register_functions(
     }
     for name, call in calls.items():
         entry = FUNCTIONS[call.function]
-        kinds = [argument.type for argument in call.arguments]
-        function = _arrow_function(entry, kinds, call.type, registered.counts)
+        if call.function == "in_table":
+            function = tables.arrow_function(call)
+        else:
+            kinds = [argument.type for argument in call.arguments]
+            function = _arrow_function(entry, kinds, call.type, registered.counts)
         register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
         session.udf.register(name, register if entry.is_pure else register.asNondeterministic())
     return registered

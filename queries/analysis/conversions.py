@@ -89,8 +89,8 @@ def unify(
     Raises:
         TypeMismatchError: they share none.
     """
-    types = {e.type for e in expressions} - {GsqlType.NULL}
-    return tuple(convert(e, _common(types, position, where), position, where) for e in expressions)
+    common = _common({e.type for e in expressions} - {GsqlType.NULL}, position, where)
+    return tuple(convert(e, common, position, where) for e in expressions)
 
 
 def unify_compared(expressions: Sequence[Expression], position: Position) -> tuple[Expression, ...]:

@@ -13,6 +13,7 @@ from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
@@ -130,7 +131,7 @@ class Typer:
         others = [c for c in unified[1:] if not isinstance(c, Literal)]
         tests = [apply("eq", unified[0], other) for other in others]
         if literals:
-            tests.insert(0, apply("in", unified[0], *literals))
+            tests.insert(0, _among(unified[0], literals))
         if len(literals) + len(others) < len(choices):
             # A NULL among the choices: whatever is not found is not known to be absent.
             tests.append(Literal(None, GsqlType.BOOL))
@@ -162,6 +163,15 @@ class Typer:
             if operand.type is GsqlType.NULL
             else operand
         )
+
+
+def _among(operand: Expression, literals: Sequence[Literal]) -> Expression:
+    """Return a test for membership among constants of one type; many of them become a table."""
+    distinct = list(dict.fromkeys(literals))
+    if len(distinct) <= MOST_CHOICES:
+        return apply("in", operand, *distinct)
+    table = pack_table([literal.value for literal in distinct], distinct[0].type)
+    return apply("in_table", operand, Literal(table, GsqlType.STRING))
 
 
 def _any(tests: Sequence[Expression]) -> Expression:

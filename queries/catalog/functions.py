@@ -16,6 +16,7 @@ from gscope.queries.catalog.scalar.integers import INTEGERS
 from gscope.queries.catalog.scalar.logic import LOGIC
 from gscope.queries.catalog.scalar.orders import ORDERS
 from gscope.queries.catalog.scalar.strings import STRINGS
+from gscope.queries.catalog.scalar.tables import TABLES
 from gscope.queries.catalog.scalar.times import TIMES
 
 __all__ = ["FUNCTIONS", "FunctionEntry"]
@@ -24,6 +25,7 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **INTEGERS,
     **FLOATS,
     **LOGIC,
+    **TABLES,
     **ORDERS,
     **CONVERSIONS,
     **ADDRESSES,

@@ -57,6 +57,8 @@ def _is_computable(expression: Expression, *, allows_orders: bool = False) -> bo
 def _allows_strings(expression: Call, strings: list[Expression]) -> bool:
     if not all(_is_string_leaf(s) or isinstance(s, Literal) for s in strings):
         return False
+    if expression.function == "in_table":
+        return expression.arguments[0].type is not GsqlType.STRING
     if expression.function in _EQUALITY:
         return any(isinstance(s, Literal) for s in strings)
     return expression.function in _TESTS

@@ -9,6 +9,7 @@ from lark import Token, Transformer, v_args
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.constants_list import read_list
 from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.scanner import span, token_position
 
@@ -48,6 +49,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
         word: Token,
         choices: tuple[Expression, ...],
     ) -> nodes.InList:
+        return nodes.InList(operand, choices, negation is not None, position=token_position(word))
+
+    def in_constants(
+        self, operand: Expression, negation: Token | None, word: Token, constants: Token
+    ) -> nodes.InList:
+        choices = tuple(read_list(constants, token_position(constants)))
         return nodes.InList(operand, choices, negation is not None, position=token_position(word))
 
     def between(

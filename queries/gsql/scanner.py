@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 from lark import Token
 
 from gscope.errors import GsqlSyntaxError, Position
+from gscope.queries.gsql.constants_list import find_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
-MAX_TEXT = 250_000
-"""Characters in one text: more than anybody writes (ten thousand addresses in a list), little enough for a few seconds."""
+MAX_TEXT = 8_000_000
+"""Characters in one text: room for lists of 100,000 addresses."""
+
+MAX_TOKENS = 150_000
+"""Words and symbols in one text, a long list of constants counted as one: little enough for a few seconds."""
 
 MAX_DEPTH = 150
 """Brackets, operators and subqueries inside each other: small enough that a recursive visitor never runs out of stack."""
@@ -65,6 +69,8 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]
 _DOTTED_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
 _NUMBER_TAIL = re.compile(r"[\w.]*")
 _SUPERAGGREGATE = re.compile(r"\$(?=\s*\()")
+_DIGITS = tuple("0123456789")
+"""Those that a number is written with: ``str.isdigit`` takes ``²`` and ``٣`` as well."""
 _MARKED = {"$": "PARAMETER", "#": "DEFINITION", "@": "PROPERTY"}
 
 _WRONG_SYMBOLS = {
@@ -125,8 +131,13 @@ class Scanner:
         """
         at = self._past_blanks(1 if self._text.startswith("\ufeff") else 0)
         before = ""
+        count = 0
         while at < len(self._text):
             token = self._token(at, before, allowed)
+            count += 1
+            if count > MAX_TOKENS:
+                message = f"more than {MAX_TOKENS} words and symbols in one text"
+                raise self._error(message, at, 1, "split it into several files")
             yield token
             before = token.type
             at = self._past_blanks(_end(token))
@@ -153,11 +164,15 @@ class Scanner:
         if character == "'":
             value, end = self._quoted(at)
             return self._make("STRING", value, at, end)
-        if character.isascii() and character.isdigit():
+        if character == "(" and before == "IN":
+            end = find_list(text, at)
+            if end:
+                return self._make("CONSTANTS", text[at:end], at, end)
+        if character in _DIGITS:
             return self._number(at, before)
         if (
             character == "."
-            and text[at + 1 : at + 2].isdigit()
+            and text[at + 1 : at + 2] in _DIGITS
             and before not in {"NAME", "RSQB", "STRING"}
         ):
             return self._number(at, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from gscope.queries.gsql.nodes import Node
@@ -20,4 +19,5 @@ def walk(node: Node) -> Iterator[Node]:
             waiting.extend(reversed(part))
         elif isinstance(part, Node):
             yield part
-            waiting.extend(getattr(part, f.name) for f in reversed(fields(part)))
+            names: tuple[str, ...] = type(part).__match_args__
+            waiting.extend(getattr(part, name) for name in reversed(names))

@@ -16,6 +16,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.scalar.tables import table_size, table_values
 from gscope.queries.plan.expressions import Call, Literal, PacketField
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:
             return join(_necessary(part, is_negated=is_negated) for part in arguments)
         case "in" if not is_negated:
             return any_of(_test("eq", arguments[0], value) for value in arguments[1:])
+        case "in_table":
+            return _in_table(arguments, is_negated=is_negated)
         case "in":
             return all_of(_test("ne", arguments[0], value) for value in arguments[1:])
         case "is_null" if is_negated:
@@ -174,6 +177,19 @@ def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:
         case sign if sign in _NEGATED:
             return _comparison(_NEGATED[sign] if is_negated else sign, arguments)
     return TRUE
+
+
+def _in_table(arguments: Sequence[Expression], *, is_negated: bool) -> Condition:
+    """Return what follows from a value being in a table, or not; nothing if the table is long."""
+    field, table = arguments
+    assert isinstance(table, Literal)
+    assert isinstance(table.value, bytes)
+    if table_size(table.value)[1] > MOST_TESTS:
+        return TRUE
+    choices = [Literal(value, field.type) for value in table_values(table.value)]
+    if is_negated:
+        return all_of(_test("ne", field, choice) for choice in choices)
+    return any_of(_test("eq", field, choice) for choice in choices)
 
 
 def _comparison(sign: str, arguments: Sequence[Expression]) -> Condition:

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.queries.catalog.scalar.tables import table_values
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.plan.logical import (
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import NamedExpression
+
+_SHOWN_CHOICES = 3
+"""Values of a long IN list that are shown."""
 
 _INFIX = {
     "add_int": "+",
@@ -193,6 +197,8 @@ def _show(expression: Expression) -> str:
 
 
 def _show_call(call: Call) -> str:
+    if call.function == "in_table":
+        return _show_in_table(call, _show(call.arguments[0]))
     arguments = [_show(argument) for argument in call.arguments]
     infix = _INFIX.get(call.function)
     if infix is not None and len(arguments) == 2:
@@ -204,6 +210,16 @@ def _show_call(call: Call) -> str:
     if call.function == "in":
         return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
     return f"{call.function}({', '.join(show(argument) for argument in call.arguments)})"
+
+
+def _show_in_table(call: Call, operand: str) -> str:
+    """Show a long IN list by its first values and the number of the others."""
+    value, table = call.arguments
+    assert isinstance(table, Literal)
+    assert isinstance(table.value, bytes)
+    values = table_values(table.value)
+    first = ", ".join(_show_literal(Literal(v, value.type)) for v in values[:_SHOWN_CHOICES])
+    return f"({operand} IN ({first}, … {len(values) - _SHOWN_CHOICES:,} more))"
 
 
 def _show_literal(literal: Literal) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.choices import CHOICES
 from gscope.capture.lfta.codegen.comparisons import COMPARISONS
 from gscope.capture.lfta.codegen.scope import Lowered, Scope
+from gscope.capture.lfta.codegen.tables import lower_in_table
 from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS
 from gscope.queries.catalog.scalar.hashes import (
     PRIME_1,
@@ -216,6 +217,7 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(_UNCHANGED, _same),
     **COMPARISONS,
     **CHOICES,
+    "in_table": lower_in_table,
     "ip_to_int": _ip_to_int,
     "ip_mask": _ip_mask,
     "prefix": _prefix,

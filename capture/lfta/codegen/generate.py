@@ -32,6 +32,7 @@ from gscope.capture.intrinsics import (
     address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
 )
 from gscope.capture.jit import kernel, kernel_part
+from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
 from gscope.capture.lfta.stage import (
     HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain, stage_rest
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
@@ -37,6 +38,10 @@ def is_ipv4(address: int) -> bool:
 
 def parse_ip(text: str) -> int | None:
     """The 128-bit value of an IPv4 or IPv6 address as people write it, None if it is none."""
+    try:
+        return _V4_PREFIX | int.from_bytes(socket.inet_pton(socket.AF_INET, text))
+    except (OSError, ValueError):
+        pass  # an IPv6 address, or none
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -23,6 +23,7 @@ from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.tables import pack_table
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Literal, NamedExpression
 
@@ -77,6 +78,11 @@ def calls() -> list[NamedExpression]:
             arguments = [chosen(p.type or type_, n) for n, p in enumerate(free)]
             if name == "in":
                 arguments = [arguments[0], *(literal(v, type_) for v in EXTREMES[type_][1:3])]
+            if name == "in_table":
+                if type_ is STRING:  # kernels make no test of a text but for equality
+                    continue
+                table = pack_table(EXTREMES[type_][2:], type_)
+                arguments = [chosen(type_, 0), literal(table, STRING)]
             if name in ("coalesce", "min_of", "max_of"):
                 arguments = [chosen(type_, 0), chosen(type_, 1)]
             made.append(call(name, *arguments, *fixed))

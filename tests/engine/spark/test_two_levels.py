@@ -11,14 +11,16 @@ import pytest
 
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
 from gscope.engine.spark.session import INTERPRETED
+from gscope.engine.spark.tables import MOST_IN_TEXT
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.tables import pack_table
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -75,6 +77,9 @@ def calls(entry: FunctionEntry) -> Iterator[Expression]:
     kinds = list(VALUES) if any(p.type is None for p in entry.parameters) else [GsqlType.INT]
     for kind in kinds:
         places = itertools.count()
+        if entry.name == "in_table":
+            yield from tables_of(kind)
+            continue
         literals = iter(LITERALS.get(entry.name, ()))
         arguments: list[Expression] = []
         for parameter in entry.parameters:
@@ -86,6 +91,20 @@ def calls(entry: FunctionEntry) -> Iterator[Expression]:
                 place = next(places)
                 arguments.append(Column(name(wanted, place % 3), wanted, is_nullable=True))
         yield call(entry.name, *arguments)
+
+
+def tables_of(kind: GsqlType) -> Iterator[Expression]:
+    """Tests in a table that is written as text, and in one that is too long for that."""
+    column = Column(name(kind, 0), kind, is_nullable=True)
+    few = VALUES[kind][::2]
+    more: dict[GsqlType, Iterable[Value]] = {
+        GsqlType.FLOAT: (n + 0.25 for n in range(MOST_IN_TEXT + 1)),
+        GsqlType.STRING: (b"%d" % n for n in range(MOST_IN_TEXT + 1)),
+    }
+    many = more.get(kind, () if kind is GsqlType.BOOL else range(100, MOST_IN_TEXT + 101))
+    for values in (few, (*few, *many)):
+        table = pack_table(values, kind)
+        yield call("in_table", column, Literal(table, GsqlType.STRING))
 
 
 EXPRESSIONS = [

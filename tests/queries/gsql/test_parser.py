@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.constants_list import MIN_CHARACTERS
+from gscope.queries.gsql.literals import quote
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.gsql.parser import definition_literal, parse, parse_expression
 from gscope.queries.gsql.printer import print_expression, print_file
@@ -334,3 +338,45 @@ def test_every_node_knows_where_it_stands() -> None:
     assert isinstance(select.where, nodes.Binary)
     assert select.where.position == Position(5, 2, 2)
     assert select.where.right.position == Position(5, 5, 3)
+
+
+_CONSTANTS = st.one_of(
+    st.integers(-(2**63), 2**64 - 1).map(str),
+    st.integers(0, 2**64 - 1).map(hex),
+    st.text(st.characters(exclude_characters="'", codec="utf-8"), max_size=6).map(quote),
+)
+
+
+@given(
+    st.lists(_CONSTANTS, min_size=1, max_size=8),
+    st.sampled_from([", ", ",\n", " ,\r\n  ", "\t,", ", -- why\n", ", /* b */ "]),
+)
+def test_a_long_list_of_constants_is_read_as_its_parts_are(parts: list[str], comma: str) -> None:
+    many = parts * (1 + MIN_CHARACTERS // len(comma.join(parts)))
+    text = f"x NOT IN ({comma.join(many)}) AND y = 2"
+    whole = parse_expression(text)
+    # An addition is no constant, so that this list is read one token at a time.
+    piecewise = parse_expression(text.replace("(", "(1 + 1 , ", 1))
+    assert isinstance(whole, nodes.Binary)
+    assert isinstance(piecewise, nodes.Binary)
+    assert isinstance(whole.left, nodes.InList)
+    assert isinstance(piecewise.left, nodes.InList)
+    assert whole.left.choices == piecewise.left.choices[1:]
+    lines = [choice.position.line for choice in whole.left.choices]
+    assert lines == [choice.position.line for choice in piecewise.left.choices[1:]]
+    columns = [c.position.column for c in whole.left.choices if c.position.line > 1]
+    assert columns == [c.position.column for c in piecewise.left.choices[1:] if c.position.line > 1]
+
+
+def test_a_list_of_100_000_addresses_parses() -> None:
+    addresses = [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(100_000)]
+    listed = "', '".join(addresses)
+    expression = parse_expression(f"srcIP IN ('{listed}')")
+    assert isinstance(expression, nodes.InList)
+    assert [choice.value for choice in expression.choices] == addresses  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", [".²", "x.²", "1²", "²", "x = .٣", "x[.①]"])
+def test_digits_of_other_scripts_are_refused(text: str) -> None:
+    with pytest.raises(GsqlSyntaxError):
+        parse_expression(text)

@@ -56,7 +56,7 @@ def test_queries_of_an_interface_together_want_what_any_of_them_wants() -> None:
 def test_an_interface_that_nobody_reads_and_a_long_condition_are_not_filtered() -> None:
     assert needed("SELECT time FROM main.UDP", "other") == "TRUE"
     ports = ", ".join(map(str, range(1, 100)))
-    assert needed(f"SELECT time FROM UDP WHERE destPort IN ({ports})") == "TRUE"
+    assert needed(f"SELECT time FROM UDP WHERE destPort IN ({ports})") == "protocol = 17"
 
 
 def test_true_is_of_nothing() -> None:

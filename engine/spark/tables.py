@@ -1,0 +1,88 @@
+"""Membership in tables of constants for Spark: as text while the list is short, else as an Arrow function.
+
+A text of 100,000 literals would take Spark's parser seconds in every step. The function carries the table itself and
+answers whole columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.queries.catalog.scalar.tables import HEADER_BYTES, table_size, table_values
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_IN_TEXT = 1000
+"""Values of a table up to which it is written into the SQL text."""
+
+_LARGEST = (1 << 63) - 1
+
+
+def table_of(call: Call) -> bytes:
+    """Return the table that a call of ``in_table`` searches."""
+    table = call.arguments[1]
+    assert isinstance(table, Literal)
+    assert isinstance(table.value, bytes)
+    return table.value
+
+
+def is_text(call: Call) -> bool:
+    """Return whether a call of ``in_table`` is short enough for the SQL text."""
+    return table_size(table_of(call))[1] <= MOST_IN_TEXT
+
+
+def function_name(call: Call) -> str:
+    """Return the name of the Arrow function for a long table."""
+    kind = call.arguments[0].type.value.lower()
+    return f"gscope_in_table_{kind}_{hashlib.sha256(table_of(call)).hexdigest()[:24]}"
+
+
+def choices(call: Call) -> list[Literal]:
+    """Return the values of a call's table as literals."""
+    kind = call.arguments[0].type
+    return [Literal(value, kind) for value in table_values(table_of(call))]
+
+
+def arrow_function(call: Call) -> Callable[[pa.Array], pa.Array]:
+    """Return the test for a whole column; NULL gives NULL."""
+    table, kind = table_of(call), call.arguments[0].type
+
+    def contains(values: pa.Array) -> pa.Array:
+        found = _in_floats(table, values) if kind is GsqlType.FLOAT else _in(table, kind, values)
+        return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.bool_()))
+
+    return contains
+
+
+def _in(table: bytes, kind: GsqlType, values: pa.Array) -> pa.Array:
+    return pc.is_in(values, value_set=_value_set(table, kind))
+
+
+@lru_cache(maxsize=8)
+def _value_set(table: bytes, kind: GsqlType) -> pa.Array:
+    values: list[Any] = list(table_values(table))
+    if kind is GsqlType.STRING:
+        return pa.array([value.decode("iso-8859-1") for value in values], pa.string())
+    if kind is GsqlType.IP:
+        return pa.array([value.to_bytes(16) for value in values], pa.binary())
+    return pa.array(values, pa.int64())
+
+
+def _in_floats(table: bytes, values: pa.Array) -> pa.Array:
+    """As ``float_word`` orders them, of which NaN and zero have one each."""
+    words = np.frombuffer(table, "<i8")[HEADER_BYTES // 8 :]
+    numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    bits = numbers.view(np.int64)
+    asked = bits ^ ((bits >> 63) & _LARGEST)
+    places = np.minimum(np.searchsorted(words, asked), len(words) - 1)
+    return pa.array(words[places] == asked)
