@@ -1,6 +1,6 @@
 """The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
 
-Reads ``capture.json`` and ``program.pickle`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
+Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
 into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
 Live, it goes on in the log that a daemon before it left, see ``continuation.py``.
 What happens is told on standard output (see ``events.py``). Live, it opens its sockets first of all and gives up all
@@ -18,7 +18,6 @@ mode, 128 + n ended at once by signal n.
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -30,7 +29,6 @@ from gscope.capture.demands import Demands
 from gscope.capture.events import Events
 from gscope.capture.settings import (
     LOG_FOLDER,
-    PROGRAM_FILE,
     SETTINGS_FILE,
     SOCKET_FILE,
     CaptureSettings,
@@ -234,14 +232,9 @@ class Daemon:
             raise UsageError(message) from error
 
     def _program(self) -> Program:
-        path = self._run_dir / PROGRAM_FILE
-        try:
-            # Written by the supervisor into the run's private folder.
-            with path.open("rb") as file:
-                program: Program = pickle.load(file)
-        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
-            message = f"cannot read the program {path}: {error}"
-            raise UsageError(message) from error
+        from gscope.queries.plan.program_file import PROGRAM_FILE, read_program
+
+        program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:
             from gscope.queries.catalog.user_install import install
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 import re
 from contextlib import suppress
@@ -26,6 +27,7 @@ from numba.core.caching import FunctionCache as _UntypedFunctionCache
 from numba.extending import intrinsic as _numba_intrinsic
 
 from gscope.capture.lfta.kernel_files import mark_used
+from gscope.queries.ownership import ensure_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +37,8 @@ types: Any = _types
 cgutils: Any = _cgutils
 _FunctionCache: Any = _UntypedFunctionCache
 _njit: Any = numba.njit
+
+_log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -72,8 +76,7 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
 
 def _kept(function: Callable[..., Any]) -> Any:
     dispatcher = _compiled(function)
-    if not _BOUNDSCHECK:
-        _point_numba_at_cache(Path(function.__code__.co_filename))
+    if not _BOUNDSCHECK and _point_numba_at_cache(Path(function.__code__.co_filename)):
         # No file holds the source, or numba may write to no folder (a read-only system without a home).
         with suppress(RuntimeError, OSError):
             dispatcher._cache = _KernelCache(function)
@@ -170,17 +173,23 @@ def sources_digest() -> str:
     )
 
 
-def _point_numba_at_cache(source: Path) -> None:
+def _point_numba_at_cache(source: Path) -> bool:
+    """Let numba keep kernels of ``source``; False if no folder for them can be trusted.
+
+    numba unpickles what it finds, so nothing is kept in a folder that other users can write to or replace.
+    """
     if not source.is_file():
-        return
-    folder = kernels_folder() / _digest_with_imports(source)
+        return False
     try:
-        # Private: numba unpickles what it finds here.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = ensure_private_folder(kernels_folder() / _digest_with_imports(source))
+        # numba creates folders in it by the umask: a group that may write those must not reach them.
+        folder.chmod(0o700)
         mark_used(folder)
-    except OSError:
-        return
+    except (OSError, RuntimeError) as error:
+        _log.info("compiled kernels are not kept: %s", error)
+        return False
     cast("Any", numba).config.CACHE_DIR = str(folder)
+    return True
 
 
 @functools.cache

@@ -15,7 +15,6 @@ from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.errors import UsageError
 
 SETTINGS_FILE = "capture.json"
-PROGRAM_FILE = "program.pickle"
 SOCKET_FILE = "capture.sock"
 LOG_FOLDER = "log"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.cli.config_file import ConfiguredInterface, FileContents, read_file
 from gscope.cli.settings import SETTINGS
 from gscope.errors import UsageError
+from gscope.queries.ownership import fault_of_script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,8 @@ def load_config(given: Mapping[str, Given], path: Path | None) -> Config:
             $XDG_CONFIG_HOME/gscope/gscope.yaml that exists.
 
     Raises:
-        UsageError: a value is wrong, a key unknown or the file unreadable.
+        UsageError: a value is wrong, a key unknown or the file unreadable, or another user can have written
+            a file that was not named.
     """
     found = path or _find_file()
     contents = read_file(found) if found is not None else FileContents()
@@ -112,4 +114,11 @@ def _find_file() -> Path | None:
         return Path(named)
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
     candidates = (Path(FILE_NAME), Path(home) / "gscope" / FILE_NAME)
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is not None and (fault := fault_of_script(found.stat())):
+        message = (
+            f"the configuration {found.absolute()} is not used: {fault}; if you trust it, name it with"
+            " --config"
+        )
+        raise UsageError(message)
+    return found

@@ -15,15 +15,14 @@ the supervisor was killed                stays: a live run is stale and can be r
 from __future__ import annotations
 
 import errno
-import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gscope import __version__
 from gscope.cli import service
 from gscope.cli.run_log import RunLog
 from gscope.cli.runs import FOLDER_PREFIX, read_run
 from gscope.cli.supervisor import Interrupted
-from gscope.engine.settings import PROGRAM_FILE
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,25 +72,39 @@ def life(
 
 
 def ensure_same(run_dir: RunDir, program: Program) -> None:
-    """Refuse to resume a run with other queries: what it has logged would not answer them.
+    """Refuse to resume a run with other queries, or one that another version began.
+
+    Its log would not answer other queries, and another version may read it differently. Either way the run stays as
+    it is: whether its unanswered packets are given up is for the user to say.
 
     Raises:
-        UsageError: the run was made for another program.
+        UsageError: the run cannot be resumed with ``program``; the choices are named.
     """
-    try:
-        # Written by an earlier supervisor into the run's private folder.
-        with (run_dir.path / PROGRAM_FILE).open("rb") as file:
-            before = pickle.load(file)
-    except Exception:
-        # A pickle of another version fails in many ways.
-        before = None
-    if before == program:
-        return
-    run_dir.hand_back_if_resumed()
-    message = (
-        f"{run_dir.name} was killed while it answered other queries, or over other interfaces; take"
-        f" another name, or give up what it has not answered with `gscope stop --run {run_dir.name}`"
+    from gscope.queries.plan.program_file import PROGRAM_FILE, program_digest, read_head
+
+    name = run_dir.name
+    choices = (
+        f"choose another name with --run, or delete what {name} has not answered with"
+        f" `gscope stop --run {name}`"
     )
+    try:
+        head = read_head(run_dir.path / PROGRAM_FILE)
+    except UsageError as error:
+        message = f"cannot resume {name}: {error}; its other files are kept: {choices}"
+    else:
+        if not head.is_of_this_version:
+            message = (
+                f"cannot resume {name}: gscope {head.version} began it, and this is gscope {__version__};"
+                f" resume it with gscope {head.version}, {choices}"
+            )
+        elif head.digest == program_digest(program):
+            return
+        else:
+            message = (
+                f"cannot resume {name}: it was killed while it answered other queries, or over other"
+                f" interfaces; resume it with those, {choices}"
+            )
+    run_dir.hand_back_if_resumed()
     raise UsageError(message)
 
 

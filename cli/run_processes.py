@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 import threading
 from functools import partial
@@ -12,7 +11,6 @@ from gscope.cli.failures import CAPTURE, JOB
 from gscope.cli.interfaces import STDIN
 from gscope.cli.processes import Process
 from gscope.cli.supervised import Supervised
-from gscope.engine.settings import PROGRAM_FILE, EngineSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from gscope.cli.restarts import RestartPolicy
     from gscope.cli.run_file import RunFile
     from gscope.cli.run_log import RunLog
+    from gscope.engine.settings import EngineSettings
     from gscope.queries.plan.program import Program
 
 JOB_GRACE_S = 3.0
@@ -97,8 +96,9 @@ class RunProcesses:
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Hand the program over and start the capture daemon, which compiles its kernel first."""
-        with (self._run_dir / PROGRAM_FILE).open("wb") as file:
-            pickle.dump(program, file)
+        from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
+
+        write_program(self._run_dir / PROGRAM_FILE, program)
         self.settings = settings
         self._tell_capture(settings)
         self._supervise(

@@ -8,7 +8,6 @@ streams have ended. Standard input closing means that the supervisor died; the j
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import signal
 import sys
@@ -25,7 +24,6 @@ from gscope.engine.room import Room
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
-    PROGRAM_FILE,
     SOCKET_FILE,
     EngineSettings,
 )
@@ -236,9 +234,9 @@ class Job:
         )
 
     def _program(self) -> Program:
-        # written by the supervisor into the run's private folder
-        with (self._run_dir / PROGRAM_FILE).open("rb") as file:
-            program: Program = pickle.load(file)
+        from gscope.queries.plan.program_file import PROGRAM_FILE, read_program
+
+        program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:
             from gscope.queries.catalog.user_install import install
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS_FILE = "engine.json"
-PROGRAM_FILE = "program.pickle"
 SOCKET_FILE = "capture.sock"
 LOG_FOLDER = "log"
 JOB_FOLDER = "job"

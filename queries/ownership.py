@@ -7,7 +7,9 @@ there belongs to this user or to root, and either is not writable by others or h
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -58,6 +60,37 @@ def is_trusted_file(path: Path) -> bool:
         and status.st_uid in _trusted_owners()
         and not status.st_mode & _WRITABLE_BY_OTHERS
     )
+
+
+def fault_of_script(status: os.stat_result) -> str | None:
+    """Return why a file that a user wrote, such as user code, is not executed, half a sentence; None if it may be.
+
+    Unlike a cache it may be writable by a group that only its owner is in, as every file is where users have groups
+    of their own (umask 002).
+
+    Args:
+        status: of the open file.
+    """
+    if status.st_uid not in _trusted_owners():
+        return f"it belongs to another user (uid {status.st_uid})"
+    is_open = status.st_mode & stat.S_IWOTH or (
+        status.st_mode & stat.S_IWGRP and not _is_own_group(status)
+    )
+    return (
+        f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+        if is_open
+        else None
+    )
+
+
+def _is_own_group(status: os.stat_result) -> bool:
+    """Return whether the file's group is the one that is named after its owner and has no other member."""
+    try:
+        owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
+    except KeyError:
+        return False
+    is_named_so = group.gr_name == owner.pw_name and group.gr_gid == owner.pw_gid
+    return is_named_so and set(group.gr_mem) <= {owner.pw_name}
 
 
 def _walk(folder: Path) -> Path:

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import logging
 import os
-import stat
 import sys
 import tempfile
 import threading
@@ -27,6 +26,7 @@ import numpy as np
 from gscope.capture.jit import has_compiled, kernels_folder, sources_digest
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.kernel_files import mark_used, prune
+from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,7 +123,7 @@ def _write(name: str, source: str) -> Path:
     for folder in (_user_folder, _private_folder):
         try:
             path = folder() / f"lfta_{name}.py"
-            if path.exists() and path.read_text() == source:
+            if is_trusted_file(path) and path.read_text() == source:
                 mark_used(path)
             else:
                 descriptor, temporary = tempfile.mkstemp(".tmp", f"lfta_{name}.", path.parent)
@@ -141,12 +141,7 @@ def _user_folder() -> Path:
     """``$XDG_CACHE_HOME/gscope/lfta``, ours alone: what stands there is executed."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     folder = root / "gscope" / "lfta"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        message = f"{folder} can be written by others"
-        raise PermissionError(message)
-    return folder
+    return ensure_private_folder(folder)
 
 
 @cache

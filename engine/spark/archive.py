@@ -19,7 +19,6 @@ import logging
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from gscope.engine.spark.class_path import class_path, spark_home
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import DEFAULT_HEAP_BYTES, JvmSettings, launch_jvm, uses_aot_cache
 from gscope.errors import EngineError
+from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,24 +86,11 @@ def with_archive(settings: JvmSettings, environ: Mapping[str, str] | None = None
     if environment.get(DISABLED_BY):
         return settings
     path = archive_path(settings, environment)
-    if not _is_ours(path):
+    if fault_of_folder(path.parent) is not None or not is_trusted_file(path):
         return settings
     with suppress(OSError):
         os.utime(path)
     return replace(settings, archive=path)
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether no other user can have written the file: the JVM runs the code that is in it."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    return (
-        stat.S_ISREG(status.st_mode)
-        and status.st_uid in {os.geteuid(), 0}
-        and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
 
 
 def can_archive(settings: JvmSettings) -> bool:
@@ -129,7 +116,7 @@ def build_later(
         return None
     if archive_path(settings, environment).exists():
         return None
-    command = [sys.executable, "-m", "gscope.engine.spark.archive", "--idle"]
+    command = [sys.executable, "-P", "-m", "gscope.engine.spark.archive", "--idle"]
     command += ["--java-home", str(settings.java.home)]
     command += ["--heap-bytes", str(settings.heap_bytes)]
     try:
@@ -164,7 +151,7 @@ def build_archive(settings: JvmSettings, environ: Mapping[str, str] | None = Non
         message = f"Java {settings.java.version} of {settings.java.home} cannot make an archive"
         raise EngineError(message)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ensure_private_folder(path.parent)
         with _locked(path.parent / "lock") as is_mine:
             if not is_mine:
                 return None

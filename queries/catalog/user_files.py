@@ -7,6 +7,7 @@ all run what was checked, whatever becomes of the file meanwhile.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import traceback
 from contextlib import redirect_stdout
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gscope.errors import UsageError
+from gscope.queries.ownership import fault_of_script
 
 _MOST_BYTES = 1 << 20
 
@@ -38,17 +40,25 @@ class UserFile:
 
 
 def read_user_file(path: str) -> UserFile:
-    """The file at ``path``.
+    """Return the file at ``path``.
 
     Raises:
-        UsageError: it cannot be read or is no text.
+        UsageError: it cannot be read, another user can have written it, or it is not text.
     """
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            fault = fault_of_script(os.fstat(file.fileno()))
+            data = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         message = f"cannot read the user code {path}: {reason}"
         raise UsageError(message) from error
+    if fault is not None:
+        message = (
+            f"the user code {path} is not executed: {fault}; expected a file that only you or root"
+            " can write to"
+        )
+        raise UsageError(message)
     if len(data) > _MOST_BYTES:
         message = f"the user code {path} is larger than {_MOST_BYTES} bytes"
         raise UsageError(message)

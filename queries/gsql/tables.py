@@ -6,7 +6,6 @@ Building takes a quarter of a second, loading a hundredth.
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +17,7 @@ import lark
 from lark import Lark
 
 from gscope.queries.gsql.builder import Builder
+from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,15 +50,15 @@ def user_tables() -> Tables:
 
 
 def load_tables(directory: Path | None) -> Tables:
-    """The tables from a cache directory, where they are put if they are not there yet.
+    """Return the tables from a cache directory, and put them there if they are missing.
 
-    The cache is a pickle, and who can write it can run code here: a directory that belongs to another user or that others can
-    write to is not used, and None means to do without.
+    The cache is a pickle: whoever can write it can run code here. A directory that other users can write to or
+    replace is not used; None means no cache.
     """
     grammar = _GRAMMAR.read_text(encoding="utf-8")
     parser = (
         _compile(grammar, None)
-        if directory is None or not _is_private(directory)
+        if directory is None or not _is_usable(directory)
         else _cached(grammar, directory)
     )
     spellings = {terminal.name: terminal.pattern.value for terminal in parser.terminals}
@@ -68,7 +68,7 @@ def load_tables(directory: Path | None) -> Tables:
 def _cached(grammar: str, directory: Path) -> Lark:
     key = sha256(f"{grammar}{lark.__version__}{sys.version}".encode()).hexdigest()[:16]
     path = directory / f"gsql-{key}.pickle"
-    if path.exists():
+    if is_trusted_file(path):
         return _compile(grammar, path)  # lark builds anew what it cannot load
     building = directory / f"gsql-{key}.{os.getpid()}"
     parser = _compile(grammar, building)
@@ -94,16 +94,10 @@ def _user_cache() -> Path | None:
     try:
         root = os.environ.get("XDG_CACHE_HOME")
         directory = (Path(root) if root else Path.home() / ".cache") / "gscope"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return ensure_private_folder(directory)
     except (OSError, RuntimeError):
         return None
-    return directory
 
 
-def _is_private(directory: Path) -> bool:
-    try:
-        status = directory.stat()
-    except OSError:
-        return False
-    is_ours = status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return is_ours and os.access(directory, os.W_OK)
+def _is_usable(directory: Path) -> bool:
+    return fault_of_folder(directory) is None and os.access(directory, os.W_OK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from gscope.capture.events import Events
 from gscope.capture.log.log import Beat
 from gscope.capture.replay import open_log
 from gscope.capture.settings import (
-    PROGRAM_FILE,
     SETTINGS_FILE,
     SOCKET_FILE,
     CaptureSettings,
@@ -28,6 +26,7 @@ from gscope.capture.settings import (
     InterfaceSettings,
 )
 from gscope.engine.subscription import LogClient
+from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
 from gscope.queries.streams.claims_file import write_claims
 from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation
 
@@ -93,7 +92,7 @@ def start(tmp_path: Path) -> Iterator[Any]:
         files = settings.pop("files", (str(capture),))
         chosen = CaptureSettings((InterfaceSettings("main", files),), **settings)
         (tmp_path / SETTINGS_FILE).write_text(chosen.to_json())
-        (tmp_path / PROGRAM_FILE).write_bytes(pickle.dumps(flow_program("main")))
+        write_program(tmp_path / PROGRAM_FILE, flow_program("main"))
         started.append(RunningDaemon(tmp_path))
         return started[-1]
 

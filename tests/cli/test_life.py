@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.test_runs import killed
 
+from gscope import __version__
 from gscope.cli.life import ensure_same, life, namesake
 from gscope.cli.run_dir import RunDir
 from gscope.cli.runs import choose_run, find_runs
 from gscope.cli.supervisor import Interrupted
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
+from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,23 +105,75 @@ def test_a_resumed_run_that_the_user_leaves_is_over(tmp_path: Path) -> None:
     assert find_runs(tmp_path) == ()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [None, b"", b"\x80junk", pickle.dumps(1), pickle.dumps(Program(("b",), (), (), (), ()))],
-)
-def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path, content: bytes | None) -> None:
-    path = killed(tmp_path, "flows")
-    if content is not None:
-        (path / "program.pickle").write_bytes(content)
-    with RunDir(tmp_path, "flows", is_exact=True) as run_dir, pytest.raises(UsageError) as caught:
+def refusal(root: Path) -> str:
+    """Why the stale run flows is not resumed; it must stay as it was."""
+    before = sorted(p.name for p in (root / "run-flows").iterdir())
+    with RunDir(root, "flows", is_exact=True) as run_dir, pytest.raises(UsageError) as caught:
         ensure_same(run_dir, PROGRAM)
     assert "`gscope stop --run flows`" in str(caught.value)
-    assert choose_run(tmp_path, "flows").standing == "stale"
+    assert choose_run(root, "flows").standing == "stale"
+    assert set(before) <= {p.name for p in (root / "run-flows").iterdir()}
+    return str(caught.value)
+
+
+def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path) -> None:
+    path = killed(tmp_path, "flows") / PROGRAM_FILE
+    write_program(path, Program(("b",), (), (), (), ()))
+    assert "it answered other queries, or over other interfaces" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "no such file"),
+        (b"", "does not hold a program"),
+        (b"\x80junk", "does not hold a program"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"gscope": "0.1.0"}', "expected the key 'digest'"),
+    ],
+)
+def test_an_unreadable_program_is_named_as_such(
+    tmp_path: Path, content: bytes | None, expected: str
+) -> None:
+    path = killed(tmp_path, "flows") / PROGRAM_FILE
+    if content is not None:
+        path.write_bytes(content)
+    sentence = refusal(tmp_path)
+    assert expected in sentence
+    assert "other queries" not in sentence
+
+
+def test_a_run_of_another_version_is_named_as_such(tmp_path: Path) -> None:
+    path = killed(tmp_path, "flows") / PROGRAM_FILE
+    write_program(path, PROGRAM)
+    path.write_text(path.read_text().replace(f'"{__version__}"', '"0.0.9"'))
+    sentence = refusal(tmp_path)
+    assert f"gscope 0.0.9 began it, and this is gscope {__version__}" in sentence
+    assert "resume it with gscope 0.0.9" in sentence
+
+
+def test_a_planted_pickle_is_not_executed(tmp_path: Path) -> None:
+    path = killed(tmp_path, "flows")
+    planted = pickle.dumps(Planted(str(tmp_path / "executed")))
+    for name in ("program.pickle", PROGRAM_FILE):
+        (path / name).write_bytes(planted)
+    refusal(tmp_path)
+    assert not (tmp_path / "executed").exists()
+
+
+class Planted:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (self.path, "w")
 
 
 def test_the_same_queries_go_on(tmp_path: Path) -> None:
     path = killed(tmp_path, "flows")
-    (path / "program.pickle").write_bytes(pickle.dumps(PROGRAM))
+    write_program(path / PROGRAM_FILE, PROGRAM)
     with RunDir(tmp_path, "flows", is_exact=True) as run_dir:
         ensure_same(run_dir, PROGRAM)
         assert not run_dir.is_kept

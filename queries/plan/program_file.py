@@ -1,0 +1,251 @@
+"""A program as a file: how a run hands it to its processes, and how it is recognised when the run is resumed.
+
+The file is JSON, in lines: what wrote it, a digest, the calls of all expressions, and the program itself. A call is
+written once and referred to by its number, so that neither deep nor shared expressions make the file large or need a
+deep stack. Reading it creates frozen plan nodes and nothing else: unlike a pickle, it cannot run code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from gscope import __version__
+from gscope.errors import UsageError
+from gscope.queries.ownership import is_trusted_file
+from gscope.queries.plan.expressions import Call
+from gscope.queries.plan.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM_FILE = "program.json"
+
+FORMAT = 1
+"""Changes with the layout of the file; the plan nodes in it change with the version of gscope."""
+
+_KIND = "is"
+"""The key that says which class an object is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProgramHead:
+    """What a file says of the program in it.
+
+    Attributes:
+        version: of the gscope that wrote it.
+        digest: of the program: equal programs of one version have equal digests.
+    """
+
+    version: str
+    digest: str
+
+    @property
+    def is_of_this_version(self) -> bool:
+        """Whether this gscope wrote it."""
+        return self.version == __version__
+
+
+def write_program(path: Path, program: Program) -> None:
+    """Write ``program`` to ``path``, in place of what is there.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    body = _body(program)
+    head = {"format": FORMAT, "gscope": __version__, "digest": _digest(body)}
+    staged = path.with_suffix(".new")
+    staged.write_text(f"{json.dumps(head)[:-1]},\n{body}\n}}\n", encoding="ascii")
+    staged.replace(path)
+
+
+def program_digest(program: Program) -> str:
+    """Return the digest that ``write_program`` gives ``program``."""
+    return _digest(_body(program))
+
+
+def read_head(path: Path) -> ProgramHead:
+    """Return what the file at ``path`` says of its program, of whatever version it is.
+
+    Raises:
+        UsageError: the file cannot be read, or holds no program.
+    """
+    return _head(path, _loaded(path))
+
+
+def read_program(path: Path) -> Program:
+    """Return the program in the file at ``path``.
+
+    Raises:
+        UsageError: the file cannot be read, is damaged, or was written by another version of gscope.
+    """
+    value = _loaded(path)
+    head = _head(path, value)
+    if not head.is_of_this_version:
+        message = f"{path} was written by gscope {head.version}, expected {__version__}"
+        raise UsageError(message)
+    try:
+        calls = _read_calls(value["calls"])
+        program = _read(value["program"], calls)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        message = f"the program {path} is damaged: {type(error).__name__}: {error}"
+        raise UsageError(message) from error
+    if not isinstance(program, Program) or program_digest(program) != head.digest:
+        message = f"the program {path} is damaged: its digest differs"
+        raise UsageError(message)
+    return program
+
+
+def _head(path: Path, value: dict[str, Any]) -> ProgramHead:
+    try:
+        return ProgramHead(str(value["gscope"]), str(value["digest"]))
+    except KeyError as error:
+        message = f"{path} does not hold a program: expected the key {error}"
+        raise UsageError(message) from error
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    """Return the object in the file.
+
+    Raises:
+        UsageError: it is missing, another user can have written it, or it is not JSON.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        message = f"cannot read the program {path}: {os.strerror(error.errno or 0).lower()}"
+        raise UsageError(message) from error
+    if not is_trusted_file(path):
+        message = f"the program {path} is refused: another user can have written it"
+        raise UsageError(message)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"{path} does not hold a program: {error}"
+        raise UsageError(message) from error
+    if not isinstance(value, dict):
+        message = f"{path} does not hold a program: expected a JSON object"
+        raise UsageError(message)
+    return value
+
+
+def _body(program: Program) -> str:
+    """Return calls and program as the lines between the head and the closing brace."""
+    writer = _Writer()
+    tree = json.dumps(writer.plain(program))
+    calls = ",\n".join(writer.calls)
+    return f'"calls": [\n{calls}\n],\n"program": {tree}'
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+class _Writer:
+    """Turns plan nodes into plain JSON values, and collects their calls.
+
+    Attributes:
+        calls: the text of each call, arguments before those who use them.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self._numbers: dict[str, int] = {}
+        # Keeps the calls alive as well: an id must not be used again.
+        self._seen: dict[int, tuple[Call, int]] = {}
+
+    def plain(self, value: object) -> object:
+        """Return ``value`` as JSON knows it.
+
+        Raises:
+            TypeError: a program may not hold such a value.
+        """
+        if isinstance(value, Call):
+            return {"call": self._number(value)}
+        if isinstance(value, Enum):
+            return {_KIND: type(value).__name__, "name": value.name}
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return {"float": value.hex()}
+        if isinstance(value, bytes):
+            return {"bytes": value.decode("latin-1")}
+        if isinstance(value, tuple):
+            return [self.plain(each) for each in value]
+        if dataclasses.is_dataclass(value) and _classes().get(type(value).__name__) is type(value):
+            return self._object(value)
+        message = f"a program holds a {type(value).__name__}, which no file of a program can hold"
+        raise TypeError(message)
+
+    def _object(self, value: Any) -> dict[str, object]:
+        fields = {f.name: self.plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {_KIND: type(value).__name__, **fields}
+
+    def _number(self, call: Call) -> int:
+        """Return the number of a call, after writing it and all calls in it; without recursion."""
+        waiting = [call]
+        while waiting:
+            top = waiting[-1]
+            missing = [a for a in top.arguments if isinstance(a, Call) and id(a) not in self._seen]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if id(top) not in self._seen:
+                text = json.dumps(self._object(top))
+                number = self._numbers.setdefault(text, len(self._numbers))
+                if number == len(self.calls):
+                    self.calls.append(text)
+                self._seen[id(top)] = (top, number)
+        return self._seen[id(call)][1]
+
+
+def _read_calls(values: list[Any]) -> list[Call]:
+    calls: list[Call] = []
+    for value in values:
+        call = _read(value, calls)
+        if not isinstance(call, Call):
+            raise TypeError(value)
+        calls.append(call)
+    return calls
+
+
+def _read(value: Any, calls: list[Call]) -> Any:
+    """Return the plan node or plain value that ``_Writer.plain`` wrote."""
+    if isinstance(value, list):
+        return tuple(_read(each, calls) for each in value)
+    if not isinstance(value, dict):
+        return value
+    if _KIND not in value:
+        ((kind, content),) = value.items()
+        if kind == "call":
+            return calls[content]
+        return float.fromhex(content) if kind == "float" else content.encode("latin-1")
+    made = _classes()[value[_KIND]]
+    if issubclass(made, Enum):
+        return made[value["name"]]
+    return made(**{name: _read(each, calls) for name, each in value.items() if name != _KIND})
+
+
+@functools.cache
+def _classes() -> dict[str, type[Any]]:
+    """Return every class that a program may be made of, by name."""
+    from gscope.queries.catalog import schema, types, user_files
+    from gscope.queries.gsql import input_nodes
+    from gscope.queries.plan import expressions, logical, program
+
+    modules = (program, expressions, schema, types, user_files, input_nodes, logical)
+    return {name: each for module in reversed(modules) for name, each in _made_of(module)}
+
+
+def _made_of(module: Any) -> Iterator[tuple[str, type[Any]]]:
+    for name, value in vars(module).items():
+        is_own = isinstance(value, type) and value.__module__ == module.__name__
+        if is_own and (dataclasses.is_dataclass(value) or issubclass(value, Enum)):
+            yield name, value
