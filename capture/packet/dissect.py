@@ -248,14 +248,21 @@ def _ipv6_fields(packet: _Packet) -> Fields:
     header = packet.data[packet.l3 : packet.l3 + 40]
     first = int.from_bytes(header[:4], "big")
     return {
-        "srcIP": int.from_bytes(header[8:24], "big"),
-        "destIP": int.from_bytes(header[24:40], "big"),
+        "srcIP": _ipv6_address(header[8:24]),
+        "destIP": _ipv6_address(header[24:40]),
         "ttl": header[7],
         "tos": first >> 20 & 255,
         "total_length": 40 + int.from_bytes(header[4:6], "big"),
         "header_length": 40,
         "flow_label": first % 2**20,
     }
+
+
+def _ipv6_address(octets: bytes) -> int:
+    """The value of an IPv6 address: ``::ffff:a.b.c.d`` as ``::fffe:a.b.c.d``, for it is not IPv4."""
+    if octets[:12] == bytes(10) + b"\xff\xff":
+        octets = bytes(10) + b"\xff\xfe" + octets[12:]
+    return int.from_bytes(octets, "big")
 
 
 def _transport_fields(packet: _Packet, wirelen: int) -> Fields:

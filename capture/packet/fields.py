@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 IMPORTS = """\
 from gscope.capture.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
 from gscope.capture.packet.payload import (
-    carries_ports, data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+    carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length,
+    udp_data_length
 )
 """
 """What a module holding snippets must import."""
@@ -97,7 +98,7 @@ class FieldKind(Enum):
     INTEGER = "integer"
     """One: the value; MAC addresses are 48-bit integers, times nanoseconds or seconds."""
     IP = "ip"
-    """Two: high and low half of the 128 bits; IPv4 is v4-mapped (``::ffff:a.b.c.d``)."""
+    """Two: high and low half of the value, as ``queries/catalog/scalar/addresses.py`` defines it."""
     BYTES = "bytes"
     """Two: address and length of bytes within the packet."""
 
@@ -185,7 +186,7 @@ def _address(name: str, v4: str, v6: str) -> PacketFieldCode:
         FieldKind.IP,
         MEMBERS["IP"],
         Code(("0", f"{_MAPPED} | be32({v4})")),
-        Code((f"be64({v6})", f"be64({v6} + 8)")),
+        Code((f"be64({v6})", f"ipv6_low(be64({v6}), be64({v6} + 8))")),
     )
 
 

@@ -1,8 +1,8 @@
-"""Kernels behind the field snippets that need more than an expression: where payloads begin and end."""
+"""Kernels behind the field snippets that need more than an expression: payloads and addresses."""
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import be16, ld8, select
+from gscope.capture.intrinsics import be16, ld8, lshr, select
 from gscope.capture.jit import kernel
 
 TCP_MIN_HEADER_BYTES = 20
@@ -14,6 +14,12 @@ ICMP_HEADER_BYTES = 8
 def is_icmp(version: int, protocol: int) -> bool:
     """Whether the transport is ICMP over IPv4 or ICMPv6 over IPv6."""
     return (version == 4 and protocol == 1) or (version == 6 and protocol == 58)
+
+
+@kernel
+def ipv6_low(high: int, low: int) -> int:
+    """The low half of an IPv6 address's value: ``::ffff:a.b.c.d`` is kept apart from IPv4."""
+    return select((high == 0) & (lshr(low, 32) == 0xFFFF), low ^ (1 << 32), low)
 
 
 @kernel

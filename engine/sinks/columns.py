@@ -6,6 +6,7 @@ distinct value.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from functools import cache
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.schema import Schema
 
 _V4_MAPPED = bytes(10) + b"\xff\xff"
+_MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"
+_ALL_HEXADECIMAL = bytes(12)
+"""What IPv4-compatible addresses begin with, which the C library writes with dots."""
 _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
     GsqlType.INT: pa.int64(),
@@ -159,6 +163,10 @@ def _joined(addresses: pa.Array) -> memoryview:
 
 
 def _address(value: bytes) -> str:
+    if value.startswith(_MAPPED_IN_IPV6):
+        return "::ffff:" + socket.inet_ntop(socket.AF_INET, value[12:])
+    if value.startswith(_ALL_HEXADECIMAL):
+        return str(ipaddress.IPv6Address(value))
     return socket.inet_ntop(socket.AF_INET6, value)
 
 

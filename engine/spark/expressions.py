@@ -71,6 +71,8 @@ _TEMPLATES: dict[str, str] = {
     "int_to_string": "cast({0} AS STRING)",
     "ip_to_int": "CASE WHEN substring({0}, 1, 12) = " + _V4_PREFIX + " THEN "
     "cast(conv(hex(substring({0}, 13, 4)), 16, 10) AS BIGINT) END",
+    "int_to_ip": "CASE WHEN {0} BETWEEN 0L AND 4294967295L THEN "
+    f"concat({_V4_PREFIX}, unhex(lpad(hex({{0}}), 8, '0'))) END",
     "ts_diff": "(cast(({0} - {1}) AS DOUBLE) / 1000000.0D)",
     "ts_add": "({0} + {1})",
     "ts_sub": "({0} - {1})",

@@ -96,13 +96,13 @@ def unify(
 def unify_compared(expressions: Sequence[Expression], position: Position) -> tuple[Expression, ...]:
     """As ``unify``, with what only comparisons allow.
 
-    An IP compares with integers by its IPv4 value, a difference of times with intervals, in ms, and
+    An integer beside an IP is the IPv4 address with that value, a difference of times with intervals, in ms, and
     some numbers with texts that name them.
     """
     expressions = read_named(expressions, position)
     types = {e.type for e in expressions} - {GsqlType.NULL}
     if GsqlType.IP in types and _INT in types:
-        expressions = [apply("ip_to_int", e) if e.type is GsqlType.IP else e for e in expressions]
+        expressions = [_ipv4(e, position) if e.type is _INT else e for e in expressions]
     elif types == {_FLOAT, GsqlType.INTERVAL}:
         expressions = [_in_ms(e) for e in expressions]
     return unify(expressions, position, "in this comparison")
@@ -136,6 +136,16 @@ def _read_text(literal: Literal, target: GsqlType, position: Position) -> Litera
         message = f"{text!r} is no {target.value}"
         raise TypeMismatchError(message, position=position, remedy=f"write {example}")
     return Literal(value, target)
+
+
+def _ipv4(number: Expression, position: Position) -> Expression:
+    """The IPv4 address with the value ``number``."""
+    address = apply("int_to_ip", number)
+    if isinstance(number, Literal) and isinstance(address, Literal) and address.value is None:
+        message = f"{number.value!r} is not the value of an IPv4 address"
+        remedy = "write an integer of 32 bits, or the address itself: '10.0.0.1'"
+        raise TypeMismatchError(message, position=position, remedy=remedy)
+    return address
 
 
 def _in_ms(expression: Expression) -> Expression:

@@ -16,7 +16,7 @@ class GsqlType(Enum):
     INT       64-bit signed, wraps                                   int
     FLOAT     double                                                 float
     STRING    bytes                                                  bytes
-    IP        128 bits, IPv4 as ``::ffff:a.b.c.d``                   int (unsigned)
+    IP        128 bits, see ``scalar/addresses.py``                  int (unsigned)
     MAC       48 bits, shown as ``aa:bb:cc:dd:ee:ff``                int
     TIMESTAMP nanoseconds since 1970, UTC                            int
     INTERVAL  nanoseconds                                            int

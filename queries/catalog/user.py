@@ -8,7 +8,7 @@
 
 Values come and go as plain Python values: INT, TIMESTAMP, INTERVAL (nanoseconds) and MAC as ``int``, FLOAT
 as ``float``, BOOL as ``bool``, STRING as ``bytes``, IP as the 128 bits of the address as ``int`` (IPv4 as
-``::ffff:a.b.c.d``). NULL is None.
+``::ffff:a.b.c.d``, that address of an IPv6 header as ``::fffe:a.b.c.d``). NULL is None.
 """
 
 from __future__ import annotations

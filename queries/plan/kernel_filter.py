@@ -12,10 +12,10 @@ being there.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.scalar.addresses import format_ip
 from gscope.queries.catalog.scalar.tables import table_size, table_values
 from gscope.queries.plan.expressions import Call, Literal, PacketField
 
@@ -57,7 +57,7 @@ MOST_TESTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """``field sign value``; addresses are 128-bit numbers, IPv4 v4-mapped, and compared with ``eq`` only."""
+    """``field sign value``; addresses are values of type IP, and compared with ``eq`` only."""
 
     __test__ = False
 
@@ -149,8 +149,7 @@ def _shown_value(test: Test) -> str:
         return f"{test.value:#06x}"
     if test.field not in ADDRESSES:
         return str(test.value)
-    address = ipaddress.IPv6Address(test.value)
-    return str(address.ipv4_mapped or address)
+    return format_ip(test.value)
 
 
 def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:

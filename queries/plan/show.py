@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.queries.catalog.scalar.addresses import format_ip
 from gscope.queries.catalog.scalar.tables import table_values
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
@@ -233,8 +233,7 @@ def _show_literal(literal: Literal) -> str:
             assert isinstance(value, bytes)
             return "'" + json.dumps(value.decode("iso-8859-1"))[1:-1].replace("'", "''") + "'"
         case GsqlType.IP:
-            address = ipaddress.IPv6Address(int(value))
-            return f"'{address.ipv4_mapped or address}'"
+            return f"'{format_ip(int(value))}'"
         case _:
             return str(value)
 

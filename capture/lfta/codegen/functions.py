@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.choices import CHOICES
 from gscope.capture.lfta.codegen.comparisons import COMPARISONS
-from gscope.capture.lfta.codegen.scope import Lowered, Scope
+from gscope.capture.lfta.codegen.scope import IPV4_MAPPED, Lowered, Scope
 from gscope.capture.lfta.codegen.tables import lower_in_table
-from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS
+from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS, covers_ipv4
 from gscope.queries.catalog.scalar.hashes import (
     PRIME_1,
     PRIME_2,
@@ -114,13 +114,21 @@ def _ip_to_int(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowere
     return Lowered(call.type, (value,), scope.either(address.null, not_ipv4))
 
 
+def _int_to_ip(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    (number,) = arguments
+    is_too_large = scope.value(f"lshr({number.code}, 32) != 0")
+    low = scope.value(f"{IPV4_MAPPED} | {number.code}")
+    return Lowered(call.type, ("0", low), scope.either(number.null, is_too_large), is_ipv4=True)
+
+
 def _ip_mask(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
     address, mask = arguments
     high, low = address.parts
     bits = mask.code
     as_ipv4 = scope.value(f"{low} & ({bits} | {~_LOW_32})")
     if not address.is_ipv4:
-        as_ipv6 = scope.value(f"({as_ipv4}) if lshr({bits}, 32) == 0 else ({low} & {bits})")
+        masked = scope.value(f"ipv6_low({high}, {low} & {bits})")
+        as_ipv6 = scope.value(f"({as_ipv4}) if lshr({bits}, 32) == 0 else ({masked})")
         as_ipv4 = scope.value(f"{as_ipv4} if {_is_ipv4(scope, address)} else {as_ipv6}")
     null = scope.either(address.null, mask.null)
     return Lowered(call.type, (high, as_ipv4), null, is_ipv4=address.is_ipv4)
@@ -172,6 +180,8 @@ def _in_network(scope: Scope, address: Lowered, network: int, bits: int) -> str:
         for part, half, mask in halves
         if mask
     ]
+    if covers_ipv4(network, bits):
+        tests.append(f"(not {_is_ipv4(scope, address)})")
     return scope.value(" & ".join(tests)) if tests else "True"
 
 
@@ -219,6 +229,7 @@ LOWERINGS: dict[str, Lowering] = {
     **CHOICES,
     "in_table": lower_in_table,
     "ip_to_int": _ip_to_int,
+    "int_to_ip": _int_to_ip,
     "ip_mask": _ip_mask,
     "prefix": _prefix,
     "in_net": _in_net,

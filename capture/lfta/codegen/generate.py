@@ -42,7 +42,7 @@ from gscope.capture.lfta.words import (
     swap_words, wide_less
 )
 from gscope.capture.packet.payload import (
-    carries_ports, data_begin, has_echo_header, ip_end, is_icmp, transport_length, udp_data_length
+    carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length
 )
 from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.record import RECORD_BYTES

@@ -14,10 +14,11 @@ The virtual machine: McCanne, Jacobson, "The BSD Packet Filter", USENIX Winter 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.filter import MAX_INSTRUCTIONS, accept_all
+from gscope.queries.catalog.scalar.addresses import ipv6_bits, is_ipv4
 from gscope.queries.plan.kernel_filter import (
     ADDRESSES,
     FALSE,
@@ -47,7 +48,6 @@ _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
 _IPV4_BYTES, _IPV6_BYTES = 20, 40
 _EXTENSIONS = (0, 43, 44, 60)
 """Hop-by-hop options, routing, fragment, destination options: what the decoder looks behind."""
-_V4_MAPPED = 0xFFFF << 32
 _MOST = 0xFFFFFFFF
 
 _COMPARE = {
@@ -181,9 +181,11 @@ def _known(
     if place is None:
         return FALSE
     if condition.field in ADDRESSES:
-        if place.size == 16:
-            return condition
-        return condition if condition.value >> 32 == _V4_MAPPED >> 32 else FALSE
+        if is_ipv4(condition.value) == (place.size == 16):
+            return FALSE
+        # Two addresses of IPv6 headers may have one value; the kernel compares bits on the wire.
+        wire = replace(condition, value=ipv6_bits(condition.value))
+        return any_of((condition, wire))
     if not 0 <= condition.value <= _MOST:
         return TRUE if condition.holds(0) else FALSE
     return condition

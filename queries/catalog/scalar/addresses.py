@@ -1,4 +1,8 @@
-"""Functions on IP and MAC addresses; an IP value is 128 bits, IPv4 as ``::ffff:a.b.c.d``."""
+"""Functions on IP and MAC addresses; an IP value is 128 bits, IPv4 as ``::ffff:a.b.c.d``.
+
+The IPv6 address ``::ffff:a.b.c.d`` of an IPv6 header is another address than the IPv4 address
+``a.b.c.d``: its value is ``::fffe:a.b.c.d``, from a block that is not assigned. Decision 24 says why.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ _BOOL = GsqlType.BOOL
 _STRING = GsqlType.STRING
 
 _V4_PREFIX = 0xFFFF << 32
+_MAPPED_PREFIX = 0xFFFE << 32
+_V4_BITS = 96
 _LOW_32 = (1 << 32) - 1
 _LOW_64 = (1 << 64) - 1
 _ALL_128 = (1 << 128) - 1
@@ -36,6 +42,21 @@ def is_ipv4(address: int) -> bool:
     return address >> 32 == 0xFFFF
 
 
+def is_mapped(address: int) -> bool:
+    """Whether the value stands for ``::ffff:a.b.c.d`` of an IPv6 header."""
+    return address >> 32 == _MAPPED_PREFIX >> 32
+
+
+def ipv6_value(bits: int) -> int:
+    """The value of the IPv6 address with these 128 bits; never that of an IPv4 address."""
+    return bits ^ _V4_PREFIX ^ _MAPPED_PREFIX if is_ipv4(bits) else bits
+
+
+def ipv6_bits(address: int) -> int:
+    """The 128 bits of the IPv6 address that a value stands for: the inverse of ``ipv6_value``."""
+    return address ^ _V4_PREFIX ^ _MAPPED_PREFIX if is_mapped(address) else address
+
+
 def parse_ip(text: str) -> int | None:
     """The 128-bit value of an IPv4 or IPv6 address as people write it, None if it is none."""
     try:
@@ -48,14 +69,15 @@ def parse_ip(text: str) -> int | None:
         return None
     if isinstance(address, ipaddress.IPv4Address):
         return _V4_PREFIX | int(address)
-    return None if address.scope_id else int(address)
+    return None if address.scope_id else ipv6_value(int(address))
 
 
 def format_ip(address: int) -> str:
     """Dotted for IPv4, RFC 5952 for IPv6."""
+    dotted = str(ipaddress.IPv4Address(address & _LOW_32))
     if is_ipv4(address):
-        return str(ipaddress.IPv4Address(address & _LOW_32))
-    return str(ipaddress.IPv6Address(address))
+        return dotted
+    return f"::ffff:{dotted}" if is_mapped(address) else str(ipaddress.IPv6Address(address))
 
 
 def format_mac(address: int) -> str:
@@ -64,8 +86,15 @@ def format_mac(address: int) -> str:
 
 
 def in_network(address: int, network: int, bits: int) -> bool:
-    """Whether the first ``bits`` of 128 agree."""
+    """Whether the first ``bits`` of 128 agree; IPv4 addresses are in no network of IPv6."""
+    if bits < _V4_BITS and is_ipv4(address):
+        return False
     return (address ^ network) >> (128 - bits) == 0
+
+
+def covers_ipv4(network: int, bits: int) -> bool:
+    """Whether the first ``bits`` of 128 agree for all IPv4 addresses, though the network is one of IPv6."""
+    return bits < _V4_BITS and (_V4_PREFIX ^ network) >> (128 - bits) == 0
 
 
 def _mask(address: int, mask: int) -> int:
@@ -73,12 +102,16 @@ def _mask(address: int, mask: int) -> int:
         return _V4_PREFIX | (address & mask & _LOW_32)
     if 0 <= mask <= _LOW_32:
         return address & (_ALL_128 ^ _LOW_32 | mask)
-    return address & (_ALL_128 ^ _LOW_64 | (mask & _LOW_64))
+    return ipv6_value(address & (_ALL_128 ^ _LOW_64 | (mask & _LOW_64)))
 
 
 def _prefix(address: int, bits4: int, bits6: int) -> int:
     bits = 96 + bits4 if is_ipv4(address) else bits6
     return address >> (128 - bits) << (128 - bits)
+
+
+def _from_int(number: int) -> int | None:
+    return _V4_PREFIX | number if 0 <= number <= _LOW_32 else None
 
 
 def _is_private(address: int) -> bool:
@@ -108,6 +141,14 @@ _FUNCTIONS = (
         _INT,
         lambda a: a & _LOW_32 if is_ipv4(a) else None,
         makes_null=always,
+    ),
+    FunctionEntry(
+        "int_to_ip",
+        (Parameter(_INT),),
+        _IP,
+        _from_int,
+        makes_null=always,
+        cost=2,
     ),
     FunctionEntry("ip_mask", (Parameter(_IP), Parameter(_INT)), _IP, _mask, cost=2),
     FunctionEntry("prefix", (Parameter(_IP), _bits(32), _bits(128)), _IP, _prefix, cost=2),

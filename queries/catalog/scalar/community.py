@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from gscope.queries.catalog.scalar.addresses import is_ipv4
+from gscope.queries.catalog.scalar.addresses import ipv6_bits, is_ipv4
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
 from gscope.queries.catalog.types import GsqlType
 
@@ -48,19 +48,22 @@ def community_id(
         counterpart = _COUNTERPARTS[protocol].get(source_port)
         has_direction = counterpart is None
         destination_port = destination_port if counterpart is None else counterpart
-    ends = ((source, source_port), (destination, destination_port))
+    ends = ((_packed(source), source_port), (_packed(destination), destination_port))
     if not has_direction:
         # without ports only the addresses decide
         ends = (min(ends), max(ends))
     (first, first_port), (second, second_port) = ends
-    hashed = seed.to_bytes(2) + _packed(first) + _packed(second) + bytes((protocol, 0))
+    hashed = seed.to_bytes(2) + first + second + bytes((protocol, 0))
     if protocol in _WITH_PORTS:
         hashed += first_port.to_bytes(2) + second_port.to_bytes(2)
     return b"1:" + base64.b64encode(hashlib.sha1(hashed, usedforsecurity=False).digest())
 
 
 def _packed(address: int) -> bytes:
-    return (address & 0xFFFFFFFF).to_bytes(4) if is_ipv4(address) else address.to_bytes(16)
+    """The address as it is in a header, whose order is that of its bits."""
+    return (
+        (address & 0xFFFFFFFF).to_bytes(4) if is_ipv4(address) else ipv6_bits(address).to_bytes(16)
+    )
 
 
 _INT, _IP = Parameter(GsqlType.INT), Parameter(GsqlType.IP)

@@ -36,13 +36,24 @@ IP, MAC, TIMESTAMP, INTERVAL = GsqlType.IP, GsqlType.MAC, GsqlType.TIMESTAMP, Gs
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 INTS: tuple[Value, ...] = (None, 0, 1, -1, SMALLEST, LARGEST, 7, -64, 2**32, 65)
-V4 = 0xFFFF << 32
+V4, MAPPED = 0xFFFF << 32, 0xFFFE << 32
 EXTREMES: dict[GsqlType, tuple[Value, ...]] = {
     BOOL: (None, True, False),
     INT: INTS,
     FLOAT: (None, 0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 1e19, -0.4),
     STRING: (None, b"", b"GET /", b"GET", b"xGET", b"\xff\x00", b"GET /index with more than eight"),
-    IP: (None, V4 | 0x0A000001, V4 | 0xC0A80101, 0, 1 << 127, 2**128 - 1, 0xFC << 120 | 5, V4),
+    IP: (
+        None,
+        V4 | 0x0A000001,
+        MAPPED | 0x0A000001,
+        V4 | 0xC0A80101,
+        1 << 64 | V4 | 5,
+        0,
+        1 << 127,
+        2**128 - 1,
+        0xFC << 120 | 5,
+        V4,
+    ),
     MAC: (None, 0, 2**48 - 1, 0x020000000001),
     TIMESTAMP: (None, 0, 10**18 + 1, SMALLEST, LARGEST, -1),
     INTERVAL: (None, 0, 10**9, -1, LARGEST, 3),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
-V4 = 0xFFFF << 32
+V4, MAPPED = 0xFFFF << 32, 0xFFFE << 32
 VALUES: dict[GsqlType, tuple[Value, ...]] = {
     GsqlType.BOOL: (True, False, None),
     GsqlType.INT: (0, 1, -1, 2, 7, -7, 63, 64, 65, 1 << 32, LEAST, LEAST + 1, GREATEST, None),
@@ -38,7 +38,10 @@ VALUES: dict[GsqlType, tuple[Value, ...]] = {
         *(math.nan, math.inf, -math.inf, None),
     ),
     GsqlType.STRING: (b"", b"a", b"GET /x", b"get", b"\x00\xff\xe9", b"12", b"-7 ", b"::1", None),
-    GsqlType.IP: (V4 | 0x0A000001, V4 | 0xC0A80101, V4, 1, 0xFE80 << 112 | 5, (1 << 128) - 1, None),
+    GsqlType.IP: (
+        *(V4 | 0x0A000001, V4 | 0xC0A80101, V4, 1, 0xFE80 << 112 | 5, (1 << 128) - 1),
+        *(MAPPED | 0x0A000001, 1 << 64 | V4 | 5, None),
+    ),
     GsqlType.MAC: (0, 0xFFFFFFFFFFFF, 0x020000000001, None),
     GsqlType.TIMESTAMP: (0, 1_700_000_000_123_456_789, 1, LEAST, GREATEST, None),
     GsqlType.INTERVAL: (1, 5_000_000_000, -3, 0, GREATEST, None),

@@ -45,7 +45,7 @@ def shown(expression: Expression) -> str:
         ("0xFFFFFFF0 & srcIP", "ip_mask(srcIP, 4294967280)"),
         ("srcIP = '10.0.0.1'", "eq(srcIP, 0xffff0a000001)"),
         ("srcIP = IP_VAL'10.0.0.1'", "eq(srcIP, 0xffff0a000001)"),
-        ("srcIP > 5", "gt(ip_to_int(srcIP), 5)"),
+        ("srcIP > 5", "gt(srcIP, 0xffff00000005)"),
         ("srcIP IN ('10.0.0.1', '::1')", "in(srcIP, 0xffff0a000001, 1)"),
         ("srcMAC = 'aa:bb:cc:dd:ee:ff'", "eq(srcMAC, 0xaabbccddeeff)"),
         ("flags = TRUE", "eq(flags, 1)"),
