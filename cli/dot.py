@@ -71,6 +71,7 @@ def _lines(entry: dict[str, Any]) -> Iterator[str]:
     for key in (
         "predicate",
         "epochs",
+        "interval",
         "keys",
         "partials",
         "aggregates",

@@ -25,6 +25,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.show import (
     show,
     show_equalities,
+    show_interval,
     show_named,
     show_of_sides,
     show_schema,
@@ -183,7 +184,8 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "reads": ", ".join(map(_input, node.inputs)),
                 "left": _shown(left),
                 "right": _shown(right),
-                "epochs": show_equalities([node.epochs]),
+                "epochs": "" if node.interval else show_equalities([node.epochs]),
+                "interval": show_interval(node.epochs, node.interval) if node.interval else "",
                 "keys": show_equalities(node.keys),
                 "residual": "" if node.residual is None else show_of_sides(node.residual),
                 "columns": [f"{c.name} := {show_of_sides(c.expression)}" for c in node.columns],

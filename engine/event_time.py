@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.expressions import Column, PacketField, walk
+from gscope.queries.plan.logical import first_side
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -64,7 +65,8 @@ class EventTimes:
             case AggregationNode() | RunningNode():
                 epoch = by_name(node.keys)[node.epoch]
             case JoinNode():
-                epoch = node.epochs[0]
+                # Those of an interval join are the epochs of its first side.
+                epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
             case MergeNode():
                 return self._outputs(node.inputs[0]).get(node.on[0])
             case _:

@@ -19,7 +19,7 @@ def held_by(operators: Mapping[str, Operator], query: str) -> tuple[str, ...]:
     come, waits for none.
     """
     bounds = [
-        (port.bound(side.epoch), name)
+        (side.port_bound(port), name)
         for side in operators[query].sides
         if side.epoch is not None
         for name, port in side.ports.items()

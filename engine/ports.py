@@ -28,6 +28,7 @@ class Port:
         cursor: sequence number of the last message seen; -1 before the first.
         told: sequence number of the last batch whose lateness has been judged.
         begun: sequence numbers of the pending batches of which a step has read rows.
+        floors: of pending batches that came late in part, by sequence number: rows below are in no answer.
         has_ended: no more batches will come.
         is_repeating: batches came again, after a restart, that had been judged before it.
     """
@@ -39,6 +40,7 @@ class Port:
     cursor: int = -1
     told: int = -1
     begun: frozenset[int] = frozenset()
+    floors: dict[int, Bound] = field(default_factory=dict)
     has_ended: bool = False
     is_repeating: bool = False
 

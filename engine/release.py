@@ -36,8 +36,41 @@ Fresh = dict[str, "tuple[Extent, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """The rows of one side that a step with the epochs [low, high) reads.
+
+    Mostly they are the rows of these epochs. In an interval join a row of one side has its partners in
+    a range of epochs of the other, so that side is read further, and what later steps read again stays.
+
+    Attributes:
+        home: value - epoch of a row that is answered with its epoch.
+        back: how far below the home of ``low`` rows are read.
+        ahead: how far beyond the home of ``high``.
+    """
+
+    home: int = 0
+    back: int = 0
+    ahead: int = 0
+
+    @property
+    def first(self) -> int:
+        """The first value that is read, less the first epoch."""
+        return self.home - self.back
+
+    @property
+    def last(self) -> int:
+        """The end of the values that are read, less the end of the epochs."""
+        return self.home + self.ahead
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether rows are read by more than one step."""
+        return self.first < self.last
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
-    """What one side of an operator reads in a step: its rows with low <= epoch < high.
+    """What one side of an operator reads in a step: its rows with low <= epoch < high, see ``Window``.
 
     Attributes:
         epoch: over the side's columns; None for a side that takes every row as it comes.
@@ -49,6 +82,8 @@ class Taken:
         late: batches that came although rows of theirs are below ``low``: these rows are to be
             counted, nobody reads them.
         overdue: upstream queries of which the same is true.
+        window: what rows of a step are, seen from its epochs.
+        floors: batches some rows of which were late when they came, each with the value below which.
     """
 
     epoch: Expression | None = None
@@ -59,6 +94,8 @@ class Taken:
     carries: tuple[str, ...] = ()
     late: tuple[tuple[str, Batch], ...] = ()
     overdue: tuple[str, ...] = ()
+    window: Window = Window()
+    floors: tuple[tuple[tuple[str, Batch], Bound], ...] = ()
 
     @property
     def reads_rows(self) -> bool:
@@ -86,16 +123,22 @@ class Side:
     Attributes:
         epoch: the expression whose value decides what is released; None to take all rows.
         ports: by name; streams of the log and upstream queries.
+        window: what a step reads, seen from its epochs.
     """
 
     epoch: Expression | None = None
     ports: dict[str, Port] = field(default_factory=dict)
+    window: Window = field(default_factory=Window)
 
     @property
     def bound(self) -> Bound:
-        """The bound of the epoch over rows that are still to come: the minimum over the ports."""
+        """The bound of the epochs whose rows have all come: the minimum over the ports."""
+        return min((self.port_bound(port) for port in self.ports.values()), default=ENDED)
+
+    def port_bound(self, port: Port) -> Bound:
+        """The bound of the epochs whose rows have all come to one port."""
         assert self.epoch is not None
-        return min((port.bound(self.epoch) for port in self.ports.values()), default=ENDED)
+        return port.bound(self.epoch) - self.window.last
 
     @property
     def has_ended(self) -> bool:
@@ -125,8 +168,9 @@ class Side:
         return max(clocks, default=NOTHING)
 
     def release(self, low: Bound, high: Bound) -> Taken:
-        """What waits in [low, high). Changes nothing; see ``discard``."""
+        """What waits for a step of the epochs [low, high). Changes nothing; see ``discard``."""
         assert self.epoch is not None
+        low, high = low + self.window.first, high + self.window.last
         chosen: list[tuple[str, Batch]] = []
         straddles = False
         for name, batch in self.pending:
@@ -135,7 +179,13 @@ class Side:
                 chosen.append((name, batch))
                 straddles = straddles or least < low or greatest >= high
         begun = tuple((n, b) for n, b in chosen if b.sequence in self.ports[n].begun)
-        return Taken(self.epoch, tuple(chosen), begun, straddles)
+        floors = tuple(
+            ((n, b), self.ports[n].floors[b.sequence])
+            for n, b in chosen
+            if b.sequence in self.ports[n].floors
+        )
+        straddles = straddles or bool(floors)
+        return Taken(self.epoch, tuple(chosen), begun, straddles, window=self.window, floors=floors)
 
     def take_fresh(
         self, taken: Taken, fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
@@ -145,20 +195,28 @@ class Side:
         spans = {
             name: extents_span(fresh[name], self.epoch) for name in self.ports if name in fresh
         }
+        first, last = self.window.first, self.window.last
         return replace(
             taken,
-            upstream=tuple(name for name, span in spans.items() if span[0] < high),
-            carries=tuple(name for name, span in spans.items() if span[1] >= high),
-            overdue=tuple(name for name, span in spans.items() if span[0] < low),
+            upstream=tuple(name for name, span in spans.items() if span[0] < high + last),
+            carries=tuple(name for name, span in spans.items() if span[1] >= high + first),
+            overdue=tuple(name for name, span in spans.items() if span[0] < low + last),
         )
 
     def take_late(self, low: Bound) -> list[tuple[str, Batch]]:
-        """The batches that came since the last time and have rows below ``low``."""
+        """The batches that came since the last time with rows for epochs below ``low`` that were complete.
+
+        Where rows are read more than once, such a batch gets a floor.
+        """
         assert self.epoch is not None
+        low += self.window.last
         late: list[tuple[str, Batch]] = []
         for port in self.ports.values():
             come = port.come()
-            late += [(port.name, b) for b in reversed(come) if batch_span(b, self.epoch)[0] < low]
+            below = [b for b in reversed(come) if batch_span(b, self.epoch)[0] < low]
+            late += [(port.name, batch) for batch in below]
+            if self.window.is_wide:
+                port.floors.update((batch.sequence, low) for batch in below)
             port.told = max([port.told, *(batch.sequence for batch in come)])
         return late
 
@@ -187,13 +245,18 @@ class Side:
             ]
 
     def discard(self, high: Bound) -> None:
-        """Forget the batches that lie wholly below ``high``: everything below has been released."""
+        """Forget the batches that no step from ``high`` on reads."""
         assert self.epoch is not None
+        needed, read = high + self.window.first, high + self.window.last
         for port in self.ports.values():
             spans = [(batch, batch_span(batch, self.epoch)) for batch in port.pending]
             # what has no extent might hold anything until the end
-            port.pending = [b for b, span in spans if span[1] >= high and high != ENDED]
-            port.begun = frozenset(b.sequence for b, span in spans if span[0] < high <= span[1])
+            port.pending = [b for b, span in spans if span[1] >= needed and high != ENDED]
+            port.begun = frozenset(
+                b.sequence for b, span in spans if span[0] < read and span[1] >= needed
+            )
+            waiting = {batch.sequence for batch in port.pending}
+            port.floors = {n: floor for n, floor in port.floors.items() if n in waiting}
 
 
 MAX_STEP_ROWS = 500_000
@@ -212,11 +275,13 @@ def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> 
     rows = MAX_STEP_ROWS if rows is None else rows
     if sum(side.rows for side in taken) <= rows:
         return high
+    # A row that is read by several steps counts in the first.
     ends = sorted(
-        (batch_span(batch, side.epoch)[1], batch.rows)
+        (batch_span(batch, side.epoch)[1] - side.window.last, batch.rows)
         for side in taken
         if side.epoch is not None
-        for _, batch in side.batches
+        for port, batch in side.batches
+        if not (side.window.is_wide and (port, batch) in side.begun)
     )
     total = 0
     bound = high
@@ -231,14 +296,17 @@ def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> 
 def by_epochs(taken: Sequence[Taken]) -> list[tuple[list[Batch], ...]]:
     """The batches of all sides in groups that have no epoch in common, in the order of their epochs.
 
+    A row belongs to all the epochs that read it.
+
     Returns:
         For each group the batches of each side.
     """
     spans = sorted(
-        (*batch_span(batch, side.epoch), place, number)
+        (least - side.window.last, greatest - side.window.first, place, number)
         for place, side in enumerate(taken)
         if side.epoch is not None
         for number, (_, batch) in enumerate(side.batches)
+        for least, greatest in (batch_span(batch, side.epoch),)
     )
     groups: list[tuple[list[Batch], ...]] = []
     reached: Bound = NOTHING

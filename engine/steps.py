@@ -217,6 +217,7 @@ class Steps:
                     port.cursor = port_state["needed"] - 1
                     port.told = port_state["told"]
                     port.begun = frozenset(port_state["begun"])
+                    port.floors = {int(n): floor for n, floor in port_state["floors"].items()}
                     port.has_ended = port_state["ended"]
                     port.clock = port_state["clock"]
                     port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
@@ -246,6 +247,7 @@ class Steps:
             "needed": 0 if is_upstream else port.first_needed(),
             "told": port.told,
             "begun": sorted(port.begun),
+            "floors": port.floors,
             "ended": port.has_ended and (is_upstream or not port.pending),
             "clock": port.clock,
             "carry": [batch_to_json(batch) for batch in port.pending] if is_upstream else [],

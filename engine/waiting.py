@@ -56,9 +56,9 @@ def _goal(operator: EpochOperator) -> Bound:
         assert side.epoch is not None
         for _, batch in side.pending:
             least, greatest = batch_span(batch, side.epoch)
-            first = max(least, operator.released)
+            first = max(least, operator.released + side.window.last)
             if first <= greatest:
-                firsts.append(first)
+                firsts.append(first - side.window.last)
     if operator.state is not None:
         # Groups that live have a row at the end of every epoch.
         firsts.append(operator.watermark)
@@ -77,7 +77,7 @@ class _Search:
         for side in operator.sides:
             assert side.epoch is not None
             for port in side.ports.values():
-                self._at(port, side.epoch, goal + operator.slack)
+                self._at(port, side.epoch, goal + side.window.last + operator.slack)
 
     def _at(self, port: Port, expression: Expression, goal: Bound) -> None:
         """Find what keeps the bound of ``expression`` at ``port`` below ``goal``."""
@@ -102,14 +102,16 @@ class _Search:
                 for port in side.ports.values():
                     self._at(port, expression, goal)
             return
-        epochs = {side.epoch for side in operator.sides}
 
         def at(watermark: int) -> Known:
-            return lambda part: watermark if part in epochs else None
+            def known(part: Expression) -> Bound | None:
+                distance = operator.distance(part)
+                return None if distance is None else watermark + distance
 
-        watermark = (
-            goal if expression in epochs else _least(expression, at, goal, operator.watermark)
-        )
+            return known
+
+        own = operator.distance(expression)
+        watermark = _least(expression, at, goal, operator.watermark) if own is None else goal - own
         if watermark is None:
             self._anything(operator)
         else:

@@ -74,7 +74,7 @@ class EpochOperator:
             return None
         taken = [side.release(low, high) for side in self.sides]
         if not has_fresh and high > begun:
-            nearer = affordable(taken, high)
+            nearer = max(affordable(taken, high), begun + 1)
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
@@ -93,6 +93,10 @@ class EpochOperator:
     def reach(self) -> Bound:
         """How far the watermark may go."""
         return min(side.bound for side in self.sides) - self.slack
+
+    def distance(self, part: Expression) -> int | None:
+        """By how much the epoch of a side in the output is at least above the operator's; None of others."""
+        return next((side.window.home for side in self.sides if side.epoch == part), None)
 
     def clock(self) -> dict[str, Bound]:
         """See ``Operator``."""
@@ -114,7 +118,7 @@ class EpochOperator:
         assert side.epoch is not None
         partly = []
         for name, batch in side.take_late(low):
-            if batch_span(batch, side.epoch)[1] < low:
+            if batch_span(batch, side.epoch)[1] < low + side.window.last:
                 self.late_tuples += batch.rows
             else:
                 partly.append((name, batch))
@@ -122,8 +126,9 @@ class EpochOperator:
 
     def _unread_bound(self, part: Expression) -> Bound | None:
         """The bound of columns and epochs over all rows that are not read yet."""
-        if any(part == side.epoch for side in self.sides):
-            return self.watermark
+        distance = self.distance(part)
+        if distance is not None:
+            return self.watermark + distance
         return self.sides[part.input].bound_unread(part) if isinstance(part, Column) else None
 
     def _last_bound(self, part: Expression) -> Bound | None:
@@ -161,7 +166,8 @@ def _read_spans(
         if taken.reads_rows:
             least, greatest = span_of(taken.epoch, named_spans(columns))
             last = high - 1 if isinstance(high, int) else high
-            epochs[taken.epoch] = max(least, low), min(greatest, last)
+            home = taken.window.home
+            epochs[taken.epoch] = max(least, low + home), min(greatest, last + taken.window.last)
         else:
             epochs[taken.epoch] = NO_VALUE
 

@@ -6,9 +6,11 @@ row exactly once; nothing is kept from step to step.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gscope.engine.operators import outer_residual
+from gscope.engine.bounds import ENDED, NOTHING
+from gscope.engine.operators import interval_join, outer_residual
 from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.operators.join_sides import equated, leaf, side_rows
 from gscope.engine.release import Side
@@ -18,6 +20,7 @@ from gscope.queries.gsql.nodes import JoinKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gscope.engine.bounds import Bound
     from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 
@@ -31,11 +34,20 @@ _KINDS = {
 
 def bookkeeping(node: JoinNode) -> EpochOperator:
     """The running state of a join."""
+    if node.interval is not None:
+        return interval_join.bookkeeping(node)
     return EpochOperator(node, tuple(Side(epoch) for epoch in node.epochs), node.columns)
 
 
-def lower(node: JoinNode, left: str, right: str, *, fits_in_memory: bool = True) -> str:
-    """The Spark SQL text of a join over the rows of both sides.
+def lower(
+    node: JoinNode,
+    left: str,
+    right: str,
+    *,
+    epochs: tuple[Bound, Bound] = (NOTHING, ENDED),
+    fits_in_memory: bool = True,
+) -> str:
+    """The Spark SQL text of a join over the rows of both sides, which answers ``epochs``.
 
     SELECT columns FROM (SELECT needed FROM left WHERE predicate) JOIN (… right …)
     ON epoch = epoch AND keys = keys AND residual
@@ -43,6 +55,10 @@ def lower(node: JoinNode, left: str, right: str, *, fits_in_memory: bool = True)
     One side becomes a hash table, which needs no sorting but cannot spill; where a side may not fit,
     both are sorted.
     """
+    if node.interval is not None:
+        return interval_join.lower(
+            node, (left, right), epochs, partial(lower, fits_in_memory=fits_in_memory)
+        )
     if outer_residual.is_needed(node):
         return outer_residual.lower(node, left, right)
     method = "SHUFFLE_HASH" if fits_in_memory else "MERGE"

@@ -221,6 +221,7 @@ class Evaluator:
         side in memory, as long as that fits.
         """
         node, is_small = work.node, _is_small(rows)
+        epochs = (work.low, work.high)
         is_by_epochs = isinstance(node, AggregationNode | JoinNode)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
             parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * rows // MAX_BRANCHES))
@@ -231,7 +232,7 @@ class Evaluator:
                     for number, part in enumerate(parts)
                 ]
                 return " UNION ALL ".join(
-                    lower(node, each, largest, self._rows_in_memory) for each in sources
+                    lower(node, each, largest, self._rows_in_memory, epochs) for each in sources
                 )
         sides = [
             side
@@ -239,7 +240,7 @@ class Evaluator:
             if taken.reads_rows or not isinstance(node, MergeNode)
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        return lower(node, released, rows, self._rows_in_memory)
+        return lower(node, released, rows, self._rows_in_memory, epochs)
 
 
 def _is_small(rows: int) -> bool:

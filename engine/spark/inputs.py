@@ -85,14 +85,13 @@ class Inputs:
         taken, schema = work.inputs[side], self._schema(work.node, side)
         names = ", ".join(quote(name) for name in schema.names)
         selects = []
-        new = [each for each in taken.batches if each not in taken.begun]
-        least = work.low if taken.late else NOTHING
-        for label, low, batches in (("new", least, new), ("begun", work.begun, taken.begun)):
+        end = work.high + taken.window.last
+        for part, ((is_new, low), batches) in enumerate(_portions(work, taken).items()):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
-            high = work.high if _reaches(taken, batches, work.high) else ENDED
-            inside = _where(taken.epoch, low, high, with_nulls=label == "new")
-            view = f"{label}_{self._index[work.node.query]}_{side}"
+            high = end if _reaches(taken, batches, end) else ENDED
+            inside = _where(taken.epoch, low, high, with_nulls=is_new)
+            view = f"part{part}_{self._index[work.node.query]}_{side}"
             if logged:
                 selects.append(
                     f"SELECT {names} FROM {self._logged(f'log_{view}', schema, logged)}{inside}"
@@ -102,8 +101,8 @@ class Inputs:
                 self._read(f"carry_{view}", schema, paths, is_logged=False)
                 selects.append(f"SELECT {names} FROM carry_{view}{inside}")
         for upstream in taken.upstream:
-            low = work.low if upstream in taken.overdue else NOTHING
-            high = work.high if upstream in taken.carries else ENDED
+            low = work.low + taken.window.last if upstream in taken.overdue else NOTHING
+            high = end if upstream in taken.carries else ENDED
             inside = _where(taken.epoch, low, high, with_nulls=True)
             selects.append(f"SELECT {names} FROM {self.view(upstream)}{inside}")
         return _subquery(selects or [_no_rows(schema)], is_small=is_small)
@@ -126,7 +125,7 @@ class Inputs:
         if taken.late:
             view = f"log_late_{self._index[work.node.query]}_{side}"
             sources.append(self._logged(view, schema, [batch for _, batch in taken.late]))
-        below = _where(taken.epoch, NOTHING, work.low)
+        below = _where(taken.epoch, NOTHING, work.low + taken.window.last)
         selects = [f"SELECT {names} FROM {source}{below}" for source in sources]
         return _subquery(selects, is_small=True)
 
@@ -148,6 +147,22 @@ class Inputs:
         if isinstance(source, StreamInput):
             return self._program.lfta(source.lfta).stream_schema
         return self._program.schema(source.query)
+
+
+def _portions(work: Work, taken: Taken) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
+    """The batches by whether this is the first time that they are read, and from which value on.
+
+    New ones are read from the beginning, or, where some were late, from where rows are in time.
+    """
+    floors = dict(taken.floors)
+    in_time = work.low + taken.window.last if taken.late else NOTHING
+    begun = work.begun + taken.window.first
+    portions: dict[tuple[bool, Bound], list[tuple[str, Batch]]] = {}
+    for each in taken.batches:
+        is_new = each not in taken.begun
+        low = max(floors.get(each, NOTHING), in_time if is_new else begun)
+        portions.setdefault((is_new, low), []).append(each)
+    return portions
 
 
 def condition(epoch: Expression, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:

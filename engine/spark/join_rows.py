@@ -79,7 +79,8 @@ def is_plain_join(node: JoinNode) -> bool:
     equal = list(zip(equated(node, 0), equated(node, 1), strict=True))
     conditions = [each for each in (*node.predicates, node.residual) if each is not None]
     return (
-        all(one.type is other.type and one.type in _KEYS for one, other in equal)
+        node.interval is None
+        and all(one.type is other.type and one.type in _KEYS for one, other in equal)
         and all(is_column(each) for pair in equal for each in pair)
         and all(map(is_computable, conditions))
         and all(is_column(column.expression) for column in node.columns)

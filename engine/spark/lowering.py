@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.queries.plan.program import (
@@ -19,11 +20,16 @@ from gscope.queries.plan.program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gscope.engine.bounds import Bound
     from gscope.queries.plan.expressions import Expression
 
 
 def lower(
-    node: HftaNode, sources: Sequence[str], rows: int, rows_in_memory: int = MAX_TASK_ROWS
+    node: HftaNode,
+    sources: Sequence[str],
+    rows: int,
+    rows_in_memory: int = MAX_TASK_ROWS,
+    epochs: tuple[Bound, Bound] = (NOTHING, ENDED),
 ) -> str:
     """The Spark SQL text of an operator.
 
@@ -32,6 +38,7 @@ def lower(
         sources: a subquery for what each side reads; for a merge only for those that read something.
         rows: how many there can be in them together.
         rows_in_memory: up to so many a join holds its smaller side in memory.
+        epochs: those that are answered: from, and below.
     """
     match node:
         case AggregationNode():
@@ -41,7 +48,9 @@ def lower(
         case MergeNode():
             return merge.lower(node, sources)
         case JoinNode():
-            return join.lower(node, *sources, fits_in_memory=rows <= rows_in_memory)
+            left, right = sources
+            fits_in_memory = rows <= rows_in_memory
+            return join.lower(node, left, right, epochs=epochs, fits_in_memory=fits_in_memory)
         case WatchlistJoinNode():
             return watchlist_join.lower(node, sources[0])
         case RunningNode():

@@ -78,7 +78,11 @@ class Outputs:
         assert epoch is not None
         query = work.node.query
         # Nothing was released at all: everything is kept.
-        kept = condition(epoch, work.high, ENDED)
+        taken = work.inputs[side]
+        least = work.high + taken.window.first
+        if upstream in taken.overdue:
+            least = max(least, work.low + taken.window.last)
+        kept = condition(epoch, least, ENDED)
         rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
         batch = self.keep(name, upstream, step, rest, self._program.schema(upstream))

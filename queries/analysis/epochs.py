@@ -21,6 +21,7 @@ from gscope.queries.plan.expressions import (
     PacketField,
     walk,
 )
+from gscope.queries.plan.logical import Filter, Join, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.temporal import Leaf
     from gscope.queries.catalog.schema import ColumnSchema, Schema
     from gscope.queries.catalog.types import Ordering
+    from gscope.queries.plan.logical import Node
 
 TIME_FIELDS = {"time": 1, "timestamp": 10**9, "time_ns": 10**9}
 """The fields of packets that tell its time, and how many values they have in a second."""
@@ -133,6 +135,23 @@ def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
     clocks = _clocks(leader)
     names = {k.name for k in keys if len(clocks) == 1 and _clocks(k.expression) == clocks}
     return frozenset({epoch, *names})
+
+
+def time_field(node: Node, name: str) -> str | None:
+    """The packet field that the column ``name`` of ``node`` is, if that tells the packet's time."""
+    match node:
+        case Filter():
+            return time_field(node.input, name)
+        case Project() | Join():
+            expression = next(c.expression for c in node.columns if c.name == name)
+            match expression:
+                case PacketField(field):
+                    return field if field in TIME_FIELDS else None
+                case Column() if isinstance(node, Join):
+                    return time_field(node.inputs[expression.input], expression.name)
+                case Column() if isinstance(node, Project):
+                    return time_field(node.input, expression.name)
+    return None
 
 
 def _clocks(expression: Expression) -> frozenset[Expression | str]:

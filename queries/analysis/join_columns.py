@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.epochs import TIME_FIELDS
 from gscope.queries.analysis.temporal import column_ordering, infer
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.schema import ColumnSchema
@@ -21,12 +22,14 @@ from gscope.queries.plan.expressions import (
     NamedExpression,
     walk,
 )
+from gscope.queries.plan.logical import first_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gscope.queries.analysis.join_conditions import Equality
     from gscope.queries.analysis.temporal import Leaf
+    from gscope.queries.plan.logical import Interval
 
 _INVERSES = {"add_int": "sub_int", "sub_int": "add_int", "ts_add": "ts_sub", "ts_sub": "ts_add"}
 _MISSING: dict[JoinKind, frozenset[int]] = {
@@ -48,12 +51,16 @@ class JoinColumns:
         epochs: the temporal expression of either side.
         equalities: all of the join, the temporal one first.
         ordering: of the columns of the sides.
+        interval: by how much the epochs of a pair may differ, None if they are equal.
+        time_field: the packet field that a column of a side is, if that tells the packet's time.
     """
 
     kind: JoinKind
     epochs: Equality
     equalities: Sequence[Equality]
     ordering: Callable[[Leaf], Ordering]
+    interval: Interval | None = None
+    time_field: Callable[[Column], str | None] = lambda _: None
 
     def twin(self, column: Column) -> Column | None:
         """The column of the other side that always has the same value in the result, if there is one."""
@@ -93,10 +100,13 @@ class JoinColumns:
     def _ordering(self, expression: Expression) -> Ordering:
         """How ``expression`` over one side moves in the result, which leaves epoch by epoch.
 
-        Only what an epoch determines, or what determines the epoch, has a bound.
+        Only what an epoch determines, or what determines the epoch, has a bound. The epochs of an interval
+        join are those of its first side, and the other's are up to the width of the interval around them.
         """
         if expression in self.epochs:
-            return column_ordering(expression, self.ordering)
+            found = column_ordering(expression, self.ordering)
+            is_second = expression != self.epochs[first_side(self.kind)]
+            return replace(found, band=found.band + self._width) if is_second else found
         return column_ordering(expression, self._column_ordering)
 
     def _column_ordering(self, leaf: Leaf) -> Ordering:
@@ -105,11 +115,29 @@ class JoinColumns:
             return found
         epoch = self.epochs[leaf.input]
         gain = _gain(epoch, leaf)
+        if gain is None:
+            gain = self._gain_along_clock(epoch, leaf)
         if gain is None or infer(epoch, self.ordering).direction is not Direction.INCREASING:
             return VARYING
         # All values of one epoch leave together, in any order.
         spread = math.ceil(1 / abs(gain)) if abs(gain) < 1 else 0
+        if leaf.input != first_side(self.kind):
+            spread += math.ceil(self._width / abs(gain))
         return Ordering(found.direction, found.band + spread)
+
+    def _gain_along_clock(self, epoch: Expression, leaf: Column) -> Fraction | None:
+        """By how much ``epoch`` grows with ``leaf`` if both are times of one packet, None if not."""
+        columns = [part for part in walk(epoch) if isinstance(part, Column)]
+        own = self.time_field(leaf)
+        other = self.time_field(columns[0]) if len(columns) == 1 else None
+        gain = _gain(epoch, columns[0]) if own is not None and other is not None else None
+        if gain is None or own is None or other is None:
+            return None
+        return gain * TIME_FIELDS[other] / TIME_FIELDS[own]
+
+    @property
+    def _width(self) -> int:
+        return 0 if self.interval is None else self.interval.width
 
 
 def _solve(equation: Expression, column: Column, value: Expression) -> Expression | None:

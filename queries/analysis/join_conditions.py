@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.join_intervals import differences
 from gscope.queries.analysis.temporal import column_ordering
 from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import check_where, refuse_aggregate
@@ -18,10 +19,12 @@ from gscope.queries.plan.trees import conjuncts, inputs_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gscope.queries.analysis.join_intervals import Ends
     from gscope.queries.analysis.join_sides import Names
     from gscope.queries.analysis.substitutes import Substitutes
     from gscope.queries.analysis.temporal import Leaf
     from gscope.queries.catalog.types import Ordering
+    from gscope.queries.plan.logical import Interval
 
 Equality = tuple[Expression, Expression]
 """An expression of the left input and one of the right that must be equal."""
@@ -71,23 +74,33 @@ def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of one join, taken apart; ``equalities`` beside the epochs are keys."""
+    """The conditions of one join, taken apart; ``equalities`` beside the epochs are keys.
+
+    Attributes:
+        epochs: the temporal expressions that bound the state; None if nothing does.
+        interval: by how much the epochs may differ, None if they are equal.
+        half_bounded: increasing expressions whose difference is bounded in one direction only.
+    """
 
     epochs: Equality | None
     keys: tuple[Equality, ...]
     residual: tuple[Expression, ...]
+    interval: Interval | None = None
+    half_bounded: tuple[tuple[Equality, Ends], ...] = ()
 
     @property
     def equalities(self) -> tuple[Equality, ...]:
         """All of them, the temporal one first."""
-        return (*((self.epochs,) if self.epochs else ()), *self.keys)
+        has_equal_epochs = self.epochs is not None and self.interval is None
+        return (*((self.epochs,) if has_equal_epochs and self.epochs else ()), *self.keys)
 
 
 def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Ordering]) -> Conditions:
     """Take the predicates of one join apart; input 0 is the left, input 1 the right.
 
     Of several temporal equalities the one with the least band bounds the state; of those one between plain
-    columns, which stay temporal in the result; of those the first.
+    columns, which stay temporal in the result; of those the first. Without any, an interval does that two
+    increasing expressions are within; of several the first between plain columns.
     """
     temporal: list[tuple[tuple[int, bool], Equality, Equality]] = []
     equalities: list[Equality] = []
@@ -104,10 +117,34 @@ def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Orderi
             is_plain = all(isinstance(side, Column) for side in found)
             temporal.append(((band, not is_plain), found, equality))
     if not temporal:
-        return Conditions(None, tuple(dict.fromkeys(equalities)), tuple(residual))
+        return _within_interval(tuple(dict.fromkeys(equalities)), tuple(residual), ordering)
     _, epochs, chosen = min(temporal, key=lambda each: each[0])
     keys = tuple(dict.fromkeys(each for each in equalities if each != chosen))
     return Conditions(epochs, keys, tuple(residual))
+
+
+def _within_interval(
+    keys: tuple[Equality, ...],
+    residual: tuple[Expression, ...],
+    ordering: Callable[[Leaf], Ordering],
+) -> Conditions:
+    """The conditions of a join without a temporal equality."""
+    found: list[tuple[bool, Equality, Interval]] = []
+    half: list[tuple[Equality, Ends]] = []
+    for pair, ends in differences(residual).items():
+        epochs = _as_increasing(pair, ordering)
+        if epochs is None or pair[0].type is not pair[1].type:
+            continue
+        along = ends if epochs == pair else ends.negated
+        if along.interval is None:
+            half.append((pair, ends))
+            continue
+        is_plain = all(isinstance(side, Column) for side in epochs)
+        found.append((not is_plain, epochs, along.interval))
+    if not found:
+        return Conditions(None, keys, residual, half_bounded=tuple(half))
+    _, epochs, interval = min(found, key=lambda each: each[0])
+    return Conditions(epochs, keys, residual, interval)
 
 
 @dataclass(frozen=True, slots=True)

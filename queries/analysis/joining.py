@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.errors import ResolveError, TemporalError
+from gscope.errors import ResolveError
+from gscope.queries.analysis.epochs import time_field
 from gscope.queries.analysis.filter_joining import Lookback, filter_join, lookback
 from gscope.queries.analysis.join_columns import JoinColumns
 from gscope.queries.analysis.join_conditions import classify, read_clauses
+from gscope.queries.analysis.join_refusals import empty_interval, unbounded
 from gscope.queries.analysis.join_sides import Names, Side, open_side
 from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.scope import Source
 from gscope.queries.analysis.watchlists import WatchlistSource, check_kind, watchlist_join
 from gscope.queries.catalog.schema import Schema
-from gscope.queries.catalog.types import Direction
 from gscope.queries.plan.expressions import Column
 from gscope.queries.plan.logical import Filter, Join, Node
 from gscope.queries.plan.trees import conjunction, map_expression
@@ -148,8 +149,17 @@ class _Joined:
         ordering = self._ordering(right)
         conditions = classify([_replaced(p, to_two) for p in predicates], ordering)
         if conditions.epochs is None:
-            raise _unbounded(before, side, position)
-        made = JoinColumns(kind, conditions.epochs, conditions.equalities, ordering)
+            raise unbounded(conditions, before, side, position)
+        if conditions.interval is not None and conditions.interval.width < 0:
+            raise empty_interval(conditions.epochs, before, side, position)
+        made = JoinColumns(
+            kind,
+            conditions.epochs,
+            conditions.equalities,
+            ordering,
+            conditions.interval,
+            lambda column: time_field((self.node, right)[column.input], column.name),
+        )
         columns: list[NamedExpression] = []
         schema: list[ColumnSchema] = []
         results: dict[Column, Column] = {}
@@ -174,6 +184,7 @@ class _Joined:
             residual=conjunction(conditions.residual),
             columns=tuple(columns),
             schema=Schema(tuple(schema)),
+            interval=conditions.interval,
         )
         return _Joined(node, {c: results[column] for c, column in to_two.items()})
 
@@ -236,37 +247,3 @@ def _replaced(expression: Expression, columns: Mapping[Column, Column]) -> Expre
 
 def _columns(node: Node, number: int) -> list[Column]:
     return [Column(c.name, c.type, c.is_nullable, number) for c in node.schema.columns]
-
-
-def _unbounded(before: Sequence[Side], side: Side, position: nodes.Node) -> TemporalError:
-    """No temporal equality; the remedy names one if the inputs have the columns for it."""
-    before = [each for each in before if not isinstance(each.source, WatchlistSource)]
-    labels = " and ".join(each.label for each in before)
-    message = (
-        f"no equality relates the time of {side.label} to that of {labels}, "
-        "so the join would have to remember every tuple"
-    )
-    for each in (*before, side):
-        if not _increasing(each):
-            remedy = (
-                f"{each.label} has no increasing column: let the query it comes from select one"
-            )
-            return TemporalError(message, position=position.position, remedy=remedy)
-    pairs = [
-        (left, each, right)
-        for each in before
-        for left in _increasing(each)
-        for right in _increasing(side)
-        if left.type is right.type
-    ]
-    if not pairs:
-        remedy = "bring both to one type, such as time, which counts whole seconds"
-        return TemporalError(message, position=position.position, remedy=remedy)
-    left, each, right = max(pairs, key=lambda pair: pair[0].name == pair[2].name)
-    remedy = f"add {each.label}.{left.name} = {side.label}.{right.name}"
-    return TemporalError(message, position=position.position, remedy=remedy)
-
-
-def _increasing(side: Side) -> list[ColumnSchema]:
-    schema = side.source.node.schema
-    return [c for c in schema.temporal if c.ordering.direction is Direction.INCREASING]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -13,9 +15,10 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
 )
 from gscope.queries.plan.running_bound import running_bound
-from gscope.queries.plan.show import show
+from gscope.queries.plan.show import show, show_extent, show_of_sides
 
 if TYPE_CHECKING:
+    from gscope.queries.catalog.types import GsqlType
     from gscope.queries.plan.program import HftaNode, Lfta
 
 
@@ -48,6 +51,8 @@ def node_bound(node: HftaNode) -> str:
                 f"no state but the table {node.watchlist.name}, which is as large as its file; "
                 f"each row leaves as it comes"
             )
+        case JoinNode(interval=Interval() as interval):
+            return _interval_bound(node, interval)
         case JoinNode():
             return (
                 f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "
@@ -61,3 +66,25 @@ def node_bound(node: HftaNode) -> str:
             )
         case _:
             assert_never(node)
+
+
+def _interval_bound(node: JoinNode, interval: Interval) -> str:
+    """What bounds the rows that an interval join waits for."""
+    left, right = (show_of_sides(epoch) for epoch in node.epochs)
+    kind = node.epochs[0].type
+    text = (
+        f"rows wait in the log, none in memory: one of the left until the watermark of {right} "
+        f"passes {_shifted(left, interval.most, kind)}, one of the right until that of {left} "
+        f"passes {_shifted(right, -interval.least, kind)}"
+    )
+    if node.kind is JoinKind.OUTER:
+        text += (
+            f", and up to {show_extent(interval.width, kind)} longer to find those without match"
+        )
+    return f"{text}; heartbeats move both watermarks also when a side is silent"
+
+
+def _shifted(expression: str, extent: int, kind: GsqlType) -> str:
+    """An expression plus a length."""
+    sign = "-" if extent < 0 else "+"
+    return f"{expression} {sign} {show_extent(abs(extent), kind)}" if extent else expression

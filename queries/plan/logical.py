@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.gsql.nodes import JoinKind
+
 if TYPE_CHECKING:
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.catalog.types import GsqlType
-    from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Expression, NamedExpression
 
 
@@ -115,18 +116,48 @@ class RunningGroupBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """How far the epoch of a join's right side may be from that of its left, in the epochs' unit.
+
+    Attributes:
+        least: the smallest value of right epoch - left epoch in a pair; below 0 where the right tuple
+            may come first.
+        most: the largest.
+    """
+
+    least: int
+    most: int
+
+    @property
+    def width(self) -> int:
+        """The distance between the two ends."""
+        return self.most - self.least
+
+
+def first_side(kind: JoinKind) -> int:
+    """The side of an interval join whose rows are answered one epoch after the other.
+
+    A row of it meets all its partners at once, so it is also known then whether it has any.
+    """
+    return 1 if kind is JoinKind.RIGHT_OUTER else 0
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
-    """Pairs of tuples of two inputs with equal epochs and equal keys.
+    """Pairs of tuples of two inputs with equal keys, and with equal epochs or epochs in an interval.
 
     Expressions of one side read ``Column`` with ``input`` 0 (left) or 1 (right). Predicates of one side
     are a ``Filter`` below the join. The columns above a join are columns of its schema (``input`` 0).
 
     Attributes:
         kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
-        epochs: the temporal expression of either side; pairs have them equal, which bounds the state.
+        epochs: the temporal expression of either side; pairs have them equal or within ``interval``,
+            which bounds the state.
         keys: further expressions that must be equal, left and right; NULL equals nothing.
         residual: what else a pair must satisfy, over both sides; a pair it does not satisfy is no match.
         columns: of the result, over both sides; a side that is missing reads as NULL.
+        interval: where the epochs of a pair may differ, by how much; the residual tests it too. None
+            where they are equal.
     """
 
     kind: JoinKind
@@ -136,6 +167,7 @@ class Join:
     residual: Expression | None
     columns: tuple[NamedExpression, ...]
     schema: Schema
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_files import UserFile
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.expressions import Call, Expression, NamedExpression, Value
-    from gscope.queries.plan.logical import Watchlist
+    from gscope.queries.plan.logical import Interval, Watchlist
 
 
 class PartialOp(Enum):
@@ -257,11 +257,13 @@ class JoinNode:
     Attributes:
         kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
         predicates: for each side what chooses its rows before the join, or None.
-        epochs: for each side the temporal expression; pairs have them equal. A row leaves the join
-            when the watermark, the minimum of both, passes it.
+        epochs: for each side the temporal expression; pairs have them equal, or within ``interval``.
+            A row leaves the join when the watermark, the minimum of both, passes it.
         keys: further expressions that must be equal, left and right.
         residual: what else a pair must satisfy; a pair it does not satisfy is no match.
         columns: the output over both sides; a side that is missing reads as NULL.
+        interval: by how much the epochs of a pair may differ, a consequence of the residual; None
+            where they are equal.
     """
 
     query: str
@@ -273,6 +275,7 @@ class JoinNode:
     residual: Expression | None
     columns: tuple[NamedExpression, ...]
     schema: Schema
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, assert_never
 from gscope.queries.catalog.scalar.addresses import format_ip
 from gscope.queries.catalog.scalar.tables import table_values
 from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql.literals import write_interval
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
+    Interval,
     Join,
     Merge,
     Node,
@@ -156,11 +158,31 @@ def show_equalities(
     return ", ".join(f"{show_of_sides(a, names)} = {show_of_sides(b, names)}" for a, b in pairs)
 
 
+def show_interval(
+    epochs: tuple[Expression, Expression], interval: Interval, names: Sequence[str] = LEFT_RIGHT
+) -> str:
+    """The interval of a join: ``-2 <= right.time - left.time <= 5``."""
+    left, right = (show_of_sides(each, names) for each in epochs)
+    least, most = (show_extent(end, epochs[0].type) for end in (interval.least, interval.most))
+    return f"{least} <= {right} - {left} <= {most}"
+
+
+def show_extent(extent: int, kind: GsqlType) -> str:
+    """A length along a temporal expression of type ``kind``: ``5``, of a TIMESTAMP ``250 msec``."""
+    if kind is not GsqlType.TIMESTAMP:
+        return str(extent)
+    return write_interval(extent)
+
+
 def _show_join(join: Join) -> str:
     """A join in one line; its columns under the names of what its sides read, if these differ."""
     labels = [_label(each) for each in join.inputs]
     names = labels if all(labels) and labels[0] != labels[1] else LEFT_RIGHT
-    parts = [f"epochs {show_equalities([join.epochs], names)}"]
+    parts = [
+        f"epochs {show_equalities([join.epochs], names)}"
+        if join.interval is None
+        else f"interval {show_interval(join.epochs, join.interval, names)}"
+    ]
     if join.keys:
         parts.append(f"keys {show_equalities(join.keys, names)}")
     if join.residual is not None:

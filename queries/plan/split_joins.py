@@ -150,6 +150,7 @@ def join_node(result: JoinResult, join: Join, left: JoinSide, right: JoinSide) -
         residual=None if join.residual is None else compose(join.residual),
         columns=compose.columns(result.columns, join.columns),
         schema=result.schema,
+        interval=join.interval,
     )
 
 

@@ -38,15 +38,22 @@ QUERIES = {
     "merged": "Query merged: MERGE a.time : b.time FROM a, b",
     "slack": "Query slack: MERGE a.time : b.time SLACK 3 FROM a, b",
     "joined": "Query joined: SELECT a.time, a.len, b.len OUTER_JOIN FROM a, b WHERE a.time = b.time",
+    "near": """Query near: SELECT coalesce(a.time, b.time) AS t, a.len, b.len
+        FROM a FULL JOIN b ON b.time BETWEEN a.time AND a.time + 5""",
+    "near_second": """Query near_second: SELECT coalesce(a.time, b.time) AS t, a.len, b.len
+        FROM a RIGHT JOIN b ON a.time BETWEEN b.time AND b.time + 5""",
     "counted": "Query counted: SELECT time, count(*) FROM a GROUP BY time",
 }
 TIMES = {
     "merged": [5, 11, 12, 30],
     "slack": [5, 8, 11, 12, 30],
     "joined": [5, 11, 12, 30],
+    "near": [5, 8, 12, 30],
+    "near_second": [12, 30],
     "counted": [5, 12],
 }
-LATE = {"merged": 2, "slack": 1, "joined": 2, "counted": 2}
+LATE = {"merged": 2, "slack": 1, "joined": 2, "near": 1, "near_second": 2, "counted": 2}
+"""The answers of a side of an interval join are complete later than its input is."""
 
 
 @pytest.mark.parametrize("query", QUERIES)
