@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gscope.cli.delivered import Position
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
+from gscope.engine.sinks.pieces import bounded_pieces
 from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Answers:
 
     def on_rows(
         self,
-        rows: Iterable[tuple[str, pa.Table]],
+        rows: Iterable[tuple[str, Iterable[pa.Table]]],
         streams: Mapping[str, StreamPosition],
         *,
         is_last: bool = False,
@@ -114,8 +115,9 @@ class Answers:
         Returns:
             For each stream the cursor up to which it may be acknowledged.
         """
-        for query, table in rows:
-            self._write(query, table)
+        for query, tables in rows:
+            for table in tables:
+                self._write(query, table)
         self._streams |= streams
         self._settle(is_last=is_last)
         settled = self._delivered.position.streams if self._delivered is not None else self._streams
@@ -131,8 +133,10 @@ class Answers:
         self._settle(is_last=True)
 
     def _write(self, query: str, table: pa.Table) -> None:
-        self.rows[query] += table.num_rows
-        self._sink.write(query, readable(table, self._program.schema(query)))
+        schema = self._program.schema(query)
+        for piece in bounded_pieces(table, schema):
+            self.rows[query] += piece.num_rows
+            self._sink.write(query, readable(piece, schema))
 
     def _settle(self, *, is_last: bool = False) -> None:
         if self._delivered is not None:

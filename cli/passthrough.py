@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.cli.capture_plan import CONSUMER
@@ -22,8 +24,6 @@ from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from gscope.cli.processes import Events
     from gscope.queries.catalog.schema import Schema
@@ -43,7 +43,7 @@ class Passthrough:
     let go is safe, and read no faster than the answers are taken. Its events:
 
     ======== =====================================================================================
-    rows     ``rows``: (query, table) pairs, ``streams``: how far that delivers the streams, ``is_last``,
+    rows     ``rows``: pairs of a query and an iterator of its tables, ``streams``: how far that delivers the streams, ``is_last``,
              ``done``: to be called with the cursors that may be acknowledged
     finished everything is delivered and acknowledged
     error    ``message``: the log is there but cannot be read
@@ -67,6 +67,7 @@ class Passthrough:
                 query,
                 _order(program.schema(query)),
                 (positions or {}).get(stream, StreamPosition()),
+                is_nullable=_is_nullable(program.schema(query)),
             )
             for query, source in program.results
             if isinstance(source, StreamInput)
@@ -149,7 +150,7 @@ class Passthrough:
             case Batch() if (message.stream, message.sequence) in gone:
                 pass  # the log counts it
             case Batch():
-                outlet.add(message, pq.read_table(self._run_dir / LOG_FOLDER / message.path))
+                outlet.add(message, partial(_read, self._run_dir / LOG_FOLDER / message.path))
             case Heartbeat():
                 outlet.raise_bound({p.column: p.bound for p in message.punctuations})
             case EndOfStream() | Shed():
@@ -161,11 +162,11 @@ class Passthrough:
         self, client: LogClient, streams: Iterable[str], events: Events, *, is_last: bool = False
     ) -> None:
         """Hand rows over, wait until they are taken, and acknowledge what is safe by then."""
-        rows: list[tuple[str, pa.Table]] = []
+        rows: list[tuple[str, Iterator[pa.Table]]] = []
         for stream in streams:
-            table = self._outlets[stream].let_go()
-            if table is not None:
-                rows.append((self._outlets[stream].query, table))
+            tables = self._outlets[stream].let_go()
+            if tables is not None:
+                rows.append((self._outlets[stream].query, tables))
         positions = {stream: self._outlets[stream].position for stream in streams}
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
         fields = {"rows": rows, "streams": positions, "is_last": is_last, "done": reply.put}
@@ -176,6 +177,19 @@ class Passthrough:
         elif cursors != self._acknowledged:
             client.acknowledge(CONSUMER, cursors)
             self._acknowledged = cursors
+
+
+def _read(path: Path) -> pa.Table:
+    """Read the rows of a segment.
+
+    Raises:
+        StreamError: it is not there or damaged.
+    """
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        message = f"cannot read {path.name} of the stream log: {error}"
+        raise StreamError(message) from error
 
 
 def _portions(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -204,3 +218,9 @@ def _order(schema: Schema) -> str | None:
     """The column that the answers are ordered by, None for none."""
     increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
     return increasing[0] if increasing else None
+
+
+def _is_nullable(schema: Schema) -> bool:
+    """Whether the column that the answers are ordered by may be NULL."""
+    name = _order(schema)
+    return any(column.name == name and column.is_nullable for column in schema.columns)

@@ -20,30 +20,42 @@ class Reorder:
 
     def __init__(self, column: str | None) -> None:
         self._column = column
-        self._held: list[pa.Table] = []
+        self._held: list[tuple[int, pa.Table]] = []
 
-    def add(self, table: pa.Table) -> None:
-        """Take rows in."""
-        self._held.append(table)
+    @property
+    def newest(self) -> int:
+        """The greatest number of a table that rows are held of, -1 if there are none."""
+        return max((number for number, _ in self._held), default=-1)
+
+    def add(self, table: pa.Table, number: int = 0) -> None:
+        """Take rows in; those of one time leave in the order of the numbers."""
+        self._held.append((number, table))
 
     def release(self, bound: Bound) -> pa.Table | None:
         """The rows below ``bound``, in order; None if there are none."""
-        if not self._held:
-            return None
-        held = pa.concat_tables(self._held)
-        is_below = pc.fill_null(pc.less(pc.cast(held[self._column], pa.int64()), int(bound)), True)
-        below = held.filter(is_below)
-        self._held = [held.filter(pc.invert(is_below))] if below.num_rows < held.num_rows else []
-        return self._sorted(below) if below.num_rows else None
+        below, kept = [], []
+        for number, held in sorted(self._held, key=lambda each: each[0]):
+            values = pc.cast(held[self._column], pa.int64())
+            is_below = pc.fill_null(pc.less(values, int(bound)), True)
+            count = pc.sum(is_below).as_py() or 0
+            if count:
+                below.append(held if count == held.num_rows else held.filter(is_below))
+            if count < held.num_rows:
+                kept.append((number, held if not count else held.filter(pc.invert(is_below))))
+        self._held = kept
+        return self._sorted(pa.concat_tables(below)) if below else None
 
     def rest(self) -> pa.Table | None:
         """All rows still held, in order; None if there are none."""
-        held, self._held = self._held, []
-        return self._sorted(pa.concat_tables(held)) if held else None
+        held, self._held = sorted(self._held, key=lambda each: each[0]), []
+        return self._sorted(pa.concat_tables([table for _, table in held])) if held else None
 
     def _sorted(self, table: pa.Table) -> pa.Table:
         """Stable: rows of one time stay as they came."""
-        if self._column is None:
+        if self._column is None or table.num_rows < 2:
+            return table
+        values = pc.cast(table[self._column], pa.int64())
+        if not values.null_count and pc.all(pc.greater_equal(values[1:], values[:-1])).as_py():
             return table
         keys = [(self._column, "ascending", "at_start")]
         return table.take(pc.sort_indices(table, sort_keys=keys))

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
     from gscope.capture.ring.block import Block
 
-MAX_RECORD_BYTES = 256 * 1024 * 1024
-"""A record or block that claims more is taken for damage; it bounds the memory a hostile file can ask for."""
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+"""A pcapng block that claims more is damage, as it is for libpcap and Wireshark: it bounds the memory that a file can claim."""
+
+MAX_CAPTURED_BYTES = 262_144
+"""Captured bytes of a packet at most: libpcap's MAXIMUM_SNAPLEN and Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD."""
+
+_LARGE_LINK_TYPES = (189, 220, 231, 249, 279)
+"""USB (three kinds), D-Bus and EBHSCR, whose packets may be larger; none of them carries IP."""
 
 MAX_INT32 = 2**31 - 1
 
@@ -48,6 +54,12 @@ class CaptureFormat(Protocol):
 
     def findings(self) -> list[str]:
         """Sentences on records that could not be used, or not wholly, with their numbers."""
+
+
+@kernel
+def largest_packet(linktype: int) -> int:
+    """Return how many captured bytes a packet of a link type may have."""
+    return MAX_RECORD_BYTES if linktype in _LARGE_LINK_TYPES else MAX_CAPTURED_BYTES
 
 
 @kernel

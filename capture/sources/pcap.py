@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.intrinsics import address_of, ld32, prefetch, st32, st64
 from gscope.capture.jit import kernel
 from gscope.capture.ring.block import PacketSums
-from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, u32
+from gscope.capture.sources.format import MAX_INT32, largest_packet, u32
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,9 +26,6 @@ MAX_TIME_NS = (1 << 63) - 1
 PREFETCH_BYTES = 2048
 """How far ahead of the record in hand the block is fetched: where a record begins is known only when the one before
 has arrived, and without this each arrives from as far as it is (8 against 5 ns a packet cut to 96 bytes)."""
-
-_LEAST_SNAPLEN = 262144
-"""Writers often claim a smaller snap length than they used; libpcap accepts records up to this (its MAXIMUM_SNAPLEN)."""
 
 # Magic in little-endian order: nanoseconds a fraction counts, bytes of a record's header.
 _VARIANTS = {
@@ -56,13 +53,14 @@ class PcapFormat:
     def __init__(self, header: bytes) -> None:
         self._order, self._fraction_ns, self.needed_bytes = MAGICS[header[:4]]
         self._record_header_bytes = self.needed_bytes
-        major, minor, snaplen, linktype = struct.unpack(
+        major, minor, _snaplen, linktype = struct.unpack(
             self._order + "4x2H8x2I", header[:HEADER_BYTES]
         )
         self._lengths = _lengths_of(major, minor)
         # The upper half holds flags and the length of the frame check sequence.
         self._linktype = linktype & 0xFFFF
-        self._limit = min(max(snaplen, _LEAST_SNAPLEN), MAX_RECORD_BYTES)
+        # Writers often claim a smaller snap length than they used, or a larger one than anyone reads.
+        self._limit = largest_packet(self._linktype)
         self.broken = ""
 
     @property

@@ -22,6 +22,7 @@ from gscope.capture.sources.pcapng_index import (
     NO_TIME,
     SECTION,
     STATE_SIZE,
+    TOO_LARGE,
     UNKNOWN_INTERFACE,
     index_pcapng,
 )
@@ -39,6 +40,8 @@ HEADER_BYTES = 28
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _MAX_INTERFACES = 65536
 """In a section; obsolete packet blocks cannot name more, and it bounds memory."""
+_MAX_SECTIONS = 65536
+"""In a file; headers are read one by one, and files put together by hand have few."""
 _MAX_OPTIONS_BYTES = 2**20
 """Options of an interface behind that are not looked at."""
 
@@ -48,6 +51,7 @@ _OPTION_TSRESOL, _OPTION_TSOFFSET = 9, 14
 _FINDINGS = {
     UNKNOWN_INTERFACE: "packets of an interface that no block describes, not used",
     MALFORMED: "packet blocks too short for what they claim to hold, not used",
+    TOO_LARGE: "packets of more captured bytes than any capture tool takes (262,144), not used",
     CLAMPED_TIMES: "packets with a time beyond the year 2262, set to its end",
     NO_TIME: "packets without a time, which take that of the packet before",
 }
@@ -62,6 +66,7 @@ class PcapngFormat:
         self._order = "<"
         self._interfaces = np.zeros((8, INTERFACE_COLUMNS), np.int64)
         self._interface_count = 0
+        self._section_count = 0
         self._cut_options = 0
         self._state: NDArray[np.int64] = np.zeros(STATE_SIZE, np.int64)
 
@@ -122,6 +127,10 @@ class PcapngFormat:
             return 0
         if data[4:8] != data[self.needed_bytes - 4 : self.needed_bytes]:
             self.broken = f"the section header at byte {at} has lengths that differ; {_NOTHING}"
+            return 0
+        self._section_count += 1
+        if self._section_count > _MAX_SECTIONS:
+            self.broken = f"more than {_MAX_SECTIONS} sections before byte {at}; {_NOTHING}"
             return 0
         self._order = order
         self._interface_count = 0

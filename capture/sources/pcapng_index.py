@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.jit import kernel
-from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, u16, u32
+from gscope.capture.sources.format import MAX_INT32, MAX_RECORD_BYTES, largest_packet, u16, u32
 from gscope.capture.sources.pcapng_time import scaled_time
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ BROKEN = 3
 """The block there has lengths that cannot be."""
 
 # What the kernel keeps from call to call.
-NEEDED, LAST_TIME, UNKNOWN_INTERFACE, MALFORMED, CLAMPED_TIMES, NO_TIME = range(6)
-STATE_SIZE = 6
+NEEDED, LAST_TIME, UNKNOWN_INTERFACE, MALFORMED, CLAMPED_TIMES, NO_TIME, TOO_LARGE = range(7)
+STATE_SIZE = 7
 
 # Columns of the interface table: link type, snap length, and the three numbers of ``time_scale``.
 LINKTYPE, SNAPLEN, KIND, FACTOR, OFFSET = range(5)
@@ -96,13 +96,19 @@ def index_pcapng(
                 position += length
                 continue
             wire = u32(data, position + header_bytes - 4, swapped)
+            claimed = wire if kind == _SIMPLE_TYPE else u32(data, position + 20, swapped)
+            largest = largest_packet(interfaces[number, LINKTYPE])
+            if min(claimed, held) > largest:
+                state[TOO_LARGE] += 1
+                position += length
+                continue
             if kind == _SIMPLE_TYPE:
                 captured = min(wire, held)
                 if interfaces[number, SNAPLEN] > 0:
                     captured = min(captured, interfaces[number, SNAPLEN])
                 state[NO_TIME] += 1
             else:
-                captured = u32(data, position + 20, swapped)
+                captured = claimed
                 if captured > held:
                     state[MALFORMED] += 1
                     position += length

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.engine.sinks.parallel import by_columns
+from gscope.engine.sinks.pieces import cut_text
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _readable(column: pa.Array, kind: GsqlType) -> pa.Array:
         case GsqlType.IP:
             return _addresses(column)
         case GsqlType.STRING:
-            return for_each_distinct(_bytes(column), escape)
+            return for_each_distinct(_bytes(column), lambda value: cut_text(value, escape))
         case GsqlType.MAC:
             return for_each_distinct(column, lambda value: value.to_bytes(6).hex(":"))
         case GsqlType.TIMESTAMP:

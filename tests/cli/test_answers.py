@@ -135,7 +135,7 @@ def test_outputs_stay_as_long_as_the_sink_holds_their_rows_back(tmp_path: Path) 
 def test_streams_may_be_acknowledged_when_their_rows_are_on_record(tmp_path: Path) -> None:
     job = Job(tmp_path)
     answers, sink, _ = resumed(job, tmp_path, holds=True)
-    rows = [("q", pa.table({"n": pa.array([7], pa.int64())}))]
+    rows = [("q", [pa.table({"n": pa.array([7], pa.int64())})])]
     assert answers.on_rows(rows, {"s": StreamPosition(3, 5, 9)}) == {}
     assert answers.on_rows([], {"t": StreamPosition(1, 1)}) == {}
     sink.holds = False

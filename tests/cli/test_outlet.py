@@ -10,7 +10,7 @@ from gscope.cli.delivered import StreamPosition
 from gscope.cli.outlet import Outlet
 from gscope.queries.streams.messages import Batch, Extent
 
-Row = tuple[int, int]
+Row = tuple[int | None, int]
 """Its time and a number of its own."""
 
 
@@ -22,10 +22,17 @@ def take(outlet: Outlet, message: list[Row] | int, sequence: int) -> None:
     if isinstance(message, int):
         outlet.raise_bound({"time": message})
     else:
-        times = [time for time, _ in message]
+        times = [time for time, _ in message if time is not None]
         extents = (Extent("time", min(times), max(times)),)
-        outlet.add(Batch("s", sequence, "", len(message), 1, extents), table(message))
+        outlet.add(Batch("s", sequence, "", len(message), 1, extents), lambda: table(message))
     outlet.next = sequence + 1
+
+
+def rows_of(outlet: Outlet) -> list[Row]:
+    rows: list[Row] = []
+    for each in outlet.let_go() or ():
+        rows += zip(each["time"].to_pylist(), each["n"].to_pylist(), strict=True)
+    return rows
 
 
 @st.composite
@@ -52,19 +59,16 @@ def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.D
         sequence = outlet.next
         take(outlet, log[sequence], sequence)
         if data.draw(st.booleans(), "let go"):
-            rows = outlet.let_go()
-            if rows is not None:
-                came += zip(rows["time"].to_pylist(), rows["n"].to_pylist(), strict=True)
+            came += rows_of(outlet)
             position = outlet.position
             assert position.cursor <= outlet.next <= position.seen
             if data.draw(st.integers(0, 3), "killed when 0") == 0:
                 outlet = Outlet("q", "time", position)
     outlet.has_ended = True
-    rest = outlet.let_go()
-    if rest is not None:
-        came += zip(rest["time"].to_pylist(), rest["n"].to_pylist(), strict=True)
-    times = [time for time, _ in came]
+    came += rows_of(outlet)
+    times = [time for time, _ in came if time is not None]
     assert times == sorted(times)
+    assert came == sorted(came)  # rows of one time as they came
     assert sorted(n for _, n in came) == list(range(len(came)))
     assert len(came) == sum(len(each) for each in log if isinstance(each, list))
     assert outlet.position.cursor == outlet.next
@@ -72,10 +76,9 @@ def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.D
 
 def test_without_an_order_rows_go_as_they_come() -> None:
     outlet = Outlet("q", None, StreamPosition())
-    outlet.add(Batch("s", 0, "", 1, 1, ()), table([(5, 0)]))
+    outlet.add(Batch("s", 0, "", 1, 1, ()), lambda: table([(5, 0)]))
     outlet.next = 1
-    rows = outlet.let_go()
-    assert rows is not None
+    assert rows_of(outlet) == [(5, 0)]
     assert outlet.position == StreamPosition(1, 1, None)
     assert outlet.let_go() is None
 
@@ -84,16 +87,32 @@ def test_a_row_without_a_time_comes_once() -> None:
     extents = (Extent("time", 9, 9),)
     batch = Batch("s", 0, "", 2, 1, extents)
     rows = pa.table({"time": pa.array([None, 9], pa.int64()), "n": [0, 1]})
-    outlet = Outlet("q", "time", StreamPosition())
-    outlet.add(batch, rows)
+    outlet = Outlet("q", "time", StreamPosition(), is_nullable=True)
+    outlet.add(batch, lambda: rows)
     outlet.next = 1
     outlet.raise_bound({"time": 3})
-    first = outlet.let_go()
-    assert first is not None
-    assert first["n"].to_pylist() == [0]
-    again = Outlet("q", "time", outlet.position)
-    again.add(batch, rows)
+    assert rows_of(outlet) == [(None, 0)]
+    again = Outlet("q", "time", outlet.position, is_nullable=True)
+    again.add(batch, lambda: rows)
     again.has_ended = True
-    second = again.let_go()
-    assert second is not None
-    assert second["n"].to_pylist() == [1]
+    assert rows_of(again) == [(9, 1)]
+
+
+def test_batches_of_one_time_are_never_in_memory_together() -> None:
+    read: list[int] = []
+    outlet = Outlet("q", "time", StreamPosition())
+    for sequence in range(100):
+        batch = Batch("s", sequence, "", 1, 1, (Extent("time", 7, 7),))
+
+        def rows(sequence: int = sequence) -> pa.Table:
+            read.append(sequence)
+            return table([(7, sequence)])
+
+        outlet.add(batch, rows)
+    outlet.next = 100
+    outlet.raise_bound({"time": 8})
+    assert read == []
+    for number, each in enumerate(outlet.let_go() or ()):
+        assert each["n"].to_pylist() == [number]
+        assert len(read) <= number + 2
+    assert read == list(range(100))

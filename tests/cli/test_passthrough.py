@@ -136,7 +136,8 @@ def follow(
             continue
         if event.name != "rows":
             return times, event
-        times += [t for _, table in event.fields["rows"] for t in table["time"].to_pylist()]
+        tables = [table for _, tables in event.fields["rows"] for table in tables]
+        times += [t for table in tables for t in table["time"].to_pylist()]
         if not holds or event.fields["is_last"]:
             settled = {s: p.cursor for s, p in event.fields["streams"].items()}
         event.fields["done"](settled)

@@ -22,7 +22,7 @@ from tests.capture.sources.capture_bytes import (
 )
 
 from gscope.capture.sources.file import FileSource
-from gscope.capture.sources.format import MAX_RECORD_BYTES
+from gscope.capture.sources.format import MAX_CAPTURED_BYTES, MAX_RECORD_BYTES
 from gscope.errors import CaptureError
 
 PCAP = pcap_of([b"", b"a", b"bcd", bytes(40)])
@@ -37,6 +37,9 @@ PCAPNG = (
     + simple(b"ij", order=">")
     + enhanced(b"k", 3, order=">")
 )
+
+USB = 189
+"""A link type whose packets may be large."""
 
 
 @pytest.mark.parametrize(("data", "header_bytes"), [(PCAP, 24), (PCAPNG, 28)])
@@ -92,19 +95,44 @@ def test_any_block_size_gives_the_same_packets(payloads: list[bytes], block_byte
 
 @pytest.mark.parametrize("size", [4095, 4096, 100_000, 5_000_000])
 def test_a_record_larger_than_the_block_makes_it_grow(size: int) -> None:
-    data = pcap_header(snaplen=2**31 - 1) + 3 * (pcap_record(b"abc") + pcap_record(bytes(size)))
+    header = pcap_header(snaplen=2**31 - 1, linktype=USB if size > MAX_CAPTURED_BYTES else 1)
+    data = header + 3 * (pcap_record(b"abc") + pcap_record(bytes(size)))
     packets, damage = read_bytes(data, block_bytes=4096)
     assert [len(packet.data) for packet in packets] == [3, size] * 3
     assert damage == []
 
 
 def test_a_claimed_length_does_not_cost_memory_that_the_file_does_not_fill() -> None:
-    data = pcap_header(snaplen=2**31 - 1) + struct.pack("<4I", 0, 0, MAX_RECORD_BYTES, 1) + b"abc"
+    header = pcap_header(snaplen=2**31 - 1, linktype=USB)
+    data = header + struct.pack("<4I", 0, 0, MAX_RECORD_BYTES, 1) + b"abc"
     source_packets, damage = read_bytes(data)
     assert source_packets == []
     assert damage == [
         f"f: the last record is cut after 19 of {MAX_RECORD_BYTES + 16} bytes, at byte 24"
     ]
+
+
+@pytest.mark.parametrize("size", [MAX_CAPTURED_BYTES, MAX_CAPTURED_BYTES + 1])
+def test_no_packet_is_larger_than_capture_tools_take(size: int) -> None:
+    """Whatever the snap length claims; ``tshark`` and ``tcpdump`` stop at the same record."""
+    small = pcap_record(b"abc")
+    packets, damage = read_bytes(
+        pcap_header(snaplen=2**31 - 1) + small + pcap_record(bytes(size)) + small
+    )
+    is_usable = size == MAX_CAPTURED_BYTES
+    assert [len(packet.data) for packet in packets] == ([3, size, 3] if is_usable else [3])
+    assert len(damage) == (not is_usable)
+    ng = section() + interface(1)
+    packets, damage = read_bytes(ng + enhanced(b"abc") + enhanced(bytes(size)) + enhanced(b"abc"))
+    assert [len(packet.data) for packet in packets] == ([3, size, 3] if is_usable else [3, 3])
+    assert len(damage) == (not is_usable)
+
+
+def test_a_file_of_nothing_but_sections_ends() -> None:
+    packets, damage = read_bytes((section() + interface(1)) * 70_000 + enhanced(b"abc"))
+    assert packets == []
+    assert len(damage) == 1
+    assert "sections" in damage[0]
 
 
 def test_a_header_alone_is_a_capture_without_packets() -> None:

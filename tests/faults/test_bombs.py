@@ -1,0 +1,68 @@
+"""Memory of every process of a replay, whatever a small file unpacks to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.faults.bombs import write_bomb
+from tests.faults.process_memory import watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT = 1 << 30
+PAYLOADS = "SELECT time, srcIP, data FROM IP"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("bomb", "kind", "rows"),
+    [
+        ("one_huge_record", "gzip", 0),
+        ("large_records", "zstd", 2048),
+        ("tiny_records", "lz4", 6_000_000),
+        ("huge_options", "gzip", 20),
+        ("huge_block", "zstd", 1),
+        ("many_interfaces", "lz4", 0),
+    ],
+)
+def test_no_process_takes_more_than_a_gigabyte(
+    bomb: str, kind: str, rows: int, tmp_path: Path
+) -> None:
+    path = write_bomb(bomb, kind, tmp_path)
+    assert path.stat().st_size < 32 << 20
+    command = [sys.executable, "-m", "gscope", "replay", str(path), "-e", PAYLOADS, "-o", "csv"]
+    done = watch(
+        [*command, "--work-dir", str(tmp_path / "work")], tmp_path, limit=LIMIT, timeout_s=300
+    )
+    assert not done.was_stopped, done.peaks
+    assert b"Traceback" not in done.stderr
+    assert done.peak <= LIMIT
+    assert done.stdout.count(b"\n") == rows + 1
+
+
+def test_a_signal_is_heeded_while_large_values_become_text(tmp_path: Path) -> None:
+    path = write_bomb("large_records", "zstd", tmp_path)
+    command = [sys.executable, "-m", "gscope", "replay", str(path), "-e", PAYLOADS, "-o", "csv"]
+    out = tmp_path / "out"
+    with out.open("wb") as file:
+        process = subprocess.Popen(
+            [*command, "--work-dir", str(tmp_path / "work")], stdout=file, stderr=subprocess.PIPE
+        )
+        assert process.stderr is not None
+        deadline = time.monotonic() + 120
+        # The heading alone is shorter: rows are being written.
+        while out.stat().st_size < 1000 and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) != 0
+        assert b"Traceback" not in process.stderr.read()
