@@ -337,5 +337,7 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     _code = main(sys.argv[1:])
     sys.stdout.flush()
+    if (_cache := sys.modules.get("gscope.capture.lfta.cache")) is not None:
+        _cache.remove_private_folder()
     # All is closed; taking the interpreter and its libraries apart would only cost the user a wait.
     os._exit(_code)

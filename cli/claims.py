@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gscope.errors import UsageError
 
@@ -25,7 +27,7 @@ def claim(folder: Path, query: str, kind: str) -> BinaryIO:
     """
     path = folder / f".{query}.{kind}.partial"
     while True:
-        file = path.open("a+b")
+        file = open_own(path, "a+b")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -36,6 +38,31 @@ def claim(folder: Path, query: str, kind: str) -> BinaryIO:
             return file
         # Whoever had it before removed it between our opening and locking it.
         file.close()
+
+
+def open_own(path: Path, mode: str) -> BinaryIO:
+    """Open a file to write that another user may have prepared: neither a link nor a pipe or device is followed.
+
+    Raises:
+        UsageError: it is no plain file.
+        OSError: it cannot be opened.
+    """
+    message = f"{path} is not a plain file; remove it, or name another folder"
+
+    def opener(name: str, flags: int) -> int:
+        safe = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name, safe, 0o666)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise UsageError(message) from error
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise UsageError(message)
+        return descriptor
+
+    return cast("BinaryIO", open(path, mode, opener=opener))
 
 
 def give_back(folder: Path, query: str, kind: str, file: BinaryIO) -> None:

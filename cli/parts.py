@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.cli.claims import open_own
 from gscope.cli.sinks import in_sentences
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Parts:
         self._schema = schema
         self._monotonic = monotonic
         self._writer: Any = None
+        self._file: Any = None
         self._name = ""
         self._rows = 0
         self._began_s = 0.0
@@ -86,6 +88,7 @@ class Parts:
         if self._writer is not None:
             with in_sentences(f"{self._query} to {self._folder}"):
                 self._writer.close()
+                self._file.close()
             self._writer, self._finished = None, self._name
         return {"finished": self._finished}
 
@@ -100,6 +103,7 @@ class Parts:
         if self._writer is not None:
             with suppress(OSError, pa.ArrowException):
                 self._writer.close()
+                self._file.close()
             self._staged(self._name).unlink(missing_ok=True)
             self._writer = None
 
@@ -107,12 +111,14 @@ class Parts:
         self._number += 1
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         self._name = f"{self._query}-{moment}-{self._number:06d}.{self._kind}"
-        path = str(self._staged(self._name))
+        file = open_own(self._staged(self._name), "xb")
         self._rows, self._began_s = 0, self._monotonic()
+        # Arrow leaves a file open that it was given.
         if self._kind == "parquet":
-            self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+            self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
         else:
-            self._writer = pa.ipc.new_file(path, self._schema)
+            self._writer = pa.ipc.new_file(file, self._schema)
+        self._file = file
 
     def _staged(self, name: str) -> Path:
         return self._folder / f".{name}.partial"

@@ -75,6 +75,8 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
         else:
             names.append(query)
     expressions = tuple(asked.expressions)
+    for expression in expressions:
+        _check_text(expression, "-e")
     for number, expression in enumerate(expressions, 1):
         texts.append(QueryText(expression, "query" if len(expressions) == 1 else f"query_{number}"))
     if names and not texts:
@@ -109,6 +111,7 @@ def parse_parameters(given: Iterable[str]) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     for text in given:
+        _check_text(text, "--param")
         name, equals, value = text.partition("=")
         if not equals or not name:
             message = f"--param {text!r} has no value; write --param NAME=VALUE"
@@ -118,6 +121,23 @@ def parse_parameters(given: Iterable[str]) -> dict[str, str]:
             raise UsageError(message)
         values[name] = value
     return values
+
+
+def _check_text(text: str, option: str) -> None:
+    """Refuse an argument with bytes that are not UTF-8, which Python keeps as surrogates.
+
+    Raises:
+        UsageError: there are such bytes.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = ascii(text[max(0, error.start - 20) : error.start + 1])
+        message = (
+            f"invalid {option} at character {error.start + 1}: expected UTF-8 text, got {shown};"
+            " for a byte in a payload compare to_hex(x), or use str_regex_match[x, '\\xff']"
+        )
+        raise UsageError(message) from error
 
 
 def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:

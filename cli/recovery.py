@@ -90,17 +90,22 @@ class Recovery:
             process.end()
             self._awaited.discard(CAPTURE)
         elif source in self._awaited:
-            self.on_failure(source, how)
+            was_killed = code < 0 and not process.complaint
+            self.on_failure(source, how, was_killed=was_killed)
 
-    def on_failure(self, name: str, reason: str) -> None:
+    def on_failure(self, name: str, reason: str, *, was_killed: bool = False) -> None:
         """Start a process again in a while, or give it up.
+
+        A daemon that fails at its first start has something wrong that will be wrong again. One of a resumed run
+        that is killed by a signal has not: what it resumes was right once.
 
         Raises:
             GscopeError: it is given up.
         """
         process = self._processes[name]
         title = TITLES[name]
-        if name == CAPTURE and not (self._processes.is_live and process.has_worked):
+        can_work = process.has_worked or (was_killed and self._processes.is_resumed)
+        if name == CAPTURE and not (self._processes.is_live and can_work):
             raise self._failure(name, f"{title} {reason}")
         if process.on_failure(reason) is None:
             raise self._failure(name, f"{title} {reason}; {process.verdict}, and is given up")

@@ -11,6 +11,7 @@ from gscope.cli.failures import CAPTURE, JOB
 from gscope.cli.interfaces import STDIN
 from gscope.cli.processes import Process
 from gscope.cli.supervised import Supervised
+from gscope.engine.settings import LOG_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ class RunProcesses:
 
     Attributes:
         settings: what the daemon was told first; None before it is started.
+        is_resumed: whether an earlier daemon left a log.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class RunProcesses:
         self._log = log
         self._supervised: dict[str, Supervised] = {}
         self._dropping: threading.Thread | None = None
+        self.is_resumed = (self._run_dir / LOG_FOLDER).is_dir()
 
     def __contains__(self, name: str) -> bool:
         return name in self._supervised

@@ -7,10 +7,13 @@ compiled something calls ``prune_kernels`` (``kernel_files.py``).
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.util
 import logging
 import os
+import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
 
 _log = logging.getLogger(__name__)
+
+_PRIVATE = "gscope-lfta-"
+"""What the names of folders begin with that take the place of a user's folder which cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +152,29 @@ def _user_folder() -> Path:
 
 @cache
 def _private_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gscope-lfta-"))
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PRIVATE}{os.getpid()}-"))
+    atexit.register(remove_private_folder)
+    return folder
+
+
+def _sweep(folder: Path) -> None:
+    """Remove our private folders of processes that were killed."""
+    for left in folder.glob(f"{_PRIVATE}*"):
+        number = left.name.removeprefix(_PRIVATE).partition("-")[0]
+        with suppress(OSError):
+            status = left.lstat()
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            is_over = number.isdecimal() and not Path(f"/proc/{number}").exists()
+            if is_ours and is_over:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_private_folder() -> None:
+    """Remove the folder for kernels that took the place of the user's, if one was made."""
+    if _private_folder.cache_info().currsize:
+        shutil.rmtree(_private_folder(), ignore_errors=True)
+        _private_folder.cache_clear()
 
 
 def _import(name: str, path: Path) -> ModuleType:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.sources.base import SourceStats
 from gscope.capture.sources.stored import ReadingInterrupted
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,13 +43,25 @@ class ChainSource:
     def open(self) -> None:
         """See ``PacketSource``. Every member is looked at now, so that a bad one is found before the work.
 
-        A pipe can be opened only once, so that it is looked at when its turn comes.
+        A pipe can be opened only once, so that it is looked at when its turn comes. A compressed member that is
+        damaged before its first packet is left out.
         """
-        for member in reversed(self._members):
+        cut: list[CutCaptureError] = []
+        for member in reversed(tuple(self._members)):
             if member is self._members[0] or Path(member.path).is_file() or not _exists(member):
-                member.open()
+                try:
+                    member.open()
+                except CutCaptureError as error:
+                    cut.insert(0, error)
+                    self._members.remove(member)
+                    continue
                 if member is not self._members[0]:
                     member.close()
+        if not self._members:
+            raise cut[0]
+        self.damage += [f"{error}; it is left out" for error in cut]
+        if cut and not self._members[0].is_open:
+            self._members[0].open()
         sizes = [member.size_bytes for member in self._members]
         known = [size for size in sizes if size is not None]
         self.size_bytes = sum(known) if len(known) == len(sizes) else None

@@ -10,7 +10,7 @@ from gscope.capture.sources.compressed import DecompressedBytes, is_compressed
 from gscope.capture.sources.detect import MAGIC_BYTES, detect_format, header_bytes
 from gscope.capture.sources.pcap import PcapFormat
 from gscope.capture.sources.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
     from gscope.capture.sources.format import CaptureFormat
@@ -125,12 +125,17 @@ class FileSource:
             head = _read_head(stream, head, header_bytes(head))
             if stored.damage and len(head) < header_bytes(head[:MAGIC_BYTES]):
                 message = f"{self.name} cannot be read: {stored.damage[0]}"
-                raise CaptureError(message)
+                raise CaptureError(message) if stream is stored else CutCaptureError(message)
             self._format, self._base = detect_format(head, self.name)
         except BaseException:
             self.close()
             raise
         self._carry = head[self._base :]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be packets to come."""
+        return self._stream is not None
 
     def new_block(self) -> Block:
         """See ``BlockSource``."""

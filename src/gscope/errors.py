@@ -149,6 +149,10 @@ class NotACaptureError(CaptureError):
     """A file can be read, but it is empty or something else than a capture."""
 
 
+class CutCaptureError(NotACaptureError):
+    """A compressed file is damaged before the header of the capture in it ends."""
+
+
 class StreamError(GscopeError):
     """The stream log or its wire is unusable."""
 

@@ -398,3 +398,21 @@ def test_check_takes_watchlists_for_what_they_are(
     code, out, err = _run(capsys, "check", "b.gsql")
     assert (code, out) == (2, "")
     assert "b.gsql:1:33: the watchlist hosts has no file" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-e", "SELECT time, '\udcff' as x FROM UDP"],
+        ["-e", "SELECT time FROM UDP WHERE len = \udcff"],
+        ["-e", "PARAM { a string; } SELECT time, $a as a FROM UDP", "--param", "a=\udcff"],
+        ["-e", "SELECT time FROM UDP", "--param", "\udcff=1"],
+    ],
+)
+def test_arguments_that_are_not_utf_8_are_refused(
+    arguments: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", *arguments]) == 2
+    _, said = capfd.readouterr()
+    assert "expected UTF-8" in said
+    assert "bug" not in said

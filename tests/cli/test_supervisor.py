@@ -24,7 +24,7 @@ from gscope.cli.restarts import RestartPolicy
 from gscope.cli.run_file import RunFile
 from gscope.cli.runs import RunRecord
 from gscope.cli.supervisor import Interrupted, Supervisor
-from gscope.engine.settings import EngineSettings
+from gscope.engine.settings import LOG_FOLDER, EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.plan.program import Program
 
@@ -110,6 +110,10 @@ class Stage:
         self.watcher = _Watcher()
         self.answers = _Answers()
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
+        self.resume()
+
+    def resume(self) -> None:
+        """Begin with what is in the run's folder."""
         self.supervisor = Supervisor(
             self.file,
             self.watcher,
@@ -301,6 +305,23 @@ def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
 def test_a_live_daemon_that_cannot_start_is_not_tried_again(stage: Stage) -> None:
     stage.start('tell("error", message="no such device"); sys.exit(1)\n', settings=LIVE)
     with pytest.raises(CaptureError, match=r"^no such device$"):
+        stage.run()
+
+
+KILLED_AT_ONCE = "if started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+def test_a_daemon_that_is_killed_while_a_resumed_run_starts_is_started_again(stage: Stage) -> None:
+    (stage.supervisor.run_dir / LOG_FOLDER).mkdir()
+    stage.resume()
+    stage.start(KILLED_AT_ONCE + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_daemon_that_is_killed_while_a_new_run_starts_ends_the_run(stage: Stage) -> None:
+    stage.start(KILLED_AT_ONCE + CAPTURES, settings=LIVE)
+    with pytest.raises(CaptureError, match="ended with signal SIGKILL"):
         stage.run()
 
 

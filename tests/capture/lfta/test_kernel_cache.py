@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,8 +23,6 @@ from gscope.queries.plan.expressions import Call, Column, NamedExpression
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gscope.queries.plan.expressions import Expression
 
 
@@ -147,3 +146,30 @@ print(generate(compiled.program.lftas).source)
         for seed in ("1", "2", "3", "4")
     }
     assert len(sources) == 1
+
+
+def test_a_folder_that_takes_the_place_of_the_users_is_removed(tmp_path: Path) -> None:
+    """Of this process when it ends, and of one that was killed by the next that needs one."""
+    (tmp_path / "cache").write_text("no folder")
+    killed = tmp_path / f"gscope-lfta-{2**22 + 7}-x"
+    (killed / "inside").mkdir(parents=True)
+    kept = [tmp_path / "gscope-lfta-1-x", tmp_path / "gscope-lfta-mine"]
+    for folder in kept:
+        folder.mkdir()
+    code = (
+        "from gscope.capture.lfta import cache\n"
+        "path = cache._write('test', 'x = 1')\n"
+        "assert path.exists()\n"
+        "print(path.parent)\n"
+    )
+    environment = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=True, text=True
+    )
+    used = Path(done.stdout.strip())
+    assert used.parent == tmp_path
+    assert sorted(tmp_path.glob("gscope-lfta-*")) == sorted(kept)

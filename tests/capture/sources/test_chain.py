@@ -16,7 +16,7 @@ from tests.capture.sources.capture_bytes import (
 )
 
 from gscope.capture.sources.open import open_source
-from gscope.errors import CaptureError
+from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,3 +88,19 @@ def test_blocks_suit_the_largest_member(tmp_path: Path) -> None:
     source = open_source(*_written(tmp_path, pcap_of([]), pcap_of([bytes(60_000)])))
     assert source.new_block().capacity_bytes > 60_000
     assert len(drain(source)) == 1
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_compressed_member_cut_in_its_header_is_left_out(place: int, tmp_path: Path) -> None:
+    contents = [gzip.compress(pcap_of(PAYLOADS)) for _ in range(3)]
+    contents[place] = gzip.compress(pcap_of(PAYLOADS))[:15]
+    source = open_source(*_written(tmp_path, *contents))
+    assert drain(source) == 2 * expected_of(PAYLOADS)
+    assert len(source.damage) == 1
+    assert f"part{place}" in source.damage[0]
+
+
+def test_of_compressed_members_that_are_all_cut_nothing_can_be_read(tmp_path: Path) -> None:
+    cut = gzip.compress(pcap_of(PAYLOADS))[:15]
+    with pytest.raises(CutCaptureError, match="part0"):
+        open_source(*_written(tmp_path, cut, cut))
