@@ -22,6 +22,7 @@ _ROWS_AT_ONCE = 8_192
 _GAP = "  "
 _NARROWEST = 8
 _NULL = "NULL"
+_UNCLEAR = f"^$|^{_NULL}$|^'.*'$"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -61,7 +62,7 @@ class TableSink:
             return
         self._rows[query] += table.num_rows
         for batch in table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE):
-            columns = [pc.fill_null(as_text(column), _NULL) for column in batch.columns]
+            columns = [pc.fill_null(_shown(column), _NULL) for column in batch.columns]
             before = self._layouts.get(query)
             layout = self._layouts[query] = _layout(batch.schema, columns, self._width, before)
             is_changed = before is None or layout.widths != before.widths
@@ -125,6 +126,17 @@ class _Layout:
         ]
         lines = pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*cells, _GAP))
         return "\n".join(lines.to_pylist()) + "\n"
+
+
+def _shown(column: pa.Array) -> pa.Array:
+    """A column as text; texts that could be taken for NULL or for nothing are quoted."""
+    text = as_text(column)
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return text
+    is_unclear = pc.match_substring_regex(text, _UNCLEAR)
+    if not pc.any(is_unclear).as_py():
+        return text
+    return pc.if_else(is_unclear, pc.binary_join_element_wise("'", text, "'", ""), text)
 
 
 def _layout(

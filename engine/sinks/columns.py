@@ -22,7 +22,7 @@ from gscope.queries.catalog.types import GsqlType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.catalog.schema import ColumnSchema, Schema
 
 _V4_MAPPED = bytes(10) + b"\xff\xff"
 _MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"
@@ -40,12 +40,12 @@ _SMALL = 1 << 16
 
 
 def readable(table: pa.Table, schema: Schema) -> pa.Table:
-    """``table`` with the columns of ``schema`` in readable Arrow types.
+    """Return ``table`` with the columns of ``schema`` in readable Arrow types.
 
-    INT, FLOAT and BOOL stay numbers and truth values, TIMESTAMP becomes ``timestamp[ns]``; IP, MAC and
-    STRING become text.
+    INT, FLOAT and BOOL stay numbers and truth values, TIMESTAMP becomes ``timestamp[ns]``, bytes of
+    packets stay bytes; IP, MAC and all other STRING become text.
     """
-    kinds = {column.name: column.type for column in schema.columns}
+    kinds = {column.name: column for column in schema.columns}
     columns = by_columns(
         lambda name: _readable(flat(table[name]), kinds[name]), table, schema.names
     )
@@ -53,14 +53,21 @@ def readable(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of what ``readable`` gives."""
-    return pa.schema([pa.field(c.name, _READABLE.get(c.type, pa.string())) for c in schema.columns])
+    """Return the Arrow schema of what ``readable`` gives; metadata of fields say the GSQL types."""
+    return pa.schema(
+        [
+            pa.field(c.name, _arrow_type(c), metadata={"gscope.type": c.type.value})
+            for c in schema.columns
+        ]
+    )
 
 
 def as_text(column: pa.Array) -> pa.Array:
-    """A readable column as text; NULL stays NULL, times get a ``Z``."""
+    """Return a readable column as text: NULL stays NULL, times get a ``Z``, bytes are escaped."""
     if pa.types.is_string(column.type):
         return column
+    if pa.types.is_binary(column.type):
+        return for_each_distinct(column, lambda value: cut_text(value, escape))
     if pa.types.is_integer(column.type):
         return integers_as_text(column)
     text = pc.cast(column, pa.string())
@@ -88,7 +95,13 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def escape(value: bytes) -> str:
-    r"""Bytes as text: UTF-8 where it is, control characters and other bytes as ``\xNN``."""
+    r"""Return bytes as text from which they can be told: UTF-8 where it is printable, ``\\`` for a backslash.
+
+    ``\xNN`` is one byte, ``\n``, ``\r`` and ``\t`` are the usual ones, ``\uNNNN`` and ``\UNNNNNNNN`` are
+    characters that do not print.
+    """
+    if b"\\" in value:
+        value = value.replace(b"\\", b"\\\\")
     text = value.decode("utf-8", errors="backslashreplace")
     if text.isprintable():
         return text
@@ -100,13 +113,23 @@ def _escaped(character: str) -> str:
     if short is not None:
         return short
     code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    if code < 128:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
-def _readable(column: pa.Array, kind: GsqlType) -> pa.Array:
-    match kind:
+def _arrow_type(column: ColumnSchema) -> pa.DataType:
+    if column.is_binary:
+        return pa.binary()
+    return _READABLE.get(column.type, pa.string())
+
+
+def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array:
+    match schema.type:
         case GsqlType.IP:
             return _addresses(column)
+        case GsqlType.STRING if schema.is_binary:
+            return pc.cast(_bytes(column), pa.binary())
         case GsqlType.STRING:
             return for_each_distinct(_bytes(column), lambda value: cut_text(value, escape))
         case GsqlType.MAC:

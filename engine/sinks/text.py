@@ -27,9 +27,9 @@ def csv_header(names: list[str]) -> bytes:
 
 
 def write_csv(table: pa.Table, file: BinaryIO) -> None:
-    """Write the rows of a readable table as CSV (RFC 4180, bare newlines); NULL is nothing.
+    """Write the rows of a readable table as CSV (RFC 4180, bare newlines).
 
-    Only values that need quotes get them.
+    NULL is nothing and the empty text is ``""``. Only values that need quotes get them.
     """
     for lines in by_pieces(_csv_lines, table):
         file.write(lines)
@@ -42,7 +42,7 @@ def write_ndjson(table: pa.Table, file: BinaryIO) -> None:
 
 
 def _csv_lines(piece: pa.Table) -> memoryview:
-    columns = [flat(column) for column in piece.columns]
+    columns = [_printable(flat(column)) for column in piece.columns]
     has_quotes = [_is_special(column) for column in columns]
     cells = [
         for_each_distinct(column, _quoted) if is_special else _csv(column)
@@ -62,6 +62,11 @@ def _ndjson_lines(piece: pa.Table) -> memoryview:
     leads = ["{" + names[0], *(", " + name for name in names[1:])]
     cells = [pc.fill_null(_json(flat(column)), "null") for column in piece.columns]
     return _text(_between(cells, leads, "}\n"))
+
+
+def _printable(column: pa.Array) -> pa.Array:
+    """A readable column; bytes as text."""
+    return as_text(column) if pa.types.is_binary(column.type) else column
 
 
 def _between(cells: list[pa.Array], leads: list[str], end: str) -> list[pa.Array | str]:
@@ -96,12 +101,14 @@ def _is_special(column: pa.Array) -> bool:
     """Whether some value has to be quoted."""
     if not pa.types.is_string(column.type):
         return False
+    if pc.any(pc.equal(column, "")).as_py():
+        return True
     content = np.frombuffer(_content(column), np.uint8)
     return any(bool((content == character).any()) for character in _SPECIAL)
 
 
 def _quoted(value: str) -> str:
-    if any(character in value for character in _SPECIAL.decode()):
+    if not value or any(character in value for character in _SPECIAL.decode()):
         return '"' + value.replace('"', '""') + '"'
     return value
 

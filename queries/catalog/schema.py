@@ -9,12 +9,18 @@ from gscope.queries.catalog.types import VARYING, GsqlType, Ordering
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """One column of a stream."""
+    """One column of a stream.
+
+    Attributes:
+        is_binary: whether a STRING of a result holds bytes of packets rather than text; see
+            ``queries/plan/payload_columns.py``.
+    """
 
     name: str
     type: GsqlType
     is_nullable: bool = False
     ordering: Ordering = VARYING
+    is_binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from gscope.queries.plan.low import (
     is_low_key,
 )
 from gscope.queries.plan.partials import Partials
+from gscope.queries.plan.payload_columns import mark_payloads
 from gscope.queries.plan.program import (
     Aggregate,
     AggregationNode,
@@ -79,6 +80,7 @@ def split(plan: LogicalPlan, results: Sequence[str]) -> Program:
     cut = _Split()
     needed = _needed(plan, results)
     queries = [query for query in plan.queries if query.name in needed]
+    schemas = mark_payloads(plan)
     for query in queries:
         cut.add(query)
     return Program(
@@ -86,7 +88,7 @@ def split(plan: LogicalPlan, results: Sequence[str]) -> Program:
         lftas=tuple(cut.lftas),
         nodes=tuple(cut.nodes),
         results=tuple((name, cut.inputs[name]) for name in results),
-        schemas=tuple((query.name, query.schema) for query in queries),
+        schemas=tuple((query.name, schemas[query.name]) for query in queries),
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 import pyarrow as pa
 import pytest
@@ -60,10 +61,56 @@ def test_escaped_bytes_are_printable(value: bytes) -> None:
         ("Grüße 本".encode(), "Grüße 本"),
         (b"a\nb\t\r\x00\x1b[31m", r"a\nb\t\r\x00\x1b[31m"),
         (b"\xff\xfe", r"\xff\xfe"),
+        (rb"\x00 \n", r"\\x00 \\n"),
+        ("\x85\u200b\U000e0001".encode(), r"\u0085\u200b\U000e0001"),
     ],
 )
 def test_control_characters_and_other_bytes_are_escaped(value: bytes, shown: str) -> None:
     assert escape(value) == shown
+
+
+ESCAPE = re.compile(r"\\\\|\\x(..)|\\u(....)|\\U(........)|\\([nrt])")
+
+
+def unescaped(shown: str) -> bytes:
+    """The bytes that an escaped text stands for, by the rules of the documentation."""
+    made, at = b"", 0
+    for match in ESCAPE.finditer(shown):
+        made += shown[at : match.start()].encode()
+        at = match.end()
+        byte, short, long, letter = match.groups()
+        if byte:
+            made += bytes.fromhex(byte)
+        elif short or long:
+            made += chr(int(short or long, 16)).encode()
+        else:
+            made += {"n": b"\n", "r": b"\r", "t": b"\t", None: b"\\"}[letter]
+    return made + shown[at:].encode()
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=20),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=8).map(str.encode),
+        st.text("\\xn0u\x00\n\x85\ue000\U000e0001", max_size=8).map(str.encode),
+    )
+)
+def test_escaped_bytes_can_be_told_from_their_text(value: bytes) -> None:
+    assert unescaped(escape(value)) == value
+
+
+def test_bytes_of_packets_stay_bytes_and_have_a_text() -> None:
+    schema = Schema((ColumnSchema("x", GsqlType.STRING, True, is_binary=True),))
+    values = [b"\x00", b"\\x00", b"", None]
+    for column in (
+        pa.array(values, pa.binary()),
+        pa.array([v and v.decode("iso-8859-1") for v in values[:2]] + ["", None], pa.string()),
+    ):
+        table = readable(pa.table({"x": column}), schema)
+        assert table.schema == readable_schema(schema)
+        assert table["x"].to_pylist() == values
+        shown = as_text(table["x"].combine_chunks()).to_pylist()
+        assert shown == [r"\x00", r"\\x00", "", None]
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=20))))
