@@ -124,6 +124,44 @@ bswap64 = _swap(_I64)
 lshr = _binary(lambda builder, value, shift: builder.lshr(value, shift))
 """Logical shift right; the shift must be below 64."""
 
+# numba marks its own +, - and * of signed integers "never overflows" (nsw), and LLVM then draws
+# conclusions from known ranges that hold for no product that wraps. Arithmetic of queries wraps.
+wrap_add = _binary(lambda builder, a, b: builder.add(a, b))
+"""The sum modulo 2**64, whatever overflows."""
+wrap_sub = _binary(lambda builder, a, b: builder.sub(a, b))
+"""The difference modulo 2**64."""
+wrap_mul = _binary(lambda builder, a, b: builder.mul(a, b))
+"""The product modulo 2**64."""
+wrap_neg = _unary(lambda builder, a: builder.sub(_I64(0), a))
+"""The negative modulo 2**64: that of the least number is itself."""
+wrap_abs = _unary(
+    lambda builder, a: builder.select(
+        builder.icmp_signed("<", a, _I64(0)), builder.sub(_I64(0), a), a
+    )
+)
+"""The absolute value modulo 2**64: that of the least number is itself."""
+
+
+def _shift(builder: Any, value: Any, count: Any, inside: Any, outside: Any) -> Any:
+    is_inside = builder.icmp_unsigned("<", count, _I64(64))
+    safe = builder.and_(count, _I64(63))
+    return builder.select(is_inside, inside(value, safe), outside)
+
+
+def _shift_left(builder: Any, value: Any, count: Any) -> Any:
+    return _shift(builder, value, count, builder.shl, _I64(0))
+
+
+def _shift_right(builder: Any, value: Any, count: Any) -> Any:
+    sign = builder.ashr(value, _I64(63))
+    return _shift(builder, value, count, builder.ashr, sign)
+
+
+shift_left = _binary(_shift_left)
+"""Shift left; 0 for a count of 64 and above, and for a negative one."""
+shift_right = _binary(_shift_right)
+"""Shift right, keeping the sign; the sign alone for a count of 64 and above, and for a negative one."""
+
 
 def _count(name: str) -> Unary:
     def build(builder: Any, value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.types import Direction
 
@@ -34,7 +35,7 @@ def band_of(call: Call) -> int:
 
 def signed(call: Call, value: int) -> int:
     """The value that is compared with the floor."""
-    return -value if is_falling(call) else value
+    return wrap(-value) if is_falling(call) else value
 
 
 def take(declared: Sequence[Call], floors: list[int], values: Sequence[Value]) -> bool:

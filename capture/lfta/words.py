@@ -61,15 +61,15 @@ _SMALLEST = -(1 << 63)
 
 
 @kernel
-def saturate(value: float) -> int:
-    """A double as an integer, towards zero; NaN is 0, what does not fit is the nearest end."""
-    if value != value:
-        return 0
-    if value >= 9223372036854775808.0:
-        return _LARGEST
-    if value <= -9223372036854775808.0:
-        return _SMALLEST
-    return int(value)
+def fits_int(value: float) -> bool:
+    """Whether a double without its fraction is a number of 64 bits; NaN and infinities are not."""
+    return -9223372036854775808.0 <= value < 9223372036854775808.0
+
+
+@kernel
+def truncated(value: float) -> int:
+    """A double as an integer, towards zero; 0 for what does not fit."""
+    return int(value) if fits_int(value) else 0
 
 
 @kernel

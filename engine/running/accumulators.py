@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.duplicates import SumOfDups
+from gscope.engine.running.halves import as_floats
 from gscope.engine.running.vectors import Vector, from_arrow, never_null
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -186,36 +187,35 @@ class MovingSum:
 class MovingAverage:
     """``moving_avg``."""
 
-    def __init__(self, groups: int, length: int, total: Vector, count: Vector) -> None:
-        self._sums = Window(groups, length, total)
-        self._counts = Window(groups, length, count)
+    def __init__(self, groups: int, length: int, parts: Sequence[Vector]) -> None:
+        self._windows = [Window(groups, length, part) for part in parts]
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
-        self._sums.restore(places, state[0])
-        self._counts.restore(places, state[1])
+        for window, saved in zip(self._windows, state, strict=True):
+            window.restore(places, saved)
 
     def begin(self, places: Array) -> None:
         """See ``Accumulator``."""
-        self._sums.begin(places)
-        self._counts.begin(places)
+        for window in self._windows:
+            window.begin(places)
 
     def update(self, live: Array, at: Array, rows: Array) -> Vector:
         """See ``Accumulator``."""
-        self._sums.push(live, at, rows)
-        self._counts.push(live, at, rows)
-        return _ratio(self._sums.total(live), self._counts.total(live))
+        for window in self._windows:
+            window.push(live, at, rows)
+        return _ratio([window.total(live) for window in self._windows])
 
     def save(self, live: Array) -> list[pa.Array]:
         """See ``Accumulator``."""
-        return [self._sums.save(live), self._counts.save(live)]
+        return [window.save(live) for window in self._windows]
 
 
 class Smoothed:
     """``ewma``."""
 
-    def __init__(self, groups: int, alpha: float, total: Vector, count: Vector) -> None:
-        self._averages = _ratio(total, count)
+    def __init__(self, groups: int, alpha: float, parts: Sequence[Vector]) -> None:
+        self._averages = _ratio(parts)
         self._alpha = alpha
         self._value = np.zeros(groups, np.float64)
         self._has = np.zeros(groups, np.bool_)
@@ -321,15 +321,13 @@ def _moving_sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accum
 def _moving_average(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
     (length,) = aggregate.constants
     assert isinstance(length, int)
-    total, count = map(rows.vector, aggregate.inputs)
-    return MovingAverage(groups, length, total, count)
+    return MovingAverage(groups, length, [rows.vector(name) for name in aggregate.inputs])
 
 
 def _smoothed(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
     (alpha,) = aggregate.constants
     assert isinstance(alpha, float)
-    total, count = map(rows.vector, aggregate.inputs)
-    return Smoothed(groups, alpha, total, count)
+    return Smoothed(groups, alpha, [rows.vector(name) for name in aggregate.inputs])
 
 
 def _sum_of_dups(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
@@ -357,12 +355,15 @@ _BUILDERS: dict[str, Callable[[RunningAggregate, int, Inputs], Accumulator]] = {
 }
 
 
-def _ratio(total: Vector, count: Vector) -> Vector:
-    """An average: FLOAT by FLOAT, as the plain one divides."""
+def _ratio(parts: Sequence[Vector]) -> Vector:
+    """An average of a sum, whole or in halves, and a count, as the plain one divides."""
+    *sums, count = parts
     is_there = count.valid & (count.values > 0)
     counts = np.where(is_there, count.values, 1).astype(np.float64)
     with np.errstate(all="ignore"):
-        return Vector(total.values.astype(np.float64) / counts, is_there)
+        totals = [part.values for part in sums]
+        total = as_floats(*totals) if len(totals) > 1 else totals[0].astype(np.float64)
+        return Vector(total / counts, is_there)
 
 
 def _valid(column: pa.Array) -> Array:

@@ -97,7 +97,24 @@ def _sum_of_rows(call: _Call) -> str:
 
 
 def _average_of_rows(call: _Call) -> str:
-    return f"(cast({_sum_of_rows(call)} AS DOUBLE) / cast(count({call.arguments[0]}) AS DOUBLE))"
+    x = call.arguments[0]
+    if call.is_float:
+        total = _sum_of_rows(call)
+    else:
+        total = _sum_of_halves(f"{x} & 4294967295L", f"shiftright({x}, 32)")
+    return f"(cast({total} AS DOUBLE) / cast(count({x}) AS DOUBLE))"
+
+
+def _average_of_partials(call: _Call) -> str:
+    *sums, count = call.partials
+    total = f"sum({sums[0]})" if len(sums) == 1 else _sum_of_halves(*sums)
+    return f"(cast({total} AS DOUBLE) / cast(sum({count}) AS DOUBLE))"
+
+
+def _sum_of_halves(low: str, high: str) -> str:
+    """The exact sum of integers, see ``queries/catalog/aggregate/halves.py``."""
+    lower, upper = _DECIMAL.format(f"sum({low})"), _DECIMAL.format(f"sum({high})")
+    return f"({upper} * 4294967296BD + {lower})"
 
 
 def _end_of_rows(fold: str) -> Callable[[_Call], str]:
@@ -157,7 +174,8 @@ def _sketch_of_partials(call: _Call) -> str:
 _SHARED: dict[str, Text] = {
     "count_distinct": "count(DISTINCT {a0})",
     "sum_distinct": "sum(DISTINCT {a0})",
-    "avg_distinct": "(cast(sum(DISTINCT {a0}) AS DOUBLE) / cast(count(DISTINCT {a0}) AS DOUBLE))",
+    "avg_distinct": "(cast(sum(DISTINCT cast({a0} AS DECIMAL(38, 0))) AS DOUBLE)"
+    " / cast(count(DISTINCT cast({a0} AS DECIMAL(38, 0))) AS DOUBLE))",
 }
 
 FROM_PARTIALS: dict[str, Text] = {
@@ -166,7 +184,7 @@ FROM_PARTIALS: dict[str, Text] = {
     "sum": "sum({0})",
     "min": "min({0})",
     "max": "max({0})",
-    "avg": "(cast(sum({0}) AS DOUBLE) / cast(sum({1}) AS DOUBLE))",
+    "avg": _average_of_partials,
     "or_aggr": "bit_or({0})",
     "and_aggr": "bit_and({0})",
     "xor_aggr": "bit_xor({0})",

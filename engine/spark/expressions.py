@@ -8,6 +8,7 @@ would cost a call for every node. STRING columns are Spark strings in which one 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark import tables
@@ -45,8 +46,6 @@ _TEMPLATES: dict[str, str] = {
     "bit_or": "({0} | {1})",
     "bit_xor": "({0} ^ {1})",
     "bit_not": "(~{0})",
-    "shl": "shiftleft({0}, cast({1} & 63L AS INT))",
-    "shr": "shiftright({0}, cast({1} & 63L AS INT))",
     "add_float": "({0} + {1})",
     "sub_float": "({0} - {1})",
     "mul_float": "({0} * {1})",
@@ -65,9 +64,11 @@ _TEMPLATES: dict[str, str] = {
     "not": "(NOT {0})",
     "is_null": "({0} IS NULL)",
     "int_to_float": "cast({0} AS DOUBLE)",
-    "float_to_int": "cast({0} AS BIGINT)",
+    "float_to_int": "CASE WHEN {0} >= -9.223372036854775808E18D AND {0} < 9.223372036854775808E18D "
+    "THEN cast({0} AS BIGINT) END",
     "bool_to_int": "cast({0} AS BIGINT)",
     "int_to_bool": "({0} <> 0L)",
+    "bool_to_string": "cast({0} AS STRING)",
     "int_to_string": "cast({0} AS STRING)",
     "ip_to_int": "CASE WHEN substring({0}, 1, 12) = " + _V4_PREFIX + " THEN "
     "cast(conv(hex(substring({0}, 13, 4)), 16, 10) AS BIGINT) END",
@@ -187,6 +188,23 @@ def _case(arguments: list[str]) -> str:
     return f"(CASE {whens} ELSE {arguments[-1]} END)"
 
 
+def _shift(function: str, *, keeps_sign: bool) -> Callable[[list[str]], str]:
+    """A shift by any count: NULL for a negative one, everything out from 64 on."""
+
+    def shifted(arguments: list[str]) -> str:
+        value, count = arguments
+        known = _SHIFT_COUNT.fullmatch(count)
+        if known and int(known[1]) < 64:
+            return f"{function}({value}, {known[1]})"
+        beyond = f"shiftright({value}, 63)" if keeps_sign else f"({value} & 0L)"
+        inside = f"{function}({value}, cast({count} AS INT))"
+        return (
+            f"(CASE WHEN {count} < 0L THEN NULL WHEN {count} > 63L THEN {beyond} ELSE {inside} END)"
+        )
+
+    return shifted
+
+
 def _named(function: str) -> Callable[[list[str]], str]:
     def call(arguments: list[str]) -> str:
         # least and greatest refuse a single argument
@@ -195,10 +213,14 @@ def _named(function: str) -> Callable[[list[str]], str]:
     return call
 
 
+_SHIFT_COUNT = re.compile("([0-9]+)L")
+
 _VARIADIC: dict[str, Callable[[list[str]], str]] = {
     "case": _case,
     "coalesce": _named("coalesce"),
     "in": lambda arguments: f"({arguments[0]} IN ({', '.join(arguments[1:])}))",
+    "shl": _shift("shiftleft", keeps_sign=False),
+    "shr": _shift("shiftright", keeps_sign=True),
     "min_of": _named("least"),
     "max_of": _named("greatest"),
 }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.running.halves import as_floats
 from gscope.engine.spark.group_folds import BITS, MADE_OF, fold_groups
 from gscope.engine.spark.task_rows import (
     INTEGERS,
@@ -23,11 +24,13 @@ from gscope.engine.spark.task_rows import (
     is_computable,
 )
 from gscope.engine.spark.tasks import Done, read_files, write_file
+from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gscope.queries.catalog.schema import Schema
@@ -183,6 +186,10 @@ def _of_rows(aggregate: Aggregate) -> _Merged | None:
     if is_float and aggregate.function in MOMENTS_BY_NAME:
         return _Merged.of((value, aggregate.function))
     folds = _OF_FLOATS if is_float else _OF_ROWS
+    if aggregate.function == "avg" and not is_float:
+        return _Merged.of(
+            (low_half((value,)), "sum"), (high_half((value,)), "sum"), (value, "count")
+        )
     if aggregate.function == "avg":
         return _Merged.of((value, folds["sum"]), (value, "count"))
     fold = folds.get(aggregate.function)
@@ -253,7 +260,8 @@ def _aggregated(merge: PartialMerge, groups: pa.Table) -> pa.Table:
     """Keys and aggregates of the groups by their names."""
     columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
     for name, function, sources in merge.aggregates:
-        columns[name] = _FINALS.get(function, _as_it_is)(*(groups[source] for source in sources))
+        final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)
+        columns[name] = final(*(groups[source] for source in sources))
     return pa.table(columns)
 
 
@@ -261,14 +269,21 @@ def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _average(total: pa.ChunkedArray, count: pa.ChunkedArray) -> pa.ChunkedArray:
+def _average(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
     # Of nothing there is no total.
-    return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False))
+    *sums, count = columns
+    if len(sums) == 1:
+        total = sums[0].cast(pa.float64(), safe=False)
+    else:
+        is_null = sums[0].is_null().to_numpy()
+        low, high = (part.fill_null(0).to_numpy() for part in sums)
+        total = pa.chunked_array([pa.array(as_floats(low, high), mask=is_null)])
+    return pc.divide(total, count.cast(pa.float64(), safe=False))
 
 
 def _duplicates(present: pa.ChunkedArray, distinct: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.subtract(present, distinct), 0)
 
 
-_FINALS = {"avg": _average, "count_dups": _duplicates}
+_FINALS: dict[str, Callable[..., pa.ChunkedArray]] = {"avg": _average, "count_dups": _duplicates}
 """What is computed of several merged columns."""

@@ -230,7 +230,7 @@ BUILDERS: dict[str, Builder] = {
         {
             _STRING: "",
             _INT: "int_to_string",
-            GsqlType.BOOL: "bool_to_int int_to_string",
+            GsqlType.BOOL: "bool_to_string",
             _FLOAT: "float_to_string",
             _IP: "ip_to_string",
             GsqlType.MAC: "mac_to_string",

@@ -33,6 +33,7 @@ _BITS = {
     BinaryOperator.SHIFT_LEFT: "shl",
     BinaryOperator.SHIFT_RIGHT: "shr",
 }
+_SHIFTS = (BinaryOperator.SHIFT_LEFT, BinaryOperator.SHIFT_RIGHT)
 _ARITHMETIC = {
     BinaryOperator.ADD: "add",
     BinaryOperator.SUBTRACT: "sub",
@@ -82,7 +83,10 @@ def binary(
         _numeric(right, operator.value, position),
     )
     if operator in _BITS:
-        return apply(_BITS[operator], *(_integer(s, operator, position) for s in (left, right)))
+        left, right = (_integer(side, operator, position) for side in (left, right))
+        if operator in _SHIFTS:
+            _check_shift(right, position)
+        return apply(_BITS[operator], left, right)
     if operator in _DIVISIONS:
         return _divide(operator, left, right, position)
     if _FLOAT in (left.type, right.type):
@@ -130,6 +134,13 @@ def _numeric(expression: Expression, operator: str, position: Position) -> Expre
 
 def _integer(expression: Expression, operator: BinaryOperator, position: Position) -> Expression:
     return convert(expression, _INT, position, f"beside {operator.value}")
+
+
+def _check_shift(count: Expression, position: Position) -> None:
+    value = count.value if isinstance(count, Literal) else None
+    if isinstance(value, int) and not 0 <= value < 64:
+        message = f"invalid shift: expected 0 to 63 bits, got {value}"
+        raise TypeMismatchError(message, position=position, remedy="an INT has 64 bits")
 
 
 _HINTS = {

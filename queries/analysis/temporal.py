@@ -5,8 +5,8 @@ g_i that the catalog states for argument i:
 
     direction = the one direction of all sign(g_i) · direction_i;   band = Σ ⌈|g_i| · band_i⌉
 
-Arguments that are constant, or that have a gain of 0, have no say (but 0.0 times a FLOAT can be 0.0, -0.0 or NaN). Wrap-around of 64-bit integers is
-left out of account (see ``scalar/integers.py``).
+Arguments that are constant, or that have a gain of 0, have no say (but 0.0 times a FLOAT can be 0.0,
+-0.0 or NaN). Arithmetic that takes today's clocks beyond 64 bits is not ordered (``can_wrap``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.protocols import PROTOCOLS
+from gscope.queries.catalog.scalar.magnitudes import can_wrap
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.types import CONSTANT, VARYING, Direction, GsqlType, Ordering
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
@@ -64,7 +65,7 @@ def infer(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
     orderings = [infer(argument, leaf) for argument in expression.arguments]
     if all(o.direction is Direction.CONSTANT for o in orderings):
         return CONSTANT if entry.is_pure else VARYING
-    if expression.is_nullable or not entry.gains:
+    if expression.is_nullable or not entry.gains or can_wrap(expression):
         return VARYING
     direction: Direction | None = None
     band = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.entry import Constant, constants_of
+from gscope.queries.catalog.aggregate.halves import high_half, is_narrow, low_half
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
@@ -27,6 +28,9 @@ DISTINCT_VALUES = "distinct_values"
 
 MAX_MOVING_EPOCHS = 1000
 """The longest moving window: the state of a group holds a number for each of its epochs."""
+
+_AVERAGED = ("sum", "count")
+"""What an average reads."""
 
 _NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT})
 _ANY = frozenset(GsqlType) - {GsqlType.NULL}
@@ -64,6 +68,25 @@ class RunningEntry:
     moves_when_idle: bool = False
     is_ordered: bool = False
 
+    def inputs_of(
+        self, arguments: tuple[Expression, ...]
+    ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
+        """The plain aggregates of a call with their arguments.
+
+        An average needs exact sums; of integers that may be large it reads those of the two halves.
+        """
+        plain = tuple((name, arguments) for name in self.inputs)
+        is_exact = arguments[:1] and (
+            arguments[0].type is GsqlType.FLOAT or is_narrow(arguments[0])
+        )
+        if self.inputs != _AVERAGED or is_exact:
+            return plain
+        return (
+            ("sum", (low_half(arguments),)),
+            ("sum", (high_half(arguments),)),
+            ("count", arguments),
+        )
+
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
         """The type of a call's result."""
         return arguments[0].type if self.result is None else self.result
@@ -94,8 +117,12 @@ def _moving_sum(epochs: Sequence[Sequence[Any]], length: int) -> Value:
 
 
 def _moving_average(epochs: Sequence[Sequence[Any]], length: int) -> Value:
-    count = _count(epochs[-length:])
-    return float(_added(epochs[-length:])) / float(count) if count else None
+    window = epochs[-length:]
+    values = [value for epoch in window for value in epoch if value is not None]
+    if not values:
+        return None
+    total = _added(window) if isinstance(values[0], float) else sum(values)
+    return float(total) / float(len(values))
 
 
 def _smoothed(epochs: Sequence[Sequence[Any]], alpha: float) -> Value:
@@ -178,7 +205,7 @@ _ENTRIES = (
         "moving_avg",
         _NUMBERS,
         GsqlType.FLOAT,
-        ("sum", "count"),
+        _AVERAGED,
         _moving_average,
         "The average of all values of the last n epochs.",
         constants=_WINDOW,
@@ -188,7 +215,7 @@ _ENTRIES = (
         "ewma",
         _NUMBERS,
         GsqlType.FLOAT,
-        ("sum", "count"),
+        _AVERAGED,
         _smoothed,
         "alpha · average of the epoch + (1 - alpha) · what it was before; it begins with the first "
         "average there is, and an epoch without a value leaves it.",

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.gsql.nodes import LiteralValue
 
+MAX_DECIMAL = 2**63 - 1
 MAX_INTEGER = 2**64 - 1
+"""The greatest hexadecimal integer: its 64 bits are those of a signed number."""
+
 MAX_INTERVAL_NS = 2**63 - 1
 
 UNITS_NS = {
@@ -84,7 +87,13 @@ def _integer(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
     is_hex = text[:2] in {"0x", "0X"}
     digits = text[2:].lstrip("0") if is_hex else text.lstrip("0")
     value = int(digits or "0", 16 if is_hex else 10) if len(digits) <= 20 else MAX_INTEGER + 1
-    return LiteralKind.INTEGER, _small_enough(value, position)
+    if value > (MAX_INTEGER if is_hex else MAX_DECIMAL):
+        message = f"invalid integer: expected at most {MAX_DECIMAL}, got {text[:40]}"
+        remedy = (
+            "an INT has 64 bits with a sign; write all 64 bits in hexadecimal: 0xFFFFFFFFFFFFFFFF"
+        )
+        raise GsqlSyntaxError(message, position=position, remedy=remedy)
+    return LiteralKind.INTEGER, value
 
 
 def _hex(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
@@ -92,13 +101,6 @@ def _hex(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
         message = f"HEX needs hexadecimal digits, not {text[:40]!r}"
         raise GsqlSyntaxError(message, position=position, remedy="for example HEX'ff'")
     return _integer("0x" + text, position)
-
-
-def _small_enough(value: int, position: Position) -> int:
-    if value > MAX_INTEGER:
-        message = f"integers have at most 64 bits: up to {MAX_INTEGER}"
-        raise GsqlSyntaxError(message, position=position)
-    return value
 
 
 def _float(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
@@ -135,6 +137,10 @@ def _interval(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]
     return LiteralKind.INTERVAL, length_ns
 
 
+def _write_integer(value: int) -> str:
+    return str(value) if value <= MAX_DECIMAL else hex(value)
+
+
 _READERS: dict[str, Callable[[str, Position], tuple[LiteralKind, LiteralValue]]] = {
     "INTEGER": _integer,
     "HEX": _hex,
@@ -150,7 +156,7 @@ _READERS: dict[str, Callable[[str, Position], tuple[LiteralKind, LiteralValue]]]
 }
 
 _WRITERS: dict[LiteralKind, Callable[[LiteralValue], str]] = {
-    LiteralKind.INTEGER: str,
+    LiteralKind.INTEGER: lambda value: _write_integer(int(value or 0)),
     LiteralKind.FLOAT: repr,
     LiteralKind.STRING: lambda value: quote(str(value)),
     LiteralKind.BOOL: lambda value: "TRUE" if value else "FALSE",

@@ -23,7 +23,7 @@ def can_run_low(call: AggregateCall) -> bool:
         return False
     if entry.joins_key and not is_low_key(entry.joined(call.arguments)):
         return False
-    folded = [rule.argument(call.arguments) for rule in entry.partials]
+    folded = [rule.argument(call.arguments) for rule in entry.rules(call.arguments)]
     return all(argument is None or is_low(argument) for argument in folded)
 
 
@@ -42,7 +42,9 @@ class Partials:
     def add(self, call: AggregateCall) -> Aggregate:
         """The high half of ``call``, reading partials of this LFTA."""
         entry = AGGREGATES[call.function]
-        names = tuple(self._partial(r.op, r.argument(call.arguments)) for r in entry.partials)
+        names = tuple(
+            self._partial(r.op, r.argument(call.arguments)) for r in entry.rules(call.arguments)
+        )
         arguments: tuple[Expression, ...] = ()
         if entry.joins_key:
             joined = self.border.ship(entry.joined(call.arguments))

@@ -98,7 +98,7 @@ class _Inputs:
         entry = RUNNING[call.function]
         split = len(call.arguments) - len(entry.constants)
         constants = [a.value for a in call.arguments[split:] if isinstance(a, Literal)]
-        inputs = tuple(self._input(name, call.arguments[:split]) for name in entry.inputs)
+        inputs = tuple(self._input(*each) for each in entry.inputs_of(call.arguments[:split]))
         return RunningAggregate(
             call.name, call.function, inputs, tuple(constants), call.type, call.is_nullable
         )

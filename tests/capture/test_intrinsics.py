@@ -91,6 +91,30 @@ def test_arithmetic_is_that_of_c(a: int, b: int) -> None:
 
 
 @kernel
+def wrapping(a: int, b: int) -> tuple[int, int, int, int, int, int, int]:
+    return (
+        i.wrap_add(a, b),
+        i.wrap_sub(a, b),
+        i.wrap_mul(a, b),
+        i.wrap_neg(a),
+        i.wrap_abs(a),
+        i.shift_left(a, b),
+        i.shift_right(a, b),
+    )
+
+
+@settings(deadline=None)
+@given(INT64 | st.just(-(2**63)), INT64 | st.integers(-3, 70))
+def test_wrapping_arithmetic_is_python_s_modulo_64_bits(a: int, b: int) -> None:
+    is_inside = 0 <= b < 64
+    assert wrapping(a, b) == (
+        *(signed(value) for value in (a + b, a - b, a * b, -a, abs(a))),
+        signed(a << b) if is_inside else 0,
+        a >> (b if is_inside else 63),
+    )
+
+
+@kernel
 def bits(a: int) -> tuple[int, int, int, int, int, int, int]:
     return (
         i.bswap16(a),

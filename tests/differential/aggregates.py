@@ -60,8 +60,7 @@ def _sum(values: _Values) -> int | float | None:
 
 
 def _average(values: _Values) -> float | None:
-    total = _sum(values)
-    return None if total is None else float(total) / len(values)
+    return float(sum(values)) / len(values) if values else None
 
 
 def _folded(operation: Callable[[Any, Any], Any]) -> Callable[[_Values], Value]:

@@ -82,10 +82,10 @@ def _truncated(a: int, b: int) -> int:
     return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
 
 
-def _to_int(value: float) -> int:
-    if math.isnan(value):
-        return 0
-    return int(max(min(value, 2.0**63), -(2.0**63))) - (value >= 2.0**63)
+def _to_int(value: float) -> int | None:
+    """Without the fraction; NULL for what 64 bits cannot hold."""
+    number = math.trunc(value) if math.isfinite(value) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _is_float(e: Expression) -> bool:
@@ -141,6 +141,12 @@ def _remainder(e: Expression, a: Any, b: Any) -> Any:
         return math.fmod(float(a), float(b))
     a, b = int(a), int(b)
     return (abs(a) % abs(b)) * (-1 if a < 0 else 1)
+
+
+def _shifted_left(value: int, count: int) -> int | None:
+    if count < 0:
+        return None
+    return wrapped(value << count) if count < 64 else 0
 
 
 def _and_bits(e: Expression, a: Any, b: Any) -> Any:
@@ -299,6 +305,8 @@ def _is_private(e: Expression, address: int) -> bool:
 def _text(e: Expression, value: Any) -> bytes:
     if e.arguments[0].type is Type.IP:
         return address_text(value).encode()
+    if e.arguments[0].type is Type.BOOL:
+        return b"true" if value else b"false"
     return str(int(value)).encode()
 
 
@@ -362,8 +370,8 @@ STRICT: dict[str, Callable[..., Any]] = {
     "%": _remainder,
     "&": _and_bits,
     "|": lambda _, a, b: int(a) | int(b),
-    "<<": lambda _, a, b: wrapped(int(a) << b),
-    ">>": lambda _, a, b: int(a) >> b,
+    "<<": lambda _, a, b: _shifted_left(int(a), b),
+    ">>": lambda _, a, b: None if b < 0 else int(a) >> min(b, 64),
     "negative": lambda _, a: -a if isinstance(a, float) else wrapped(-int(a)),
     "invert": lambda _, a: ~int(a),
     "not": lambda _, a: not a,

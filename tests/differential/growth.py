@@ -17,6 +17,9 @@ _INT, _FLOAT, _BOOL, _STRING = Type.INT, Type.FLOAT, Type.BOOL, Type.STRING
 _IP, _TIMESTAMP, _INTERVAL = Type.IP, Type.TIMESTAMP, Type.INTERVAL
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+LARGE = (2**63 - 1, 2**62, -(2**62), -(2**63) + 1, 2654435761, 2**32 + 1, 10**18, 0x9E3779B97F4A7C1)
+"""Numbers with which arithmetic overflows."""
+
 _SECOND_NS = 10**9
 _START = 1_700_000_000
 
@@ -83,8 +86,8 @@ class Grower:
             case Type.INT:
                 number = choose(
                     (*PORTS, 0, 1, 2, 3, 6, 7, 17, 60, 64, 1000, -1, -3, 0xFFFFFF00, 2**31)
-                    if self.random.random() < 0.97
-                    else (2**63 - 1, 2**62, -(2**62))
+                    if self.random.random() < 0.93
+                    else LARGE
                 )
                 return _integer(number)
             case Type.FLOAT:
@@ -288,8 +291,44 @@ def _computed_constant(g: Grower, d: int) -> Expression:
     return Expression("/", _INT, (g.grow(_INT, d), sum_))
 
 
+def _overflowing(g: Grower, d: int) -> Expression:
+    """A sum, product or shift that leaves 64 bits for most values."""
+    op = g.random.choice(("*", "*", "*", "+", "-", "<<"))
+    value = g.grow(_INT, d)
+    if op == "<<":
+        return Expression(op, _INT, (value, _integer(g.random.choice((31, 48, 60, 63)))))
+    large = _integer(g.random.choice(LARGE))
+    made = Expression(op, _INT, (value, large))
+    if g.random.random() < 0.3:
+        made = Expression("*", _INT, (made, g.grow(_INT, d)))
+    return Expression("negative", _INT, (made,)) if g.random.random() < 0.1 else made
+
+
+def _shift_by_value(g: Grower, d: int) -> Expression:
+    """A shift by what may be negative, or more than 64 bits."""
+    count = g.known(_INT)
+    if count is None:
+        return _overflowing(g, d)
+    count = Expression("-", _INT, (count, _integer(g.random.choice((0, 7, 50)))))
+    return Expression(g.random.choice(("<<", ">>")), _INT, (g.grow(_INT, d), count))
+
+
+def _test_of_overflow(g: Grower, d: int) -> Expression:
+    """A condition over what has overflowed, as for sampling by a hash."""
+    value = _overflowing(g, d)
+    op = g.random.choice(("%", "/", ">>", "div", "&", "plain"))
+    if op == ">>":
+        value = Expression(op, _INT, (value, _integer(g.random.choice((8, 32, 60, 63)))))
+    elif op != "plain":
+        value = Expression(op, _INT, (value, _integer(g.random.choice((7, 100, 10**9)))))
+    bound = g.random.choice((_integer(0), _integer(10), g.grow(_INT, 0)))
+    return Expression(g.random.choice(COMPARISONS), _BOOL, (value, bound))
+
+
 _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     _INT: (
+        *(_overflowing,) * 3,
+        _shift_by_value,
         *(_two(_INT, ("+", "-", "*"), _INT, _INT),) * 3,
         _two(_INT, ("+", "-"), _INT, _BOOL),
         _two(_INT, ("div", "%", "&", "|"), _INT, _INT),
@@ -321,6 +360,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     ),
     _BOOL: (
         *(_comparison,) * 5,
+        *(_test_of_overflow,) * 2,
         _span,
         *(_two(_BOOL, ("and", "or"), _BOOL, _BOOL),) * 2,
         _two(_BOOL, ("and", "or"), _BOOL, _INT),
@@ -340,6 +380,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _one(_STRING, ("lower", "upper", "to_hex"), _STRING),
         _with_small(_STRING, ("str_truncate", "str_suffix"), _STRING),
         _one(_STRING, ("STRING",), _INT),
+        _one(_STRING, ("STRING",), _BOOL),
         _one(_STRING, ("STRING",), _IP),
         _regex("str_extract_regex", _STRING),
         _choice(_STRING),

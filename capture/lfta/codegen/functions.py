@@ -30,20 +30,21 @@ Lowering = Callable[[Scope, Call, "Sequence[Lowered]"], Lowered]
 _LOW_32 = (1 << 32) - 1
 
 _ZERO_IS_NULL = "{1} == 0"
+_NEGATIVE_IS_NULL = "{1} < 0"
 _TEMPLATES: dict[str, tuple[str, str | None]] = {
-    "add_int": ("{0} + {1}", None),
-    "sub_int": ("{0} - {1}", None),
-    "mul_int": ("{0} * {1}", None),
-    "neg_int": ("-{0}", None),
-    "abs_int": ("abs({0})", None),
+    "add_int": ("wrap_add({0}, {1})", None),
+    "sub_int": ("wrap_sub({0}, {1})", None),
+    "mul_int": ("wrap_mul({0}, {1})", None),
+    "neg_int": ("wrap_neg({0})", None),
+    "abs_int": ("wrap_abs({0})", None),
     "idiv_int": ("sdiv({0}, {1})", _ZERO_IS_NULL),
     "mod_int": ("srem({0}, {1})", _ZERO_IS_NULL),
     "bit_and": ("{0} & {1}", None),
     "bit_or": ("{0} | {1}", None),
     "bit_xor": ("{0} ^ {1}", None),
     "bit_not": ("~{0}", None),
-    "shl": ("{0} << ({1} & 63)", None),
-    "shr": ("{0} >> ({1} & 63)", None),
+    "shl": ("shift_left({0}, {1})", _NEGATIVE_IS_NULL),
+    "shr": ("shift_right({0}, {1})", _NEGATIVE_IS_NULL),
     "add_float": ("{0} + {1}", None),
     "sub_float": ("{0} - {1}", None),
     "mul_float": ("{0} * {1}", None),
@@ -55,13 +56,13 @@ _TEMPLATES: dict[str, tuple[str, str | None]] = {
     "ceil_float": ("np.ceil({0}) + 0.0", None),
     "round_float": ("round_half_away({0})", None),
     "int_to_float": ("float({0})", None),
-    "float_to_int": ("saturate({0})", None),
+    "float_to_int": ("truncated({0})", "not fits_int({0})"),
     "bool_to_int": ("1 if {0} else 0", None),
     "int_to_bool": ("{0} != 0", None),
     "not": ("not {0}", None),
-    "ts_diff": ("({0} - {1}) / 1e6", None),
-    "ts_add": ("{0} + {1}", None),
-    "ts_sub": ("{0} - {1}", None),
+    "ts_diff": ("wrap_sub({0}, {1}) / 1e6", None),
+    "ts_add": ("wrap_add({0}, {1})", None),
+    "ts_sub": ("wrap_sub({0}, {1})", None),
     "ts_idiv": ("sdiv({0}, {1})", _ZERO_IS_NULL),
     "byte_match_offset": ("byte_matches({0}, {1}, {2}, {3})", None),
     "str_match_start": ("starts_with({0}, {1}, {2}, {3})", None),
@@ -69,7 +70,7 @@ _TEMPLATES: dict[str, tuple[str, str | None]] = {
 }
 """Strict functions: the value and when it is NULL besides; numbers count the parts of all arguments.
 
-Numbers wrap at 64 bits in kernels, and shifts take their count below 64, as the catalog asks.
+Integers wrap by the ``wrap_`` intrinsics: numba's own operators let LLVM assume that nothing overflows.
 """
 
 _UNCHANGED = (
@@ -82,7 +83,7 @@ def _template(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered
     value, null = _TEMPLATES[call.function]
     parts = [part for argument in arguments for part in argument.parts]
     makes_null = None
-    if null is not None and not _is_nonzero(arguments[1]):
+    if null is not None and call.is_nullable and not _is_harmless(null, arguments):
         makes_null = scope.value(null.format(*parts))
     return Lowered(
         call.type,
@@ -91,8 +92,12 @@ def _template(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered
     )
 
 
-def _is_nonzero(divisor: Lowered) -> bool:
-    return divisor.is_literal and bool(divisor.literal)
+def _is_harmless(null: str, arguments: Sequence[Lowered]) -> bool:
+    """Whether the last argument is a constant for which the condition ``null`` does not hold."""
+    last = arguments[-1].literal if arguments[-1].is_literal else None
+    if null == _NEGATIVE_IS_NULL:
+        return isinstance(last, int) and last >= 0
+    return null == _ZERO_IS_NULL and bool(last)
 
 
 def _same(_scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
@@ -209,12 +214,13 @@ def _hash(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
     words = [f"bswap64({part})" if is_ip else part for part in value.parts]
     state = scope.value(str(_signed((SEED + PRIME_5 + 8 * len(words)) % 2**64)))
     for word in words:
-        mixed = scope.value(f"({word}) * {_signed(PRIME_2)}")
-        lane = scope.value(f"{_rotated(mixed, 31)} * {_signed(PRIME_1)}")
+        mixed = scope.value(f"wrap_mul({word}, {_signed(PRIME_2)})")
+        lane = scope.value(f"wrap_mul({_rotated(mixed, 31)}, {_signed(PRIME_1)})")
         state = scope.value(f"{state} ^ {lane}")
-        state = scope.value(f"{_rotated(state, 27)} * {_signed(PRIME_1)} + {_signed(PRIME_4)}")
-    state = scope.value(f"({state} ^ lshr({state}, 33)) * {_signed(PRIME_2)}")
-    state = scope.value(f"({state} ^ lshr({state}, 29)) * {_signed(PRIME_3)}")
+        product = scope.value(f"wrap_mul({_rotated(state, 27)}, {_signed(PRIME_1)})")
+        state = scope.value(f"wrap_add({product}, {_signed(PRIME_4)})")
+    state = scope.value(f"wrap_mul({state} ^ lshr({state}, 33), {_signed(PRIME_2)})")
+    state = scope.value(f"wrap_mul({state} ^ lshr({state}, 29), {_signed(PRIME_3)})")
     return Lowered(call.type, (scope.value(f"{state} ^ lshr({state}, 32)"),), value.null)
 
 

@@ -29,7 +29,8 @@ _IMPORTS = """\
 import numpy as np
 
 from gscope.capture.intrinsics import (
-    address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, srem, st8, st32, st64, stf64, ult
+    address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left,
+    shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs, wrap_add, wrap_mul, wrap_neg, wrap_sub
 )
 from gscope.capture.jit import kernel, kernel_part
 from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
@@ -37,9 +38,9 @@ from gscope.capture.lfta.stage import (
     HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain, stage_rest
 )
 from gscope.capture.lfta.words import (
-    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, float_bits,
-    float_key, float_less, float_remainder, round_half_away, same_bytes, saturate, starts_with, store_address,
-    swap_words, wide_less
+    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, fits_int,
+    float_bits, float_key, float_less, float_remainder, round_half_away, same_bytes, starts_with, store_address,
+    swap_words, truncated, wide_less
 )
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.codegen.scope import Lowered, Scope
 
-_BITWISE = {PartialOp.SUM: "+", PartialOp.OR: "|", PartialOp.AND: "&", PartialOp.XOR: "^"}
+_FOLDS = {
+    PartialOp.SUM: "wrap_add({0}, {1})",
+    PartialOp.OR: "{0} | {1}",
+    PartialOp.AND: "{0} & {1}",
+    PartialOp.XOR: "{0} ^ {1}",
+}
 _EXTREME = (PartialOp.MIN, PartialOp.MAX)
 
 
@@ -104,7 +109,7 @@ def _check(partial: Partial) -> None:
             raise UnsupportedError(message)
         return
     is_number = argument.type in (GsqlType.INT, GsqlType.BOOL, GsqlType.INTERVAL)
-    if partial.op in _BITWISE and not is_number:
+    if partial.op in _FOLDS and not is_number:
         message = (
             f"{partial.name!r}: {partial.op.value} of {argument.type.value} cannot run in an LFTA"
         )
@@ -220,8 +225,8 @@ def _fold_nullable(partial: SlotPartial, at: str) -> list[str]:
 
 def _fold_one(partial: SlotPartial, at: str) -> list[str]:
     op, x = partial.partial.op, f"x{_arg(partial)}"
-    if op in _BITWISE:
-        return [f"st64({at}, ld64({at}) {_BITWISE[op]} {x})"]
+    if op in _FOLDS:
+        return [f"st64({at}, {_FOLDS[op].format(f'ld64({at})', x)})"]
     if partial.type is GsqlType.IP:
         new, old = (x, f"x{_arg(partial) + 1}"), (f"ld64({at})", f"ld64({at} + 8)")
         first, second = (new, old) if op is PartialOp.MIN else (old, new)

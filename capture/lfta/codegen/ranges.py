@@ -112,7 +112,9 @@ def _call_range(call: Call) -> Range:
                 -(-value.low // divisor) if value.is_signed else 0, max(value.high // divisor, 0)
             )
         case "shr" if isinstance(arguments[1], Literal):
-            value, count = range_of(arguments[0]), range_of(arguments[1]).low & 63
+            value, count = range_of(arguments[0]), range_of(arguments[1]).low
+            if count < 0:
+                return ANY_INT
             return Range(value.low >> count, value.high >> count)
         case "bool_to_int":
             return _BOOL

@@ -55,7 +55,7 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
     """Leave out what breaks a declared order, see ``capture/lfta/orders.py``."""
     lowered = [lower(scope, call.arguments[0]) for call in lfta.declared]
     signed = [
-        scope.value(f"-{x.code}" if is_falling(call) else x.code)
+        scope.value(f"wrap_neg({x.code})" if is_falling(call) else x.code)
         for call, x in zip(lfta.declared, lowered, strict=True)
     ]
     breaks = [x.null for x in lowered if x.null is not None]
@@ -67,7 +67,7 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
     for n, (call, value) in enumerate(zip(lfta.declared, signed, strict=True)):
         at = f"s[{State.DECLARED + n}]"
         # Further down than the least number there is nothing to keep.
-        least = scope.value(f"{value} - {band_of(call)}")
+        least = scope.value(f"wrap_sub({value}, {band_of(call)})")
         scope.emit(f"if {least} <= {value}:")
         scope.emit(f"    {at} = max({at}, {least})")
 

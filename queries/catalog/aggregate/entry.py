@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gscope.queries.catalog.aggregate.halves import is_narrow
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Expression, Literal
 
@@ -87,7 +88,7 @@ class AggregateEntry:
             (value, order) if it ``is_ordered``), then the constants → result: the meaning that all ways
             of computing must share.
         partials: what the LFTA computes.
-        finish: partials, merged, in the order of ``partials`` → result. For ``joins_key``: a list of
+        finish: partials, merged, in the order of ``rules`` → result. For ``joins_key``: a list of
             (joined value, *its partials), any value any number of times, then the constants → result.
         lfta_types: the types of argument that an LFTA folds exactly (additions of FLOAT are not: their
             order would show).
@@ -101,6 +102,7 @@ class AggregateEntry:
         joined: what that is, an expression over the arguments.
         is_ordered: whether a call's arguments end in the order of the input's tuples.
         knows_type: whether they end in the name of the argument's type.
+        narrow: fewer partials that do for arguments that ``is_narrow``; () if there are none.
         fits: whether partials are exact for such arguments.
         survives_sampling: whether a uniform sample of the tuples estimates it, once counts and sums are
             scaled up.
@@ -124,6 +126,7 @@ class AggregateEntry:
     joined: Callable[[Sequence[Expression]], Expression] = _itself
     is_ordered: bool = False
     knows_type: bool = False
+    narrow: tuple[PartialRule, ...] = ()
     fits: Callable[[Sequence[Expression]], bool] = _always
     survives_sampling: bool = False
     is_running: bool = False
@@ -131,6 +134,10 @@ class AggregateEntry:
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
         """The type of a call's result."""
         return arguments[0].type if self.result is None else self.result
+
+    def rules(self, arguments: Sequence[Expression]) -> tuple[PartialRule, ...]:
+        """The partials of a call."""
+        return self.narrow if self.narrow and is_narrow(arguments[0]) else self.partials
 
     def is_nullable(self, arguments: Sequence[Expression]) -> bool:
         """Whether a call can be NULL; a group is never empty."""

@@ -19,6 +19,7 @@ from gscope.queries.catalog.aggregate.entry import (
     PartialRule,
     present,
 )
+from gscope.queries.catalog.aggregate.halves import LOW_32, high_half, low_half
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Expression, Literal, PacketField
@@ -27,8 +28,6 @@ from gscope.queries.plan.program import PartialOp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LOW_32 = Literal((1 << 32) - 1, GsqlType.INT)
-_32 = Literal(32, GsqlType.INT)
 _LONG_FIELDS = frozenset({"time", "time_ns"})
 """Packet fields of type INT that 32 bits do not hold."""
 
@@ -119,13 +118,16 @@ def _is_positive(literal: Literal) -> bool:
     return isinstance(literal.value, int) and literal.value >= 0
 
 
+def _square(arguments: Sequence[Expression]) -> tuple[Expression]:
+    return (call("mul_int", arguments[0], arguments[0]),)
+
+
 def _lower_square(arguments: Sequence[Expression]) -> Expression:
-    return call("bit_and", call("mul_int", arguments[0], arguments[0]), _LOW_32)
+    return low_half(_square(arguments))
 
 
 def _upper_square(arguments: Sequence[Expression]) -> Expression:
-    square = call("mul_int", arguments[0], arguments[0])
-    return call("bit_and", call("shr", square, _32), _LOW_32)
+    return call("bit_and", high_half(_square(arguments)), LOW_32)
 
 
 _PARTIALS = (

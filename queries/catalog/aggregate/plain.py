@@ -16,6 +16,7 @@ from gscope.queries.catalog.aggregate.entry import (
     only,
     present,
 )
+from gscope.queries.catalog.aggregate.halves import high_half, low_half, whole
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.catalog.types import GsqlType
@@ -41,14 +42,21 @@ def total(values: Sequence[Any]) -> Value:
 
 
 def average(values: Sequence[Any]) -> Value:
-    """The sum, divided by how many values there are."""
+    """The exact sum, divided by how many values there are; FLOAT is added as by ``total``."""
     numbers = present(values)
-    return _ratio((total(numbers), len(numbers)))
+    if not numbers:
+        return None
+    exact = total(numbers) if isinstance(numbers[0], float) else sum(numbers)
+    assert exact is not None
+    return float(exact) / float(len(numbers))
 
 
 def _ratio(partials: Sequence[Any]) -> Value:
-    value, count = partials
-    return float(value) / float(count) if count else None
+    """An average of its partials: the sum, whole or in halves, and the count."""
+    *sums, count = partials
+    if not count:
+        return None
+    return float(whole(*sums) if len(sums) > 1 else sums[0]) / float(count)
 
 
 def _folded(fold: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], Value]:
@@ -125,11 +133,17 @@ PLAIN = (
         NUMBERS,
         GsqlType.FLOAT,
         average,
-        (PartialRule(PartialOp.SUM), PartialRule(PartialOp.COUNT)),
+        (
+            PartialRule(PartialOp.SUM, low_half),
+            PartialRule(PartialOp.SUM, high_half),
+            PartialRule(PartialOp.COUNT),
+        ),
         _ratio,
         INTEGERS,
-        "The sum divided by the count; of integers one division of two exact numbers, of FLOAT see sum.",
+        "The sum divided by the count; of integers one division of two exact numbers, which never wrap, "
+        "of FLOAT see sum.",
         survives_sampling=True,
+        narrow=(PartialRule(PartialOp.SUM), PartialRule(PartialOp.COUNT)),
     ),
     _simple(
         "or_aggr", PartialOp.OR, INTEGERS, INTEGERS, _folded(or_), "The bits that any value has."

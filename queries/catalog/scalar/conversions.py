@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import (
     KEEPS,
@@ -12,23 +13,31 @@ from gscope.queries.catalog.scalar.entry import (
     always,
 )
 from gscope.queries.catalog.scalar.integers import wrap
+from gscope.queries.catalog.scalar.magnitudes import INT_LIMIT, magnitude
 from gscope.queries.catalog.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.plan.expressions import Expression
 
 _BOOL = Parameter(GsqlType.BOOL)
 _INT = Parameter(GsqlType.INT)
 _FLOAT = Parameter(GsqlType.FLOAT)
 _STRING = Parameter(GsqlType.STRING)
 
-_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,40}")
 
 
-def _float_to_int(a: float) -> int:
-    if math.isnan(a):
-        return 0
-    if math.isinf(a):
-        return _LARGEST if a > 0 else _SMALLEST
-    return max(_SMALLEST, min(_LARGEST, math.trunc(a)))
+def _float_to_int(a: float) -> int | None:
+    if not math.isfinite(a):
+        return None
+    value = math.trunc(a)
+    return value if value == wrap(value) else None
+
+
+def _may_not_fit(arguments: Sequence[Expression]) -> bool:
+    return magnitude(arguments[0]) >= INT_LIMIT
 
 
 def format_float(value: float) -> str:
@@ -66,9 +75,25 @@ def _string_to_int(text: bytes) -> int | None:
 
 _FUNCTIONS = (
     FunctionEntry("int_to_float", (_INT,), GsqlType.FLOAT, float, gains=(KEEPS,)),
-    FunctionEntry("float_to_int", (_FLOAT,), GsqlType.INT, _float_to_int, cost=3, gains=(KEEPS,)),
+    FunctionEntry(
+        "float_to_int",
+        (_FLOAT,),
+        GsqlType.INT,
+        _float_to_int,
+        makes_null=_may_not_fit,
+        cost=3,
+        gains=(KEEPS,),
+    ),
     FunctionEntry("bool_to_int", (_BOOL,), GsqlType.INT, int, cost=0, gains=(KEEPS,)),
     FunctionEntry("int_to_bool", (_INT,), GsqlType.BOOL, bool),
+    FunctionEntry(
+        "bool_to_string",
+        (_BOOL,),
+        GsqlType.STRING,
+        lambda a: b"true" if a else b"false",
+        cost=50,
+        is_lfta_safe=False,
+    ),
     FunctionEntry(
         "int_to_string",
         (_INT,),

@@ -108,6 +108,16 @@ def unless_nonzero_literal(position: int) -> Callable[[Sequence[Expression]], bo
     return rule
 
 
+def unless_literal_from_zero(position: int) -> Callable[[Sequence[Expression]], bool]:
+    """A call may give NULL unless the argument at ``position`` is a constant of 0 or more."""
+
+    def rule(arguments: Sequence[Expression]) -> bool:
+        value = number(arguments[position])
+        return value is None or value < 0
+
+    return rule
+
+
 def by(numerator: int, denominator: int = 1) -> Gain:
     """The gain that is the same for all arguments."""
     gain = Fraction(numerator, denominator)

@@ -13,6 +13,7 @@ from gscope.queries.catalog.scalar.entry import (
     Parameter,
     loses,
     number,
+    unless_literal_from_zero,
     unless_nonzero_literal,
 )
 from gscope.queries.catalog.types import GsqlType
@@ -52,6 +53,18 @@ def remainder(a: int, b: int) -> int | None:
     return -rest if a < 0 else rest
 
 
+def shift_left(value: int, count: int) -> int | None:
+    """``value`` times 2 to the power of ``count``, wrapped; None for a negative count."""
+    if count < 0:
+        return None
+    return wrap(value << count) if count < 64 else 0
+
+
+def shift_right(value: int, count: int) -> int | None:
+    """``value`` without its last ``count`` bits, its sign kept; None for a negative count."""
+    return None if count < 0 else value >> min(count, 63)
+
+
 def factor(position: int) -> Gain:
     """The gain of a product: the constant at ``position``."""
 
@@ -73,7 +86,9 @@ def _shift(sign: int) -> Gain:
         count = arguments[1]
         if not isinstance(count, Literal) or not isinstance(count.value, int):
             return None
-        bits = count.value & 63
+        bits = count.value
+        if not 0 <= bits < 64:
+            return None
         if sign > 0 and bits > _LARGEST_SHIFT:
             return None
         return Fraction(2) ** (sign * bits)
@@ -101,7 +116,16 @@ _FUNCTIONS = (
     FunctionEntry("bit_or", _TWO, _INT, lambda a, b: a | b),
     FunctionEntry("bit_xor", _TWO, _INT, lambda a, b: a ^ b),
     FunctionEntry("bit_not", _ONE, _INT, lambda a: ~a, gains=(FLIPS,)),
-    FunctionEntry("shl", _TWO, _INT, lambda a, b: wrap(a << (b & 63)), gains=(_shift(1), loses)),
-    FunctionEntry("shr", _TWO, _INT, lambda a, b: a >> (b & 63), gains=(_shift(-1), loses)),
+    *(
+        FunctionEntry(
+            name,
+            _TWO,
+            _INT,
+            rule,
+            makes_null=unless_literal_from_zero(1),
+            gains=(_shift(sign), loses),
+        )
+        for name, rule, sign in (("shl", shift_left, 1), ("shr", shift_right, -1))
+    ),
 )
 INTEGERS = {entry.name: entry for entry in _FUNCTIONS}

@@ -6,7 +6,7 @@ stands in quotes must be a constant.
 
 from __future__ import annotations
 
-_INTEGER = "A whole number: of FLOAT without its fraction, of text the number it spells, of IP the IPv4 value"
+_INTEGER = "A whole number: of FLOAT without its fraction, if 64 bits hold it, of text the number it spells, of IP the IPv4 value"
 
 FAMILIES: dict[str, dict[str, str]] = {
     "numbers": {
@@ -31,7 +31,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("uint", "ushort", "llong", "ullong"), "The same as int."),
         "float": "The same number as a FLOAT.",
         "bool": "Whether the number is not 0.",
-        "string": "The value as text.",
+        "string": "The value as text; true or false of BOOL.",
         "timestamp": "The time so many nanoseconds after 1970.",
         "timeval": "The same as timestamp.",
     },

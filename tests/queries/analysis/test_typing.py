@@ -40,7 +40,7 @@ def shown(expression: Expression) -> str:
         ("-7 % 2", "-1"),
         ("- len", "neg_int(len)"),
         ("~flags & 2", "bit_and(bit_not(flags), 2)"),
-        ("18446744073709551615", "-1"),
+        ("0xFFFFFFFFFFFFFFFF", "-1"),
         ("srcIP & 0xFFFFFFF0", "ip_mask(srcIP, 4294967280)"),
         ("0xFFFFFFF0 & srcIP", "ip_mask(srcIP, 4294967280)"),
         ("srcIP = '10.0.0.1'", "eq(srcIP, 0xffff0a000001)"),

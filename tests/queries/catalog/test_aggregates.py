@@ -116,6 +116,27 @@ def test_any_cut_of_a_group_into_partials_gives_its_aggregate(
     assert in_pieces(entry, pieces) == plainly(entry, [row for piece in pieces for row in piece])
 
 
+@settings(deadline=None, max_examples=50)
+@given(pieces=st.lists(rows_of(LARGE), min_size=1, max_size=5))
+def test_an_average_of_large_numbers_lies_among_them(pieces: list[list[Row]]) -> None:
+    values = [value for piece in pieces for value, _ in piece if value is not None]
+    average = in_pieces(AGGREGATES["avg"], pieces)
+    if not values:
+        assert average is None
+        return
+    assert average == float(sum(values)) / len(values)
+    slack = 1e-15 * max(map(abs, values))
+    assert min(values) - slack <= average <= max(values) + slack
+
+
+def test_an_average_of_small_fields_needs_one_sum() -> None:
+    entry = AGGREGATES["avg"]
+    small, large = (PacketField(name, GsqlType.INT, False) for name in ("len", "time_ns"))
+    assert entry.rules([small]) == entry.narrow
+    assert entry.rules([large]) == entry.partials
+    assert entry.finish([12, 5]) == entry.finish([12, 0, 5]) == 2.4
+
+
 @pytest.mark.parametrize("name", AGGREGATES)
 @settings(deadline=None, max_examples=30)
 @given(rows=rows_of(st.integers(-2, 2)), chance=st.randoms(use_true_random=False))

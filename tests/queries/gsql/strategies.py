@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gscope.errors import Position
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.literals import MAX_INTEGER, MAX_INTERVAL_NS
+from gscope.queries.gsql.literals import MAX_DECIMAL, MAX_INTEGER, MAX_INTERVAL_NS
 from gscope.queries.gsql.nodes import BinaryOperator, JoinKind, LiteralKind, UnaryOperator
 from gscope.queries.gsql.scanner import RESERVED
 
@@ -258,7 +258,7 @@ bodies = st.recursive(_flat, _nested, max_leaves=3)
 
 _signed = st.one_of(
     literals,
-    _literal(LiteralKind.INTEGER, st.integers(-MAX_INTEGER, -1)),
+    _literal(LiteralKind.INTEGER, st.integers(-MAX_DECIMAL, -1)),
     _literal(LiteralKind.FLOAT, st.just(-2.5)),
 )
 define_entries = st.builds(

@@ -1,0 +1,106 @@
+"""How large a number can become: bounds of expressions that hold before 64 bits wrap.
+
+Two questions need them: whether a FLOAT always fits INT (otherwise its cast can be NULL), and whether
+arithmetic on a clock can wrap (then it loses its order).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+
+Magnitude = Fraction | float
+"""The greatest absolute value; infinite where nothing bounds it."""
+
+INT_LIMIT = Fraction(1 << 63)
+
+_FIELDS = {"time": 9_223_372_036, "time_ns": 1 << 63, "timestamp": 1 << 63, "len": 1 << 31}
+_CLOCKS = {"time": 1 << 31, "time_ns": 1 << 61, "timestamp": 1 << 61}
+"""What clocks show until the years 2038 and 2043."""
+
+_WIDEST_FIELD = 1 << 32
+_TYPES: dict[GsqlType, Magnitude] = {
+    GsqlType.BOOL: Fraction(1),
+    GsqlType.MAC: Fraction(1 << 48),
+    GsqlType.FLOAT: math.inf,
+}
+_CALLS = {"length": 1 << 31, "ip_to_int": 1 << 32, "bool_to_int": 1}
+_SAME = frozenset(
+    {"neg_int", "abs_int", "neg_float", "abs_float", "int_to_float", "float_to_int"}
+    | {"ts_to_int", "int_to_ts", "non_temporal", "increasing", "decreasing", "banded"}
+)
+_SUMS = frozenset({"add_int", "sub_int", "add_float", "sub_float", "ts_add", "ts_sub"})
+_PRODUCTS = frozenset({"mul_int", "mul_float"})
+_QUOTIENTS = frozenset({"idiv_int", "ts_idiv", "div_float"})
+_WHOLE = frozenset({"floor_float", "ceil_float", "round_float"})
+_CHOICES = frozenset({"coalesce", "min_of", "max_of"})
+
+
+def magnitude(expression: Expression) -> Magnitude:
+    """A bound that no value exceeds; of wrapping arithmetic that of its type."""
+    return _bound(expression, is_usual=False)
+
+
+def can_wrap(expression: Call) -> bool:
+    """Whether arithmetic on a clock leaves 64 bits within this generation.
+
+    Columns of type INT are taken for seconds, TIMESTAMP for nanoseconds.
+    """
+    return expression.type is not GsqlType.FLOAT and _of_call(expression, is_usual=True) > INT_LIMIT
+
+
+def _bound(expression: Expression, *, is_usual: bool) -> Magnitude:
+    match expression:
+        case Literal(value):
+            return _of_value(value)
+        case PacketField(name):
+            known = {**_FIELDS, **(_CLOCKS if is_usual else {})}
+            widest = _TYPES.get(expression.type, Fraction(_WIDEST_FIELD))
+            return Fraction(known.get(name.rpartition(".")[2], widest))
+        case Column() if is_usual and expression.type in (GsqlType.INT, GsqlType.TIMESTAMP):
+            return Fraction(_CLOCKS["time" if expression.type is GsqlType.INT else "time_ns"])
+        case Call() if expression.type is not GsqlType.FLOAT:
+            return min(_of_call(expression, is_usual=is_usual), INT_LIMIT)
+        case Call():
+            return _of_call(expression, is_usual=is_usual)
+    return _TYPES.get(expression.type, INT_LIMIT)
+
+
+def _of_value(value: object) -> Magnitude:
+    if isinstance(value, float):
+        return Fraction(abs(value)) if math.isfinite(value) else math.inf
+    return Fraction(abs(value)) if isinstance(value, int) else Fraction(0)
+
+
+def _of_call(call: Call, *, is_usual: bool) -> Magnitude:
+    """The bound of a result before it wraps."""
+    name, arguments = call.function, call.arguments
+    if name in _CALLS:
+        return Fraction(_CALLS[name])
+    bounds = [_bound(argument, is_usual=is_usual) for argument in arguments]
+    constant = arguments[-1].value if arguments and isinstance(arguments[-1], Literal) else None
+    if name in _SAME:
+        return bounds[0]
+    if name in _SUMS:
+        return bounds[0] + bounds[1]
+    if name in _PRODUCTS:
+        return bounds[0] * bounds[1] if math.inf not in bounds else math.inf
+    if name in _QUOTIENTS and isinstance(constant, int | float) and bounds[-1]:
+        return bounds[0] / bounds[-1]
+    if name == "mod_int":
+        return min(bounds)
+    if name == "bit_and" and isinstance(constant, int) and constant >= 0:
+        return bounds[-1]
+    if name in ("shl", "shr") and isinstance(constant, int) and 0 <= constant < 64:
+        scale = Fraction(1 << constant)
+        return bounds[0] * scale if name == "shl" else bounds[0] / scale + 1
+    if name in _WHOLE:
+        return bounds[0] + 1
+    if name in _CHOICES:
+        return max(bounds)
+    if name == "case":
+        return max(*bounds[1:-1:2], bounds[-1])
+    return _TYPES.get(call.type, INT_LIMIT)
