@@ -126,6 +126,16 @@ def bucketed(node: JoinNode) -> JoinNode:
     return replace(node, epochs=(epochs[_LEFT], epochs[_RIGHT]), interval=None)
 
 
+def numbered(node: JoinNode) -> JoinNode:
+    """``node`` with the bucket of each side as its epoch; those of a pair may differ by one."""
+    return replace(node, epochs=(bucket_of(node, _LEFT), bucket_of(node, _RIGHT)))
+
+
+def home_of(node: JoinNode, side: int) -> int:
+    """By how much the epoch of a row of ``side`` without partners is above that it is answered with."""
+    return _from_first(node).least if side != first_side(node.kind) else 0
+
+
 def bucket_of(node: JoinNode, side: int) -> Expression:
     """The bucket of a row; partners of the second side's are in it or in the one before."""
     interval = _from_first(node)
@@ -153,8 +163,7 @@ def _with_buckets(node: JoinNode, sources: tuple[str, str]) -> tuple[str, str]:
 
 def _at_home(node: JoinNode, side: int, source: str, epochs: tuple[Bound, Bound]) -> str:
     """The rows of a side that are answered, if they are alone, with some epochs of the first."""
-    home = _from_first(node).least if side != first_side(node.kind) else 0
-    low, high = (bound + home for bound in epochs)
+    low, high = (bound + home_of(node, side) for bound in epochs)
     inside = condition(node.epochs[side], low, high, with_nulls=True)
     return f"(SELECT * FROM {source} WHERE {inside})" if inside else source
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gscope.engine.operators.interval_join import numbered
 from gscope.engine.operators.join_sides import equated
 from gscope.engine.spark.task_rows import (
     INTEGERS,
@@ -27,6 +28,7 @@ from gscope.engine.spark.tasks import Done, read_files
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import Call, Column
+from gscope.queries.plan.logical import first_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,12 +64,15 @@ class JoinTask:
 
     Attributes:
         within: for each side what is true of the rows that are released, None if all are.
+        homes: of a FULL interval join, for each side what is true of the rows that are answered; others
+            are there as partners.
     """
 
     node: JoinNode
     files: tuple[tuple[str, ...], tuple[str, ...]]
     target: Path
     within: tuple[Expression | None, Expression | None] = (None, None)
+    homes: tuple[Expression | None, Expression | None] = (None, None)
 
     def run(self) -> Done:
         """Do it."""
@@ -76,11 +81,12 @@ class JoinTask:
 
 def is_plain_join(node: JoinNode) -> bool:
     """Whether ``join_files`` can do it: numbers are computed, addresses and texts at most compared."""
+    if node.interval is not None:
+        node = numbered(node)
     equal = list(zip(equated(node, 0), equated(node, 1), strict=True))
     conditions = [each for each in (*node.predicates, node.residual) if each is not None]
     return (
-        node.interval is None
-        and all(one.type is other.type and one.type in _KEYS for one, other in equal)
+        all(one.type is other.type and one.type in _KEYS for one, other in equal)
         and all(is_column(each) for pair in equal for each in pair)
         and all(map(is_computable, conditions))
         and all(is_column(column.expression) for column in node.columns)
@@ -89,11 +95,13 @@ def is_plain_join(node: JoinNode) -> bool:
 
 def join_files(task: JoinTask) -> Done:
     """Do a task."""
+    if task.node.interval is not None:
+        task = replace(task, node=numbered(task.node))
     node = task.node
     sides = _sides(task)
     writer: pq.ParquetWriter | None = None
     count = 0
-    for pairs in _matches(node, *sides):
+    for pairs in _matches(node, *sides, task.homes):
         made = {each.name: pairs.column(each.expression) for each in node.columns}
         table = pa.table(made)
         if writer is None:
@@ -133,17 +141,28 @@ def _sides(task: JoinTask) -> tuple[Rows, Rows]:
     return rows(0, (c for c in read if c.input == 0)), rows(1, (c for c in read if c.input == 1))
 
 
-def _matches(node: JoinNode, left: Rows, right: Rows) -> Iterator[Rows]:
+def _matches(
+    node: JoinNode,
+    left: Rows,
+    right: Rows,
+    homes: tuple[Expression | None, Expression | None] = (None, None),
+) -> Iterator[Rows]:
     """The pairs in portions, at least one, then what the outer sides have left."""
     sides = (left, right)
     words, valid = _words(node, left, right)
+    if node.interval is not None:
+        second = 1 - first_side(node.kind)
+        doubled, doubled_valid = _in_two_buckets(words[second], valid[second])
+        words = (words[0], doubled) if second else (doubled, words[1])
+        valid = (valid[0], doubled_valid) if second else (doubled_valid, valid[1])
     outer = _OUTER_SIDES[node.kind]
     is_matched = {side: np.zeros(sides[side].count, np.bool_) for side in outer}
     for chosen in _candidates(words, valid):
         is_equal = np.ones(len(chosen[0]), np.bool_)
         for one, other in zip(*words, strict=True):
             is_equal &= one[chosen[0]] == other[chosen[1]]
-        places = tuple(each[is_equal] for each in chosen)
+        # A row that is in two buckets has two places.
+        places = tuple(each[is_equal] % max(sides[n].count, 1) for n, each in enumerate(chosen))
         pairs = _pairs(sides, (pa.array(places[0]), pa.array(places[1])))
         if node.residual is not None:
             held = pairs.vector(node.residual).is_true()
@@ -151,11 +170,22 @@ def _matches(node: JoinNode, left: Rows, right: Rows) -> Iterator[Rows]:
             pairs = pairs.where(node.residual)
         for side in outer:
             is_matched[side][places[side]] = True
-        yield pairs
+        yield pairs.where(homes[first_side(node.kind)])
     for side in outer:
-        alone = pa.array(np.flatnonzero(~is_matched[side]))
+        is_alone = ~is_matched[side]
+        home = homes[side]
+        if home is not None:
+            is_alone &= sides[side].vector(_of_one_side(home)).is_true()
+        alone = pa.array(np.flatnonzero(is_alone))
         missing = pa.nulls(len(alone), pa.int64())
         yield _pairs(sides, (alone, missing) if side == 0 else (missing, alone))
+
+
+def _in_two_buckets(words: list[Array], valid: Array) -> tuple[list[Array], Array]:
+    """Rows in their bucket, the first of their words, and then all again in the one before."""
+    bucket, *others = words
+    both = [np.concatenate((bucket, bucket - np.uint64(1)))]
+    return [*both, *(np.tile(word, 2) for word in others)], np.tile(valid, 2)
 
 
 def _of_one_side(expression: Expression) -> Expression:

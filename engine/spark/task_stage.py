@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.commits import Output
+from gscope.engine.operators.interval_join import home_of
 from gscope.engine.release import by_epochs, packed
 from gscope.engine.spark.join_rows import JoinTask, is_plain_join
 from gscope.engine.spark.merge_partials import MergeTask, plain_merge
@@ -22,6 +23,7 @@ from gscope.engine.spark.task_rows import is_computable
 from gscope.engine.spark.tasks import MAX_TASK_ROWS, TASK_ROWS, run_tasks
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.bounds import Bound
     from gscope.engine.operators.base import Work
     from gscope.engine.release import Taken
     from gscope.engine.spark.inputs import Inputs
@@ -78,11 +81,13 @@ class _Part:
         rows: at most.
         files: of each side.
         within: for each side what is true of the rows that are released, None if all are.
+        homes: see ``JoinTask``.
     """
 
     rows: int
     files: tuple[tuple[str, ...], ...]
     within: tuple[Expression | None, ...]
+    homes: tuple[Expression | None, Expression | None] = (None, None)
 
 
 Plan = Callable[[_Part, "Path"], "Task"]
@@ -151,7 +156,11 @@ class TaskStage:
                 return lambda part, target: MergeTask(merge, part.files[0], target, part.within[0])
             case JoinNode() if is_plain_join(node):
                 return lambda part, target: JoinTask(
-                    node, (part.files[0], part.files[1]), target, (part.within[0], part.within[1])
+                    node,
+                    (part.files[0], part.files[1]),
+                    target,
+                    (part.within[0], part.within[1]),
+                    part.homes,
                 )
             case SelectionNode() if is_plain_selection(node):
                 return lambda part, target: SelectTask(node, part.files[0], target)
@@ -180,7 +189,8 @@ class TaskStage:
 
     def _of_segments(self, work: Work) -> list[_Part]:
         within = tuple(_within(work, taken) for taken in work.inputs)
-        if not self._inputs.reads_segments(work) or _UNKNOWN in within:
+        homes = _homes(work)
+        if not self._inputs.reads_segments(work) or _UNKNOWN in (*within, *homes):
             return []
         parts: Iterable[tuple[list[Batch], ...]]
         match work.node:
@@ -196,6 +206,7 @@ class TaskStage:
                 sum(batch.rows for side in part for batch in side),
                 tuple(tuple(self._inputs.paths(side)) for side in part),
                 within,
+                homes,
             )
             for part in parts
         ]
@@ -224,13 +235,32 @@ def _within(work: Work, taken: Taken) -> Expression | None:
     if not taken.straddles:
         return None
     epoch = taken.epoch
-    is_testable = epoch is not None and not epoch.is_nullable and is_computable(epoch)
-    if not is_testable or work.low != work.begun or work.low == ENDED or work.high == NOTHING:
+    if epoch is None or work.low != work.begun or taken.floors:
         return _UNKNOWN
-    assert epoch is not None
+    return _between(epoch, work.low + taken.window.first, work.high + taken.window.last)
+
+
+def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
+    """See ``JoinTask``; None where all rows are at home."""
+    node = work.node
+    if not isinstance(node, JoinNode) or node.interval is None or node.kind is not JoinKind.OUTER:
+        return None, None
+    if (work.low, work.high) == (NOTHING, ENDED):
+        return None, None
+    left, right = (
+        _between(epoch, work.low + home_of(node, side), work.high + home_of(node, side))
+        for side, epoch in enumerate(node.epochs)
+    )
+    return left, right
+
+
+def _between(epoch: Expression, low: Bound, high: Bound) -> Expression:
+    """``low <= epoch < high``, ``_UNKNOWN`` if tasks cannot test that."""
+    if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
+        return _UNKNOWN
     tests = [
         call(test, epoch, Literal(int(bound), epoch.type))
-        for test, bound in (("ge", work.low), ("lt", work.high))
+        for test, bound in (("ge", low), ("lt", high))
         if bound not in (NOTHING, ENDED)
     ]
     return tests[0] if len(tests) == 1 else call("and", *tests)

@@ -132,6 +132,8 @@ def test_an_interval_join_is_what_nested_loops_find(
 ) -> None:
     check(case, Traffic(tmp_path / "1"), Variation("at once"), spark, SMALL)
     check(case, Traffic(tmp_path / "2", seed=2), Variation("many", chunks=12), spark, SMALL)
+    with mock.patch.object(task_stage, "MAX_TASK_ROWS", -1):
+        check(case, Traffic(tmp_path / "3", seed=2), Variation("many", chunks=12), spark, SMALL)
 
 
 @pytest.mark.parametrize("name", ["inner_residual", "right_outer_around", "outer_residual"])
