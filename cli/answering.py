@@ -160,7 +160,12 @@ class Run:
 
         names = tuple(interface.name for interface in self.interfaces)
         try:
-            program = compile_asked(self.asked, names, self.config).program
+            program = compile_asked(
+                self.asked,
+                names,
+                self.config,
+                is_unbounded=self.is_live and not self.bounds.is_bounded,
+            ).program
         except GscopeError:
             run_dir.hand_back_if_resumed()
             raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
 from gscope.engine.settings import EngineSettings
+from gscope.engine.slack import least_skews
 from gscope.queries.plan.program import StreamInput, node_inputs
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ class Bounds:
     packets: int | None = None
     duration_ns: int | None = None
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a live run ends by itself."""
+        return self.packets is not None or self.duration_ns is not None
+
 
 def capture_settings(
     program: Program,
@@ -46,8 +52,11 @@ def capture_settings(
         EngineSettings().consumer: job_streams(program),
         CONSUMER: _streams(program, [source for _, source in program.results]),
     }
+    slack = least_skews(program)
     return CaptureSettings(
-        interfaces=tuple(interfaces),
+        interfaces=tuple(
+            replace(each, skew_ns=max(each.skew_ns, slack.get(each.name, 0))) for each in interfaces
+        ),
         consumers=tuple(
             ConsumerSettings(name, streams) for name, streams in readers.items() if streams
         ),

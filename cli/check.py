@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_WRONG = 2
 
+ONCE = "answers once, at the end of a replay or of a run with --duration or -c; refused otherwise"
+
 
 @click.command(short_help="Say whether queries are right.")
 @click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
@@ -37,8 +39,9 @@ def check(
     """Check query files, folders of them, queries of the library by name, or texts.
 
     Prints a line for each query that is right, and every error with its place. Interfaces that queries
-    name must be known only if some are given with -i or in the configuration. A file of user code is
-    checked as a whole, also without a query.
+    name must be known only if some are given with -i or in the configuration. The input is taken to be
+    finite; a query that needs that is marked. A file of user code is checked as a whole, also without a
+    query.
 
     Exit codes: 0 all are right, 2 some are wrong.
     """
@@ -150,6 +153,7 @@ def _check(
     from gscope.queries.gsql.nodes import Watchlist
     from gscope.queries.plan.compile import Surroundings, compile_queries
     from gscope.queries.plan.show import show_schema
+    from gscope.queries.plan.whole_input import answers_at_the_end
 
     texts = [text for text, _ in group]
     declared = _declared(group)
@@ -172,7 +176,8 @@ def _check(
             except GscopeError as error:
                 _add(wrong, error)
             else:
-                yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))})"
+                once = "; " + ONCE if answers_at_the_end(program, name) else ""
+                yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))}){once}"
 
 
 def _check_watchlist(

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 ENDING = ".gsql"
 
 
-def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Compiled:
+def compile_asked(
+    asked: Asked, interfaces: Sequence[str], config: Config, *, is_unbounded: bool = False
+) -> Compiled:
     """Compile what is asked for over ``interfaces``; () if they are not known.
+
+    Args:
+        asked: the queries.
+        interfaces: by name.
+        config: everything else.
+        is_unbounded: see ``Surroundings``.
 
     Raises:
         UsageError: a file or name is wrong.
@@ -36,6 +44,7 @@ def compile_asked(asked: Asked, interfaces: Sequence[str], config: Config) -> Co
         interface_sets=_sets(config, interfaces),
         parameters=parse_parameters(asked.parameters),
         only=delivered,
+        is_unbounded=is_unbounded,
     )
     compiled = compile_queries(texts, surroundings)
     return replace(compiled, program=replace(compiled.program, user_files=files))

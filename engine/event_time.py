@@ -59,6 +59,21 @@ class EventTimes:
             return None
         return clock.time_of(math.ceil(watermark))
 
+    def longest_ns(self, source: Input, column: str, steps: int) -> int | None:
+        """Return the longest time in which a column of ``source`` moves by at most ``steps``.
+
+        None if it is not a function of packet times that increases.
+        """
+        expression = self._outputs(source).get(column)
+        if expression is None or not all(_is_time(part) for part in walk(expression)):
+            return None
+        clock = _Clock(expression)
+        value = clock.value(_LATEST_NS // 2)
+        if value is None:
+            return None
+        end, begin = clock.time_of(value + 1), clock.time_of(value - steps)
+        return None if end is None or begin is None else end - 1 - begin
+
     def _epoch(self, node: HftaNode) -> Expression | None:
         """The epoch of an operator over packet fields; None if it has none."""
         match node:
@@ -119,14 +134,14 @@ class _Clock:
         return guess_ns
 
     def _begins(self, epoch: int, time_ns: int) -> bool:
-        at, before = self._value(time_ns), self._value(time_ns - 1)
+        at, before = self.value(time_ns), self.value(time_ns - 1)
         return at is not None and before is not None and before < epoch <= at
 
     def _search(self, epoch: int) -> int | None:
         early, late = -1, _LATEST_NS
         while early + 1 < late:
             middle = (early + late) // 2
-            value = self._value(middle)
+            value = self.value(middle)
             if value is None:
                 return None
             if value >= epoch:
@@ -135,7 +150,9 @@ class _Clock:
                 early = middle
         return late if self._begins(epoch, late) else None
 
-    def _value(self, time_ns: int) -> int | None:
+    def value(self, time_ns: int) -> int | None:
+        """Return the epoch of a time, None if it is not known."""
+
         def leaf(part: PacketField | Column) -> Value:
             return _FIELDS[part.name](time_ns)
 

@@ -21,6 +21,7 @@ from gscope.queries.plan.expressions import Column, walk
 from gscope.queries.plan.program import MergeNode
 from gscope.queries.plan.threshold import first_reached
 from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def wanted(operators: Mapping[str, Operator]) -> Wanted:
     """
     search = _Search(operators)
     for operator in operators.values():
-        if isinstance(operator, EpochOperator):
+        if isinstance(operator, EpochOperator) and not _waits_for_the_end(operator):
             goal = _goal(operator)
             if math.isfinite(goal):
                 search.behind(operator, goal)
@@ -119,6 +120,8 @@ class _Search:
 
     def _anything(self, operator: Operator) -> None:
         """Ask all streams below ``operator`` for what they have."""
+        if _waits_for_the_end(operator):
+            return
         for side in operator.sides:
             for port in side.ports.values():
                 if port.has_ended:
@@ -127,6 +130,11 @@ class _Search:
                     self._anything(self._operators[port.name])
                 else:
                     self.found.setdefault(port.name, {})
+
+
+def _waits_for_the_end(operator: Operator) -> bool:
+    """Return whether nothing but the end of its input releases rows of ``operator``."""
+    return any(is_whole_input(side.epoch) for side in operator.sides)
 
 
 def _promise(port: Port, expression: Expression, goal: Bound) -> tuple[str, int] | None:

@@ -8,18 +8,22 @@ from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.release import Side
 from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.queries.catalog.aggregates import of_no_tuples
+from gscope.queries.plan.expressions import Literal
+from gscope.queries.plan.whole_input import is_global, written_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gscope.queries.plan.expressions import Expression
-    from gscope.queries.plan.program import AggregationNode
+    from gscope.queries.plan.program import Aggregate, AggregationNode
 
 
 def bookkeeping(node: AggregationNode) -> EpochOperator:
     """The running state of an aggregation."""
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
-    return EpochOperator(node, (Side(epoch),), node.columns, node.keys)
+    is_single = is_global(node.keys, node.epoch)
+    return EpochOperator(node, (Side(epoch),), node.columns, node.keys, makes_row=is_single)
 
 
 def lower(node: AggregationNode, source: str) -> str:
@@ -27,22 +31,35 @@ def lower(node: AggregationNode, source: str) -> str:
 
     SELECT columns FROM (SELECT keys, aggregates FROM source WHERE predicate GROUP BY keys)
     WHERE having
+
+    Without keys there is no GROUP BY, and one row also of no rows.
     """
-    keys = [f"{to_sql(key.expression, column_leaf)} AS {quote(key.name)}" for key in node.keys]
+    grouped = written_keys(node.keys, node.epoch)
+    keys = [f"{to_sql(key.expression, column_leaf)} AS {quote(key.name)}" for key in grouped]
     aggregates = [
-        aggregate_sql(aggregate, [to_sql(a, column_leaf) for a in aggregate.arguments], quote)
-        + f" AS {quote(aggregate.name)}"
+        f"{_aggregate(aggregate, is_single=not keys)} AS {quote(aggregate.name)}"
         for aggregate in node.aggregates
     ]
     grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
     where = "" if node.predicate is None else f" WHERE {to_sql(node.predicate, column_leaf)}"
-    groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where} GROUP BY {grouping}"
+    groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where}"
+    if keys:
+        groups += f" GROUP BY {grouping}"
     columns = ", ".join(
         f"{to_sql(column.expression, column_leaf)} AS {quote(column.name)}"
         for column in node.columns
     )
     having = "" if node.having is None else f" WHERE {to_sql(node.having, column_leaf)}"
     return f"SELECT {columns} FROM ({groups}){having}"
+
+
+def _aggregate(aggregate: Aggregate, *, is_single: bool) -> str:
+    """Return the text of an aggregate; of a group that ``is_single`` and may have no rows at all."""
+    text = aggregate_sql(aggregate, [to_sql(a, column_leaf) for a in aggregate.arguments], quote)
+    if not is_single:
+        return text
+    of_none = to_sql(Literal(of_no_tuples(aggregate.function), aggregate.type), column_leaf)
+    return f"if(count(1) = 0, {of_none}, {text})"
 
 
 def expressions(node: AggregationNode) -> Iterator[Expression]:

@@ -37,6 +37,7 @@ class Work:
         state: rows of its own that the operator left in an earlier step, None if it left none.
         extents: of the temporal columns of the rows that come out.
         begun: of batches of which rows were read before, those below were.
+        makes_row: whether there is a row to evaluate although none is read: a group without keys is never missing.
         last: once ``high`` is infinite, the epoch at which the clock stood; -inf if that is not known.
     """
 
@@ -48,11 +49,13 @@ class Work:
     extents: tuple[Extent, ...] = ()
     begun: Bound = -math.inf
     last: Bound = -math.inf
+    makes_row: bool = False
 
     @property
     def reads_rows(self) -> bool:
         """Whether there can be rows to evaluate."""
-        return self.state is not None or any(taken.reads_rows for taken in self.inputs)
+        has_own = self.state is not None or self.makes_row
+        return has_own or any(taken.reads_rows for taken in self.inputs)
 
     @property
     def needs_data(self) -> bool:

@@ -23,6 +23,7 @@ from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.ports import batch_span
 from gscope.engine.release import affordable
 from gscope.queries.plan.expressions import Column
+from gscope.queries.plan.whole_input import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ class EpochOperator:
         beyond: 1 where rows at the watermark itself are released too, because more of them may follow: a merge
             puts equal values out as they come. 0 where their epoch must be over.
         released: rows below were read, in batches that had come by then.
+        makes_row: whether a whole input gives one row even if it has no rows.
     """
 
     node: HftaNode
@@ -58,6 +60,7 @@ class EpochOperator:
     state: Batch | None = None
     late_tuples: int = 0
     released: Bound = NOTHING
+    makes_row: bool = False
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
@@ -88,7 +91,16 @@ class EpochOperator:
         )
         known = _read_spans(inputs, fresh, low, high)
         extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
-        return Work(self.node, low, high, inputs, self.state, extents, begun=begun)
+        return Work(
+            self.node,
+            low,
+            high,
+            inputs,
+            self.state,
+            extents,
+            begun=begun,
+            makes_row=self.makes_row and low <= EPOCH < high,
+        )
 
     def reach(self) -> Bound:
         """How far the watermark may go."""

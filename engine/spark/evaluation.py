@@ -32,6 +32,7 @@ from gscope.queries.plan.program import (
     QueryInput,
     RunningNode,
 )
+from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.udf import RegisteredFunctions
     from gscope.engine.steps import Carry, Step
+    from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
@@ -222,7 +224,7 @@ class Evaluator:
         """
         node, is_small = work.node, _is_small(rows)
         epochs = (work.low, work.high)
-        is_by_epochs = isinstance(node, AggregationNode | JoinNode)
+        is_by_epochs = isinstance(node, AggregationNode | JoinNode) and not _is_one_epoch(node)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
             parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * rows // MAX_BRANCHES))
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
@@ -241,6 +243,11 @@ class Evaluator:
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
         return lower(node, released, rows, self._rows_in_memory, epochs)
+
+
+def _is_one_epoch(node: HftaNode) -> bool:
+    """Return whether all rows of ``node`` are of one epoch, so that epochs give no parts to work on side by side."""
+    return isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression)
 
 
 def _is_small(rows: int) -> bool:

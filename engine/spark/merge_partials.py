@@ -26,8 +26,10 @@ from gscope.engine.spark.task_rows import (
 from gscope.engine.spark.tasks import Done, read_files, write_file
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
+from gscope.queries.catalog.aggregates import of_no_tuples
 from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, NamedExpression
+from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +70,7 @@ class PartialMerge:
         aggregates: (name, function, merged columns) of each aggregate.
         having: over the names of keys and aggregates.
         columns: the output, over the same.
+        of_no_rows: keys and aggregates of the group that is there even if there are no rows; () if there is none.
     """
 
     predicate: Expression | None
@@ -78,6 +81,7 @@ class PartialMerge:
     aggregates: tuple[tuple[str, str, tuple[str, ...]], ...]
     having: Expression | None
     columns: tuple[NamedExpression, ...]
+    of_no_rows: tuple[NamedExpression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,17 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
         ),
         node.having,
         node.columns,
+        _of_no_rows(node) if is_global(node.keys, node.epoch) else (),
     )
+
+
+def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
+    """Return the constants that a group without keys is made of when there are no rows."""
+    aggregates = (
+        NamedExpression(each.name, Literal(of_no_tuples(each.function), each.type))
+        for each in node.aggregates
+    )
+    return (*node.keys, *aggregates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +271,10 @@ def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
 
 
 def _aggregated(merge: PartialMerge, groups: pa.Table) -> pa.Table:
-    """Keys and aggregates of the groups by their names."""
+    """Keys and aggregates of the groups by their names; one group without keys is there even of no rows."""
+    if merge.of_no_rows and not groups.num_rows:
+        nothing = Rows.of_table(pa.table({"": [None]}))
+        return pa.table({each.name: nothing.column(each.expression) for each in merge.of_no_rows})
     columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
     for name, function, sources in merge.aggregates:
         final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)

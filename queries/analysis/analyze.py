@@ -33,6 +33,8 @@ def analyze(
     interface_sets: Mapping[str, tuple[str, ...]],
     parameters: Mapping[str, str],
     only: Sequence[str] = (),
+    *,
+    is_unbounded: bool = False,
 ) -> LogicalPlan:
     """The logical plan of all queries of ``files`` together.
 
@@ -42,6 +44,7 @@ def analyze(
         interface_sets: sets of interfaces by name; ``default`` is all of them unless given.
         parameters: values of ``$name`` as text.
         only: the queries wanted; others stay only if these read them. () for all.
+        is_unbounded: whether the input never ends, so that every grouping needs a temporal term.
 
     Raises:
         GsqlError: a query is wrong or this version does not run it; with position and remedy.
@@ -56,7 +59,7 @@ def analyze(
     roots = only or own
     for entry in queries.in_order(roots):
         try:
-            plan = _plan(entry, schemas, parameters)
+            plan = _plan(entry, schemas, parameters, is_unbounded=is_unbounded)
         except GsqlError as error:
             raise error.located(entry.file.text, entry.file.source) from None
         schemas[entry.name] = plan.schema
@@ -65,7 +68,11 @@ def analyze(
 
 
 def _plan(
-    entry: QueryEntry, schemas: Mapping[str, Schema], parameters: Mapping[str, str]
+    entry: QueryEntry,
+    schemas: Mapping[str, Schema],
+    parameters: Mapping[str, str],
+    *,
+    is_unbounded: bool,
 ) -> LogicalQuery:
     sources = [_open(one, schemas) for one in entry.inputs]
     check_streams(entry.body.inputs, sources)
@@ -73,7 +80,7 @@ def _plan(
     if isinstance(entry.body, nodes.Merge):
         root = build_merge(entry.body, sources, substitutes)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
-    node = build_select(entry.body, sources, substitutes)
+    node = build_select(entry.body, sources, substitutes, is_unbounded=is_unbounded)
     return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text)
 
 

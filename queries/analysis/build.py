@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.declarations import undeclared
-from gscope.queries.analysis.epochs import choose_epoch, kept_orders, terms_of
-from gscope.queries.analysis.grouping import Grouping
+from gscope.queries.analysis.epochs import choose_epoch, terms_of
+from gscope.queries.analysis.grouping import Grouping, group_by
 from gscope.queries.analysis.joining import join_inputs
 from gscope.queries.analysis.naming import default_name, unique_names
-from gscope.queries.analysis.schemas import column_schema, group_schema
+from gscope.queries.analysis.schemas import column_schema
 from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import (
     check_where,
@@ -35,6 +35,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.plan.expressions import Column, Literal, NamedExpression
 from gscope.queries.plan.logical import Filter, GroupBy, Node, Project, RunningGroupBy
 from gscope.queries.plan.rules.prune_columns import prune
+from gscope.queries.plan.whole_input import written_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,21 +46,30 @@ if TYPE_CHECKING:
     from gscope.queries.plan.expressions import Expression, PacketField
 
 
-def build_select(body: nodes.Select, sources: Sequence[Source], substitutes: Substitutes) -> Node:
-    """The plan of a SELECT over ``sources``, its inputs in order.
+def build_select(
+    body: nodes.Select,
+    sources: Sequence[Source],
+    substitutes: Substitutes,
+    *,
+    is_unbounded: bool = False,
+) -> Node:
+    """Return the plan of a SELECT over ``sources``, its inputs in order.
+
+    Where they are ``is_unbounded``, a grouping needs a temporal term.
 
     Raises:
         GsqlError: the query is wrong, or this version does not run it.
     """
     if len(sources) == 1:
-        select = _Select(body, sources[0], substitutes)
+        select = _Select(body, sources[0], substitutes, is_unbounded)
         if has_sampling(body) or has_windows(body.inputs):
             select.check()
         refuse_unsupported(body)
         return select.build()
     refuse_unsupported(body)
     joined = join_inputs(body, sources, substitutes)
-    return prune(_Select(replace(body, where=None), joined, substitutes).build())
+    select = _Select(replace(body, where=None), joined, substitutes, is_unbounded)
+    return prune(select.build())
 
 
 def project(
@@ -76,6 +86,7 @@ class _Select:
     body: nodes.Select
     source: Source
     substitutes: Substitutes
+    is_unbounded: bool
 
     def check(self) -> None:
         """Type every clause, also of what is parsed but not run, so that its mistakes are told first."""
@@ -135,7 +146,7 @@ class _Select:
                 message = "* cannot stand beside groups: a group has many tuples"
                 remedy = "name the group-by terms and aggregates"
                 raise TypeMismatchError(message, position=output.position, remedy=remedy)
-        grouping = Grouping.of(body, self.source, self.substitutes)
+        grouping = Grouping.of(body, self.source, self.substitutes, is_unbounded=self.is_unbounded)
         typer = grouping.typer()
         columns = self._outputs(typer)
         having = None if body.having is None else typer.condition(body.having, "in HAVING")
@@ -163,11 +174,16 @@ class _Select:
         terms = terms_of(columns, ordering)
         keys = [column_schema(c, ordering) for c in terms.keys]
         expressions = [c.expression for c in terms.keys]
-        epoch = choose_epoch(keys, expressions, node.schema, self.body.position, is_distinct=True)
-        group = GroupBy(
-            node, terms.keys, epoch, (), group_schema(keys, kept_orders(terms.keys, epoch), ())
+        epoch = choose_epoch(
+            keys,
+            expressions,
+            node.schema,
+            self.body.position,
+            is_distinct=True,
+            is_unbounded=self.is_unbounded,
         )
-        if terms.turned is None:
+        group = group_by(node, terms.keys, keys, epoch, ())
+        if terms.turned is None and epoch is not None:
             return group
         shown = [NamedExpression(c.name, terms.column(c.name)) for c in columns]
         return project(group, shown, lambda leaf: group.schema[leaf.name].ordering)
@@ -213,6 +229,6 @@ class _Select:
 
 
 def _shows_keys(group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]) -> bool:
-    """Whether rows are distinct already, because they show all keys."""
+    """Return whether rows are distinct already, because they show all keys."""
     shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
-    return {key.name for key in group.keys} <= shown
+    return {key.name for key in written_keys(group.keys, group.epoch)} <= shown

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.types import Ordering
     from gscope.queries.plan.logical import Node
 
+_BOUNDED = "; a run that --duration or -c bounds, and a replay, answer at the end without it"
+
 TIME_FIELDS = {"time": 1, "timestamp": 10**9, "time_ns": 10**9}
 """The fields of packets that tell its time, and how many values they have in a second."""
 
@@ -87,8 +89,11 @@ def choose_epoch(
     position: Position,
     *,
     is_distinct: bool = False,
-) -> str:
-    """The name of the key that closes groups: one temporal key is enough.
+    is_unbounded: bool = True,
+) -> str | None:
+    """Return the name of the key that closes groups: one temporal key is enough.
+
+    None if no key is temporal, and the end of the input closes them.
 
     Time is better than an order that is declared, for it goes on when traffic stops. A key without a band is
     better than one with, and one that changes often better than one that does not: with both
@@ -100,9 +105,10 @@ def choose_epoch(
         source: the input, for the remedy.
         position: of the terms.
         is_distinct: whether the keys are the columns of SELECT DISTINCT rather than group-by terms.
+        is_unbounded: whether the input never ends.
 
     Raises:
-        TemporalError: no key is temporal.
+        TemporalError: no key is temporal, and the input never ends.
     """
     candidates = [
         (_is_declared(expression), key.ordering.band > 0, -_steps(expression), number, key.name)
@@ -111,6 +117,8 @@ def choose_epoch(
     ]
     if candidates:
         return min(candidates)[-1]
+    if not is_unbounded:
+        return None
     if is_distinct:
         message = (
             "no column of SELECT DISTINCT is temporal, so every row would have to be remembered"
@@ -122,7 +130,7 @@ def choose_epoch(
     else:
         message = "there is no GROUP BY, so no group could ever be closed"
         remedy = _epoch_remedy(source, "add GROUP BY {}")
-    raise TemporalError(message, position=position, remedy=remedy)
+    raise TemporalError(message, position=position, remedy=f"{remedy}{_BOUNDED}")
 
 
 def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:

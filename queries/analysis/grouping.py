@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
 from gscope.queries.analysis.aggregate_calls import type_aggregate_call
 from gscope.queries.analysis.epochs import Terms, choose_epoch, kept_orders, terms_of
-from gscope.queries.analysis.naming import default_name, unique_names
+from gscope.queries.analysis.naming import default_name, free_name, unique_names
 from gscope.queries.analysis.running import (
     running_call,
     running_function,
@@ -24,9 +24,10 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
+from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from gscope.queries.analysis.scope import Source
     from gscope.queries.analysis.substitutes import Substitutes
@@ -43,15 +44,23 @@ class Grouping:
     aggregates: dict[tuple[str, tuple[Expression, ...]], AggregateCall] = field(
         default_factory=dict
     )
+    is_unbounded: bool = True
 
     @classmethod
-    def of(cls, body: nodes.Select, source: Source, substitutes: Substitutes) -> Grouping:
-        """The grouping with its keys typed and named, still without aggregates.
+    def of(
+        cls,
+        body: nodes.Select,
+        source: Source,
+        substitutes: Substitutes,
+        *,
+        is_unbounded: bool = True,
+    ) -> Grouping:
+        """Return the grouping with its keys typed and named, still without aggregates.
 
         Raises:
             GsqlError: a term is wrong.
         """
-        grouping = cls(body, source, substitutes)
+        grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
         typer = Typer(grouping._term_name, substitutes, _not_in_term)
         expressions = [typer.type(term.expression) for term in body.group_by]
         names = unique_names(
@@ -92,16 +101,14 @@ class Grouping:
         terms = self.body.group_by
         position = terms[0].position if terms else self.body.position
         expressions = [key.expression for key in self.keys]
-        epoch = choose_epoch(keys, expressions, source.schema, position)
-        calls = tuple(self.aggregates.values())
-        columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
-        group = GroupBy(
-            source,
-            self.keys,
-            epoch,
-            calls,
-            group_schema(keys, kept_orders(self.keys, epoch), columns),
+        epoch = choose_epoch(
+            keys,
+            expressions,
+            source.schema,
+            position,
+            is_unbounded=self.is_unbounded or self.is_running,
         )
+        group = group_by(source, self.keys, keys, epoch, tuple(self.aggregates.values()))
         return group if closing is None else running_group(group, closing, keys, position)
 
     def _term_name(self, name: nodes.Name) -> Expression:
@@ -192,11 +199,38 @@ class Grouping:
             else:
                 entry = AGGREGATES[function]
                 type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
-                # A group that lives on has epochs without tuples.
-                is_nullable = is_nullable or (self.is_running and not entry.is_never_null)
+                # A group that lives on has epochs without tuples, and one without keys may have none at all.
+                may_be_empty = self.is_running or not self.keys
+                is_nullable = is_nullable or (may_be_empty and not entry.is_never_null)
                 known = AggregateCall(name, function, arguments, type_, is_nullable)
             self.aggregates[function, arguments] = known
         return Column(known.name, known.type, known.is_nullable)
+
+
+def group_by(
+    source: Node,
+    keys: tuple[NamedExpression, ...],
+    schemas: Sequence[ColumnSchema],
+    epoch: str | None,
+    calls: tuple[AggregateCall, ...],
+) -> GroupBy:
+    """Return the grouping by ``keys``.
+
+    Args:
+        source: its input.
+        keys: the terms.
+        schemas: of the keys.
+        epoch: the name of the key that closes groups; None if the end of the input does.
+        calls: the aggregates.
+    """
+    columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
+    if epoch is None:
+        epoch = free_name(WHOLE_INPUT, {*(k.name for k in keys), *(c.name for c in calls)})
+        keys = (whole_input_key(epoch), *keys)
+        schemas = [whole_input_schema(epoch), *schemas]
+    return GroupBy(
+        source, keys, epoch, calls, group_schema(schemas, kept_orders(keys, epoch), columns)
+    )
 
 
 def _meant(name: nodes.Name, known: Collection[str]) -> str | None:

@@ -17,13 +17,14 @@ from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.expressions import Expression, Value
 
 __all__ = [
     "AGGREGATES",
     "DISTINCT_FORMS",
     "AggregateEntry",
     "PartialRule",
+    "of_no_tuples",
     "partial_type",
 ]
 
@@ -42,6 +43,11 @@ DISTINCT_FORMS: dict[str, str] = {
     },
 }
 """What an aggregate of DISTINCT values is."""
+
+
+def of_no_tuples(function: str) -> Value:
+    """Return the result of an aggregate over no tuples at all: a count of 0, NULL of everything else."""
+    return 0 if AGGREGATES[function].is_never_null else None
 
 
 def partial_type(op: PartialOp, argument: Expression | None) -> GsqlType:

@@ -16,10 +16,16 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.running_bound import running_bound
 from gscope.queries.plan.show import show, show_extent, show_of_sides
+from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:
     from gscope.queries.catalog.types import GsqlType
     from gscope.queries.plan.program import HftaNode, Lfta
+
+WHOLE_INPUT_BOUND = (
+    "the input is one epoch: its rows wait in the log, none in memory, and are answered once, when the input has"
+    " ended; the disk bounds them (--log). Refused live, unless --duration or -c bounds the run"
+)
 
 
 def lfta_bound(lfta: Lfta) -> str:
@@ -27,6 +33,8 @@ def lfta_bound(lfta: Lfta) -> str:
     if not lfta.is_aggregation:
         return "no state: each tuple leaves as it comes"
     epoch = next(key for key in lfta.keys if key.name == lfta.epoch)
+    if is_whole_input(epoch.expression):
+        return "a group table of fixed size; a group leaves when it is evicted or the input ends"
     return (
         f"a group table of fixed size; a group leaves when it is evicted or its epoch "
         f"{epoch.name} = {show(epoch.expression)} has closed"
@@ -40,6 +48,8 @@ def node_bound(node: HftaNode) -> str:
             return "no state: each row leaves as it comes"
         case AggregationNode():
             epoch = next(key for key in node.keys if key.name == node.epoch)
+            if is_whole_input(epoch.expression):
+                return WHOLE_INPUT_BOUND
             return (
                 f"rows of open epochs wait in the log, none in memory; an epoch closes when the "
                 f"watermark of {show(epoch.expression)} passes it"

@@ -36,12 +36,14 @@ class Surroundings:
         interface_sets: named sets of them; the set ``default`` is all.
         parameters: values for PARAM entries, as given on the command line.
         only: deliver these queries and no others; () for those that nobody reads.
+        is_unbounded: whether packets never end, so that a grouping without a temporal term would never answer.
     """
 
     interfaces: tuple[str, ...]
     interface_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    is_unbounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> C
         surroundings.interface_sets,
         surroundings.parameters,
         surroundings.only,
+        is_unbounded=surroundings.is_unbounded,
     )
     stages = [("plan", plan), *optimize(plan)]
     results = surroundings.only or _delivered(plan)

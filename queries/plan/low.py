@@ -143,6 +143,6 @@ def _cut(call: Call) -> tuple[Expression, ...]:
 
 
 def column_schema(named: NamedExpression) -> ColumnSchema:
-    """The schema of a column computed from packet fields, its ordering inferred."""
+    """Return the schema of a column computed from packet fields, its ordering inferred."""
     e = named.expression
     return ColumnSchema(named.name, e.type, e.is_nullable, ordering_of(e))

@@ -182,6 +182,11 @@ class AggregationNode:
     columns: tuple[NamedExpression, ...]
     schema: Schema
 
+    @property
+    def epoch_expression(self) -> Expression:
+        """The temporal key, over input columns; a constant where the whole input is the epoch."""
+        return next(key.expression for key in self.keys if key.name == self.epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class MergeNode:

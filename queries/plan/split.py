@@ -63,6 +63,7 @@ from gscope.queries.plan.split_running import (
     epoch_calls,
 )
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
+from gscope.queries.plan.whole_input import is_whole_input, whole_input_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,13 +153,18 @@ class _Split:
         """Partial aggregation low, final aggregation high."""
         border = Border()
         keys = tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in group.keys)
+        epoch_key = next(k.expression for k in keys if k.name == group.epoch)
+        schemas: dict[str, ColumnSchema] = {}
+        if is_whole_input(epoch_key):
+            # Constants are computed on either side of the border, but the group table needs an epoch.
+            epoch_key = border.ship(epoch_key, group.epoch)
+            schemas[epoch_key.name] = whole_input_schema(epoch_key.name)
+        assert isinstance(epoch_key, Column)
         partials = Partials(border)
         each = epoch_calls(group)
         aggregates = add_partials(each.calls, partials)
-        epoch_key = next(k.expression for k in keys if k.name == group.epoch)
-        assert isinstance(epoch_key, Column)
         columns = (
-            *(column_schema(c) for c in border.columns),
+            *(schemas.get(c.name) or column_schema(c) for c in border.columns),
             *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
         )
         lfta = site.lfta(

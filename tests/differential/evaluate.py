@@ -77,6 +77,9 @@ class Reference:
         for row in self._chosen(query.source, query.where):
             keys = _columns(query.keys, row)
             groups.setdefault(tuple(keys.values()), (keys, []))[1].append(row)
+        if not query.keys:
+            # A group without keys is there even of no rows.
+            groups.setdefault((), ({}, []))
         answers: Rows = []
         for keys, members in groups.values():
 
@@ -94,6 +97,7 @@ class Reference:
     def _running(self, query: Group) -> Rows:
         """Groups by the keys without the epoch; each lives until ``closing`` holds at an epoch's end."""
         assert query.closing is not None
+        assert query.epoch is not None
         name = query.keys[query.epoch].name
         epochs: dict[int, dict[tuple[Value, ...], list[tuple[Row, ...]]]] = {}
         for row in self._chosen(query.source, query.where):
@@ -126,6 +130,7 @@ class Reference:
 
     def _last_epoch(self, query: Group) -> list[int]:
         """The epoch in which the clock stood at the end."""
+        assert query.epoch is not None
         epoch = query.keys[query.epoch].expression
         clocks = self._clocks(query.source)
         return [] if clocks is None else [value_of(epoch, clocks)]
@@ -147,7 +152,7 @@ class Reference:
                 return (_columns([c for c in source.columns if c.name in ordered], clock),)
             case Group():
                 clock = self._clocks(source.source)
-                if clock is None:
+                if clock is None or source.epoch is None:
                     return None
                 epoch = source.keys[source.epoch]
                 value = value_of(epoch.expression, clock)

@@ -68,6 +68,7 @@ class QueryMaker:
             *(self._select, self._group, self._group, self._group, self._merge),
             *(self._join_select, self._join_group, self._join_group),
             *(self._running, self._running),
+            *(self._whole, self._whole),
         )
         for _ in range(count):
             for _ in range(TRIES):
@@ -197,6 +198,36 @@ class QueryMaker:
 
     def _group(self) -> Group:
         return self._group_of(self._source())
+
+    def _whole(self) -> Query:
+        """A grouping of a whole input, or its distinct rows; mostly of what has no time."""
+        readable = [query for query in self.queries if self._depths[query.name] < MAX_DEPTH]
+        is_query = readable and self.random.random() < 0.6
+        source = self.random.choice(readable) if is_query else self._scan()
+        grower = Grower.over(self.random, source.fields)
+        wanted = [
+            self.random.choice(_KEY_TYPES) for _ in range(self.random.choice((0, 0, 1, 1, 2)))
+        ]
+        made = [column for kind in wanted if not (column := self._column(grower, kind)).is_constant]
+        where, alias = self._where(grower), self._alias()
+        if made and self.random.random() < 0.3:
+            named, fields = self._named([(each, 0) for each in made], grower, _ordered(source))
+            return Select(self._name("q"), fields, source, alias, where, named, is_distinct=True)
+        keys = [Named(self._name("k"), each) for each in made]
+        known = OF_PACKETS if isinstance(source, Scan) else PLAIN
+        above = Grower(self.random, [self._key(key) for key in keys], calls(grower, known))
+        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        columns = [(self._shown(key), 0) for key in keys]
+        for _ in range(self.random.randrange(1, 4)):
+            called = above.aggregate(self.random.choice((*PLAIN, Type.INT, Type.INT)))
+            columns.append((called or above.small[0], 0))
+        moving = [key for key in keys if _touch(_ordered(source), [key.expression])]
+        known_by = [name for key in moving for name in self._both(key)]
+        named, fields = self._named(columns, above, known_by)
+        having = above.condition() if self.random.random() < 0.35 else None
+        return Group(
+            self._name("q"), fields, source, alias, where, tuple(keys), None, having, named
+        )
 
     def _group_of(self, source: Source) -> Group:
         grower = Grower.over(self.random, *_sides(source))

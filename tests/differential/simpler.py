@@ -47,7 +47,9 @@ def _simpler_query(query: Query) -> Iterator[Query]:
         for number in range(len(query.keys)):
             if number != query.epoch:
                 rest = query.keys[:number] + query.keys[number + 1 :]
-                epoch = query.epoch - (number < query.epoch)
+                epoch = query.epoch
+                if epoch is not None:
+                    epoch -= number < epoch
                 yield replace(query, keys=rest, epoch=epoch)
         for keys in _simpler_columns(query.keys):
             yield replace(query, keys=keys)

@@ -216,7 +216,7 @@ class Group(Query):
     """An aggregation. With ``closing`` a running one.
 
     Attributes:
-        epoch: which of ``keys`` is the epoch.
+        epoch: which of ``keys`` is the epoch; None if the whole input is.
         columns, having, closing: over keys and aggregates.
     """
 
@@ -224,7 +224,7 @@ class Group(Query):
     alias: str
     where: Expression | None
     keys: tuple[Named, ...]
-    epoch: int
+    epoch: int | None
     having: Expression | None
     columns: tuple[Named, ...]
     closing: Expression | None = None
@@ -244,8 +244,8 @@ class Group(Query):
         aliases = _aliases(self.source, self.alias)
         return (
             _selection("SELECT", self.columns, self.source, self.alias, self.where)
-            + f"\n  GROUP BY {_list(self.keys, aliases)}"
-            f"{_clause('HAVING', self.having, aliases)}"
+            + (f"\n  GROUP BY {_list(self.keys, aliases)}" if self.keys else "")
+            + f"{_clause('HAVING', self.having, aliases)}"
             f"{_clause('CLOSING_WHEN', self.closing, aliases)}"
         )
 

@@ -42,7 +42,7 @@ def test_every_kind_of_query_is_made_and_most_have_rows() -> None:
             kinds[_kind(query)] += 1
             filled += bool(reference.rows(query))
     joins = {f"join {kind}" for kind in ("inner", "left", "right", "full")}
-    assert {"Select", "Group", "Merge", "distinct", "running", *joins} <= set(kinds)
+    assert {"Select", "Group", "Merge", "distinct", "running", "whole input", *joins} <= set(kinds)
     assert min(kinds.values()) > 10
     assert filled > 0.6 * kinds.total()
 
@@ -61,6 +61,8 @@ def _kind(query: Query) -> str:
             return "distinct"
         case Group(closing=Expression()):
             return "running"
+        case Group(epoch=None):
+            return "whole input"
         case Select(source=Join(kind=kind)) | Group(source=Join(kind=kind)):
             return f"join {kind}"
     return type(query).__name__

@@ -4,6 +4,7 @@
 
     library = ["published/flow"]  # queries of the library, with ``query.gsql`` if there is one
     only = ["flow"]  # the queries to deliver (default: those that no other reads)
+    is_ordered = false  # results have no temporal column (default true); some may be empty
     is_dealt = false  # the packets must not be dealt over other interfaces (default true)
     [captures]  # interface = files of ../shared/captures, read one after the other
     lan = ["a.pcap"]
@@ -13,7 +14,7 @@
     packets = 1000
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
-``expected.<query>.csv`` each. The first column of every result is temporal: delivered, it never falls.
+``expected.<query>.csv`` each. The first column of every result is temporal, unless it is not ordered: delivered, it never falls.
 ``python -m tests.golden.cases`` writes the expected rows anew from the reference.
 """
 
@@ -33,6 +34,7 @@ from tests.reference_joins import JOIN_REFERENCES
 from tests.reference_published import PUBLISHED_REFERENCES
 from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
 from tests.reference_running import RUNNING_REFERENCES
+from tests.reference_whole_input import WHOLE_INPUT_REFERENCES
 
 from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
@@ -47,6 +49,7 @@ REFERENCES = {
     **RUNNING_REFERENCES,
     **PUBLISHED_REFERENCES,
     **JOIN_REFERENCES,
+    **WHOLE_INPUT_REFERENCES,
 }
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER.parents[1] / "queries" / "library"
@@ -71,6 +74,11 @@ class Case:
     def is_dealt(self) -> bool:
         """Whether its packets may come on any interface."""
         return bool(self.settings.get("is_dealt", True))
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the first column of every result is temporal."""
+        return bool(self.settings.get("is_ordered", True))
 
     @property
     def texts(self) -> list[QueryText]:

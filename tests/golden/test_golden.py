@@ -28,7 +28,8 @@ def named(value: Case | Variation) -> str:
 def test_the_reference_derives_the_expected_rows(case: Case) -> None:
     expected = case.expected()
     assert case.derived() == expected
-    assert all(expected.values()), "a case without rows shows nothing"
+    shown = all if case.is_ordered else any
+    assert shown(expected.values()), "a case without rows shows nothing"
 
 
 @pytest.mark.spark
@@ -41,9 +42,9 @@ def test_every_way_gives_the_expected_rows(
     rows = answer(program, case.files, variation, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
     for query, source in program.results:
-        assert program.schema(query).columns[0].ordering.is_temporal
+        assert program.schema(query).columns[0].ordering.is_temporal == case.is_ordered
         # Streams of LFTAs are put in order where they are delivered.
-        if isinstance(source, QueryInput):
+        if isinstance(source, QueryInput) and case.is_ordered:
             times = [int(row[0]) for row in rows[query]]
             assert times == sorted(times)
 

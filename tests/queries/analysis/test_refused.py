@@ -19,7 +19,7 @@ def test_a_wrong_query_is_refused_with_reason_place_and_remedy(path: Path) -> No
     text = path.read_text(encoding="utf-8")
     reason = text.splitlines()[0].removeprefix("-- fails: ")
     with pytest.raises(GsqlError) as caught:
-        analyze([parse(text, path.name)], INTERFACES, {}, {})
+        analyze([parse(text, path.name)], INTERFACES, {}, {}, is_unbounded=True)
     report = caught.value.report()
     assert reason in report
     if path.stem != "nothing_at_all":

@@ -76,7 +76,7 @@ PYTHON_TYPES = {
 
 def planned(text: str) -> LogicalPlan | GsqlError:
     try:
-        return analyze([parse(text)], ("a",), {}, {})
+        return analyze([parse(text)], ("a",), {}, {}, is_unbounded=True)
     except GsqlError as error:
         return error
 

@@ -1,0 +1,67 @@
+"""The epoch of a grouping that has no temporal term: a finite input as a whole.
+
+It is a constant, which never falls and which nothing but the end of the input closes. So a grouping over a whole input
+takes the path of every other one: its LFTA has a group table of fixed size, its partial tuples collect in the log, and
+its HFTA releases the only epoch when its input has ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.schema import ColumnSchema
+from gscope.queries.catalog.types import Direction, GsqlType, Ordering
+from gscope.queries.plan.expressions import Literal, NamedExpression
+from gscope.queries.plan.program import AggregationNode, QueryInput, node_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.plan.program import Input, Program
+
+WHOLE_INPUT = "whole_input"
+"""The name of the key, if the query has no column of that name."""
+
+EPOCH = 0
+"""The value of the only epoch."""
+
+
+def whole_input_key(name: str = WHOLE_INPUT) -> NamedExpression:
+    """Return the key of a grouping over a whole input."""
+    return NamedExpression(name, Literal(EPOCH, GsqlType.INT))
+
+
+def whole_input_schema(name: str) -> ColumnSchema:
+    """Return the schema of that key: it never falls."""
+    ordering = Ordering(Direction.INCREASING)
+    return ColumnSchema(name, GsqlType.INT, is_nullable=False, ordering=ordering)
+
+
+def is_whole_input(epoch: Expression | None) -> bool:
+    """Return whether an epoch is that of a whole input; no other epoch is a constant."""
+    return isinstance(epoch, Literal)
+
+
+def written_keys(keys: Sequence[NamedExpression], epoch: str) -> list[NamedExpression]:
+    """Return the keys that the query names: all but that of a whole input."""
+    return [key for key in keys if key.name != epoch or not is_whole_input(key.expression)]
+
+
+def answers_at_the_end(program: Program, query: str) -> bool:
+    """Return whether the rows of ``query`` come from a grouping over a whole input, its own or one below it."""
+    sources: list[Input] = [QueryInput(query)]
+    nodes = {node.query: node for node in program.nodes}
+    while sources:
+        source = sources.pop()
+        # What an LFTA alone answers is a selection.
+        node = nodes.get(source.query) if isinstance(source, QueryInput) else None
+        if isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression):
+            return True
+        sources += () if node is None else node_inputs(node)
+    return False
+
+
+def is_global(keys: Sequence[NamedExpression], epoch: str) -> bool:
+    """Return whether a grouping has one group, which is there even if there are no tuples, as in SQL."""
+    return not written_keys(keys, epoch)
