@@ -1,0 +1,44 @@
+"""A small budget of mutated packets, capture files and query texts; ``python -m tests.fuzz`` is the long form.
+
+The time is bounded, not the number, so that a slow machine tries fewer. Seeds go on from a number that changes with each run,
+except in continuous integration; a finding names its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.fuzz import packets, queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUDGET_S = 6.0
+LEAST = 3
+FIRST_SEED = 1 if os.environ.get("CI") else time.time_ns() % 2**32
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("check", [packets.check_packets, packets.check_file, queries.check_query])
+def test_mutants_are_survived(check: Callable[[int], object]) -> None:
+    check(FIRST_SEED)  # what is compiled or read for the first time is no part of the budget
+    deadline = time.monotonic() + BUDGET_S
+    tried = 0
+    while tried < LEAST or time.monotonic() < deadline:
+        seed = FIRST_SEED + tried
+        found = check(seed)
+        assert not found, f"seed {seed}: {found}"
+        tried += 1
+
+
+@pytest.mark.parametrize("make", [packets.mutated, queries.mutated])
+def test_a_seed_makes_the_same_mutant_again(make: Callable[[object], object]) -> None:
+    import random
+
+    assert [make(random.Random(n)) for n in range(20)] == [
+        make(random.Random(n)) for n in range(20)
+    ]
