@@ -129,6 +129,7 @@ class Feed(ABC):
             unread=unread,
             damage=damage,
             needed_skew_ns=self.needed_skew_ns,
+            unread_links=dict(stats.unread_links),
         )
 
 

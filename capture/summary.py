@@ -26,6 +26,7 @@ class InterfaceSummary:
         unread: at hand, not processed, when the replay was stopped.
         damage: what of the input was not usable, one sentence each.
         needed_skew_ns: of captures, the skew at which no packet would have been late; 0 when none was.
+        unread_links: packets of link types that gscope does not read, by name; they are malformed, too.
     """
 
     name: str
@@ -39,6 +40,7 @@ class InterfaceSummary:
     unread: int
     damage: tuple[str, ...]
     needed_skew_ns: int = 0
+    unread_links: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:

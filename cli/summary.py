@@ -5,6 +5,7 @@ received = dropped + filtered + shed + late + malformed + accepted + unread, on 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.balance import shed_lines
@@ -47,6 +48,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield "  malformed: " + ", ".join(
             f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
         )
+    yield from _unread_links(interfaces)
     yield from _late(interfaces)
     yield from _odd_interfaces(interfaces)
     yield from _damage(interfaces, capture.get("failed", {}))
@@ -62,6 +64,16 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was started again {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
+
+
+def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The link types that are not read, by name."""
+    counts: Counter[str] = Counter()
+    for each in interfaces:
+        counts.update(each.get("unread_links", {}))
+    if counts:
+        listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+        yield f"  unknown linktype, which gscope does not read: {listed}"
 
 
 def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -16,6 +16,15 @@ from gscope.capture.packet.dissect_link import (
     ppp_hdlc,
     pppoe,
 )
+from gscope.capture.packet.dissect_rare import (
+    arcnet,
+    frame_relay,
+    infiniband,
+    ipnet,
+    juniper_ethernet,
+    lowpan,
+    lowpan_with_checksum,
+)
 from gscope.capture.packet.reasons import Reason
 
 if TYPE_CHECKING:
@@ -31,10 +40,6 @@ def first_layer(linktype: int) -> Layer:
     if linktype not in _LINKTYPES:
         raise Odd(Reason.UNKNOWN_LINKTYPE)
     return _LINKTYPES[linktype]
-
-
-def _nothing(_frame: Frame, _at: int) -> Next:
-    return None
 
 
 def _null(frame: Frame, at: int) -> Next:
@@ -98,7 +103,20 @@ def _ppi(frame: Frame, at: int) -> Next:
     if length < 8:
         raise Odd(Reason.LINK_MALFORMED)
     frame.require(at, length)
-    if linktype == 192:
+    if linktype in (192, 258):
+        raise Odd(Reason.UNKNOWN_LINKTYPE)
+    return first_layer(linktype), at + length
+
+
+def _pktap(frame: Frame, at: int) -> Next:
+    frame.require(at, 12)
+    length, kind, linktype = (frame.number(at + n, 4, "little") for n in (0, 4, 8))
+    if length < 12:
+        raise Odd(Reason.LINK_MALFORMED)
+    if kind != 1:
+        return None
+    frame.require(at, length)
+    if linktype in (192, 258):
         raise Odd(Reason.UNKNOWN_LINKTYPE)
     return first_layer(linktype), at + length
 
@@ -201,14 +219,20 @@ _LINKTYPES: dict[int, Layer] = {
     101: Network.IP,
     104: chdlc,
     105: _bare_wlan,
+    107: frame_relay,
     108: _loop,
     113: _sll,
     127: _radiotap,
+    129: arcnet,
+    178: juniper_ethernet,
     192: _ppi,
-    195: _nothing,
-    228: Network.IP,
+    195: lowpan_with_checksum,
+    226: ipnet,
+    228: Network.IPV4,
     229: Network.IPV6,
-    230: _nothing,
+    230: lowpan,
     239: _nflog,
+    242: infiniband,
+    258: _pktap,
     276: _sll2,
 }

@@ -140,6 +140,44 @@ def _type_after(skip: int) -> Layer:
     return tag
 
 
+def _arista(frame: Frame, at: int) -> Next:
+    size = {0x10: 12, 0x110: 12, 0x20: 10, 0x120: 10}
+    subtype, version = frame.number(at, 2), frame.number(at + 2, 2)
+    if subtype != 1 or version not in size:
+        return None
+    at += size[version]
+    return ethertype(frame.number(at, 2)), at + 2
+
+
+def _macsec(frame: Frame, at: int) -> Next:
+    frame.require(at, 6)
+    control, short = frame.data[at], frame.data[at + 1] % 64
+    if control & 0x80 or control & 0x0C:
+        return None
+    at += 14 if control & 0x20 else 6
+    value = frame.number(at, 2)
+    if short:
+        frame.end = min(frame.end, at + max(short, 2))
+    return ethertype(value), at + 2
+
+
+def _nsh(frame: Frame, at: int) -> Next:
+    frame.require(at, 8)
+    length = frame.data[at + 1] % 64 * 4
+    if length < 8:
+        raise Odd(Reason.LINK_MALFORMED)
+    frame.require(at, length)
+    layers: dict[int, Layer] = {
+        1: Network.IPV4,
+        2: Network.IPV6,
+        3: ethernet,
+        4: ethertype(0x894F),
+        5: mpls,
+    }
+    layer = layers.get(frame.data[at + 3])
+    return None if layer is None else (layer, at + length)
+
+
 def llc(frame: Frame, at: int) -> Next:
     """IEEE 802.2, with SNAP or the SAP of IP."""
     destination, source, control = (frame.number(at + i, 1) for i in range(3))
@@ -213,7 +251,7 @@ def _pseudowire(frame: Frame, at: int) -> Next:
 
 
 _VLANS = (0x8100, 0x88A8, 0x9100)
-_TAGS = (*_VLANS, 0x8926, 0x893F)
+_TAGS = (*_VLANS, 0x8926, 0x893F, 0xD28B)
 _PSEUDOWIRE_TYPES = (0x0800, 0x0806, 0x86DD, 0x8847, *_VLANS)
 _CHDLC_TYPES = (0x0800, 0x86DD, 0x8847, 0x8848)
 _ETHERTYPES: dict[int, Layer] = {
@@ -226,7 +264,10 @@ _ETHERTYPES: dict[int, Layer] = {
     0x8848: mpls,
     0x8864: pppoe,
     0x8870: llc,
+    0x88E5: _macsec,
     0x88E7: _type_after(16),
+    0x894F: _nsh,
+    0xD28B: _arista,
     0x8926: _type_after(4),
     0x893F: _type_after(6),
     **dict.fromkeys(_VLANS, _vlan),

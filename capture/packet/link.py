@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from gscope.capture.intrinsics import be16, be32, bswap32, ld8, ld16, ld32
 from gscope.capture.jit import kernel
+from gscope.capture.packet.rare_links import (
+    after_802154,
+    after_arcnet,
+    after_frame_relay,
+    after_infiniband,
+    after_ipnet,
+    after_juniper_ethernet,
+)
 from gscope.capture.packet.reasons import Reason
 from gscope.capture.packet.record import NO_LINK
 from gscope.capture.packet.shims import Step, after_chdlc, after_ppp_hdlc, after_pppoe
@@ -32,15 +40,21 @@ LINKTYPE_PPP_ETHER = 51
 LINKTYPE_RAW = 101
 LINKTYPE_C_HDLC = 104
 LINKTYPE_IEEE802_11 = 105
+LINKTYPE_FRELAY = 107
 LINKTYPE_LOOP = 108
 LINKTYPE_LINUX_SLL = 113
 LINKTYPE_RADIOTAP = 127
+LINKTYPE_ARCNET_LINUX = 129
+LINKTYPE_JUNIPER_ETHER = 178
 LINKTYPE_PPI = 192
 LINKTYPE_IEEE802_15_4_WITHFCS = 195
+LINKTYPE_IPNET = 226
 LINKTYPE_IPV4 = 228
 LINKTYPE_IPV6 = 229
 LINKTYPE_IEEE802_15_4_NOFCS = 230
 LINKTYPE_NFLOG = 239
+LINKTYPE_IPOIB = 242
+LINKTYPE_PKTAP = 258
 LINKTYPE_LINUX_SLL2 = 276
 
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
@@ -49,6 +63,7 @@ _UNKNOWN = int(Reason.UNKNOWN_LINKTYPE)
 
 _AF_INET, _LINUX_AF_INET6 = 2, 10
 _NFLOG_PAYLOAD = 9
+_PKTAP_PACKET = 1
 _SLL_LLC, _SLL_PPP_HDLC, _SLL_ETHERNET = 4, 7, 3
 _MAX_LINUX_TYPE = 1536
 _ARPHRD_NETLINK, _ARPHRD_IPGRE = 824, 778
@@ -70,10 +85,25 @@ def enter(linktype: int, base: int, end: int) -> Step:
         at += length
         if at > end:
             return ODD, base, end, _TRUNCATED, NO_LINK
+    elif linktype == LINKTYPE_PKTAP:
+        # Apple's header: length, kind of record, link type; in the byte order of the capturing machine, a Mac.
+        if at + 12 > end:
+            return ODD, at, end, _TRUNCATED, NO_LINK
+        length, kind = ld32(at), ld32(at + 4)
+        if length < 12:
+            return ODD, at, end, _MALFORMED, NO_LINK
+        if kind != _PKTAP_PACKET:
+            return NOTHING, at, end, 0, NO_LINK
+        linktype = ld32(at + 8)
+        at += length
+        if at > end:
+            return ODD, base, end, _TRUNCATED, NO_LINK
     if linktype == LINKTYPE_ETHERNET:
         return ETHERNET, at, end, 0, NO_LINK
-    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD, LINKTYPE_IPV4):
+    if linktype in (LINKTYPE_RAW, LINKTYPE_RAW_BSD, LINKTYPE_RAW_OPENBSD):
         return IP, at, end, 0, NO_LINK
+    if linktype == LINKTYPE_IPV4:
+        return IPV4, at, end, 0, NO_LINK
     if linktype == LINKTYPE_IPV6:
         return IPV6, at, end, 0, NO_LINK
     if linktype == LINKTYPE_LINUX_SLL:
@@ -98,9 +128,25 @@ def enter(linktype: int, base: int, end: int) -> Step:
         return _after_fddi(base, at, end)
     if linktype == LINKTYPE_NFLOG:
         return _after_nflog(at, end)
-    if linktype in (LINKTYPE_IEEE802_15_4_WITHFCS, LINKTYPE_IEEE802_15_4_NOFCS):
-        # 6LoWPAN compresses the IP header away; there is none to point at.
-        return NOTHING, at, end, 0, NO_LINK
+    if linktype == LINKTYPE_IEEE802_15_4_WITHFCS:
+        return after_802154(at, end, 2)
+    if linktype == LINKTYPE_IEEE802_15_4_NOFCS:
+        return after_802154(at, end, 0)
+    return _enter_rare(linktype, at, end)
+
+
+@kernel
+def _enter_rare(linktype: int, at: int, end: int) -> Step:
+    if linktype == LINKTYPE_FRELAY:
+        return after_frame_relay(at, end)
+    if linktype == LINKTYPE_ARCNET_LINUX:
+        return after_arcnet(at, end)
+    if linktype == LINKTYPE_JUNIPER_ETHER:
+        return after_juniper_ethernet(at, end)
+    if linktype == LINKTYPE_IPNET:
+        return after_ipnet(at, end)
+    if linktype == LINKTYPE_IPOIB:
+        return after_infiniband(at, end)
     return ODD, at, end, _UNKNOWN, NO_LINK
 
 

@@ -25,14 +25,17 @@ from gscope.capture.packet.steps import (
     ODD,
     PPP,
     PPPOE,
+    TYPE_ARISTA,
     TYPE_ARP,
     TYPE_BACKBONE,
     TYPE_ETAG,
     TYPE_IPV4,
     TYPE_IPV6,
     TYPE_JUMBO_LLC,
+    TYPE_MACSEC,
     TYPE_MPLS,
     TYPE_MPLS_MULTICAST,
+    TYPE_NSH,
     TYPE_OLD_VLAN,
     TYPE_PPP,
     TYPE_PPPOE,
@@ -57,7 +60,7 @@ def is_vlan(ethertype: int) -> bool:
 @kernel
 def is_tag(ethertype: int) -> bool:
     """Whether the type announces a tag that is no protocol of its own: the type behind it counts."""
-    return is_vlan(ethertype) or ethertype in (TYPE_VNTAG, TYPE_ETAG)
+    return is_vlan(ethertype) or ethertype in (TYPE_VNTAG, TYPE_ETAG, TYPE_ARISTA)
 
 
 @kernel
@@ -81,6 +84,12 @@ def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
         return PPP, at, end, ethertype, link
     if ethertype == TYPE_JUMBO_LLC:
         return LLC, at, end, ethertype, link
+    if ethertype == TYPE_ARISTA:
+        return _after_arista(at, end, link)
+    if ethertype == TYPE_MACSEC:
+        return _after_macsec(at, end, link)
+    if ethertype == TYPE_NSH:
+        return _after_nsh(at, end, link)
     skip = 0
     if ethertype == TYPE_BACKBONE:
         skip = 16
@@ -93,6 +102,68 @@ def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
     if at + skip + 2 > end:
         return ODD, at, end, _TRUNCATED, link
     return ETHERTYPE, at + skip + 2, end, be16(at + skip), link
+
+
+@kernel
+def _after_arista(at: int, end: int, link: int) -> Step:
+    """A time stamp of a switch: subtype, version, seconds and nanoseconds; then the type that it came before."""
+    if at + 4 > end:
+        return ODD, at, end, _TRUNCATED, link
+    kind = be32(at)
+    skip = 0
+    if kind in (0x0001_0010, 0x0001_0110):
+        skip = 12
+    elif kind in (0x0001_0020, 0x0001_0120):
+        skip = 10
+    else:
+        return NOTHING, at, end, 0, link
+    if at + skip + 2 > end:
+        return ODD, at, end, _TRUNCATED, link
+    return ETHERTYPE, at + skip + 2, end, be16(at + skip), link
+
+
+@kernel
+def _after_macsec(at: int, end: int, link: int) -> Step:
+    """IEEE 802.1AE with integrity only; what is encrypted or changed cannot be read.
+
+    The integrity check value stays within ``end``: it is behind what the IP header bounds.
+    """
+    if at + 6 > end:
+        return ODD, at, end, _TRUNCATED, link
+    control, short = ld8(at), ld8(at + 1) & 0x3F
+    # Version 0, neither encrypted nor changed.
+    if control & 0x8C != 0:
+        return NOTHING, at, end, 0, link
+    here = at + (14 if control & 0x20 else 6)
+    if here + 2 > end:
+        return ODD, at, end, _TRUNCATED, link
+    if short != 0:
+        end = min(end, max(here + 2, here + short))
+    return ETHERTYPE, here + 2, end, be16(here), link
+
+
+@kernel
+def _after_nsh(at: int, end: int, link: int) -> Step:
+    """Network service header (RFC 8300)."""
+    if at + 8 > end:
+        return ODD, at, end, _TRUNCATED, link
+    length, protocol = (ld8(at + 1) & 0x3F) << 2, ld8(at + 3)
+    if length < 8:
+        return ODD, at, end, _MALFORMED, link
+    here = at + length
+    if here > end:
+        return ODD, at, end, _TRUNCATED, link
+    if protocol == 1:
+        return IPV4, here, end, 0, link
+    if protocol == 2:
+        return IPV6, here, end, 0, link
+    if protocol == 3:
+        return ETHERNET, here, end, 0, link
+    if protocol == 4:
+        return ETHERTYPE, here, end, TYPE_NSH, link
+    if protocol == 5:
+        return MPLS, here, end, 0, link
+    return NOTHING, at, end, 0, link
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ class SourceStats:
     """Counters of one packet source since it was opened; ``received_bytes`` are bytes on the wire.
 
     received_packets = dropped_packets + filtered_packets + packets handed out, at any block border.
+    ``unread_links`` are those of a capture whose link type gscope does not read, by its name.
     """
 
     received_packets: int = 0
@@ -21,6 +22,7 @@ class SourceStats:
     dropped_packets: int = 0
     filtered_packets: int = 0
     frozen_total: int = 0
+    unread_links: dict[str, int] = field(default_factory=dict)
 
 
 class PacketSource(Protocol):

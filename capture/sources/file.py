@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gscope.capture.packet.link_names import link_type_name
 from gscope.capture.ring.block import Block, PacketSums
 from gscope.capture.sources.base import SourceStats
 from gscope.capture.sources.compressed import DecompressedBytes, is_compressed
@@ -167,7 +168,14 @@ class FileSource:
             return False
         self.stats.received_packets += block.count
         self.stats.received_bytes += block.wire_bytes
+        for linktype in capture_format.unread_links:
+            self._count_unread(linktype, int((block.linktype[: block.count] == linktype).sum()))
         return True
+
+    def _count_unread(self, linktype: int, packets: int) -> None:
+        if packets:
+            counts, name = self.stats.unread_links, link_type_name(linktype)
+            counts[name] = counts.get(name, 0) + packets
 
     def begin_pass(self) -> RawInput | None:
         """Let somebody read on by himself until ``end_pass``; None if this input is not made for that.
@@ -205,6 +213,8 @@ class FileSource:
         self.stats.received_bytes += passed.wire_bytes
         if passed.block_packets:
             self.stats.received_bytes += passed.block_wire_bytes
+        for linktype in self._format.unread_links if self._format is not None else ():
+            self._count_unread(linktype, passed.packets + passed.block_packets)
 
     def interrupt(self) -> None:
         """See ``BlockSource``."""

@@ -33,10 +33,12 @@ class CaptureFormat(Protocol):
     Attributes:
         needed_bytes: how many bytes the record takes where ``index`` stopped, as far as can be seen there.
         broken: why no record behind that place can be found, one sentence; "" while all is well.
+        unread_links: the link types seen so far that gscope does not read.
     """
 
     needed_bytes: int
     broken: str
+    unread_links: set[int]
 
     def index(self, block: Block, end: int, base: int) -> int:
         """Index the packets of the whole records at the beginning of ``block.data[:end]``.

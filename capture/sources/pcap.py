@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.intrinsics import address_of, ld32, prefetch, st32, st64
 from gscope.capture.jit import kernel
+from gscope.capture.packet.link_names import READ_LINK_TYPES
 from gscope.capture.ring.block import PacketSums
 from gscope.capture.sources.format import MAX_INT32, largest_packet, u32
 
@@ -62,6 +63,7 @@ class PcapFormat:
         # Writers often claim a smaller snap length than they used, or a larger one than anyone reads.
         self._limit = largest_packet(self._linktype)
         self.broken = ""
+        self.unread_links = {self._linktype} - READ_LINK_TYPES
 
     @property
     def usual_layout(self) -> tuple[int, int, int, int] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gscope.capture.packet.link_names import READ_LINK_TYPES
 from gscope.capture.sources.format import MAX_RECORD_BYTES
 from gscope.capture.sources.pcapng_index import (
     BROKEN,
@@ -63,6 +64,7 @@ class PcapngFormat:
     def __init__(self) -> None:
         self.needed_bytes = HEADER_BYTES
         self.broken = ""
+        self.unread_links: set[int] = set()
         self._order = "<"
         self._interfaces = np.zeros((8, INTERFACE_COLUMNS), np.int64)
         self._interface_count = 0
@@ -147,6 +149,8 @@ class PcapngFormat:
             )
             return 0
         linktype, snaplen = struct.unpack_from(self._order + "H2xI", data, 8)
+        if linktype not in READ_LINK_TYPES:
+            self.unread_links.add(linktype)
         options = self._options(bytes(data[16 : min(length - 4, _MAX_OPTIONS_BYTES)]))
         resolution = options.get(_OPTION_TSRESOL, b"\x06")[0]
         (offset_s,) = struct.unpack(self._order + "q", options.get(_OPTION_TSOFFSET, bytes(8)))

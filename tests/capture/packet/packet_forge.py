@@ -251,6 +251,56 @@ def _pppoe(draw: st.DrawFn) -> bytes:
     return b"\x11\0\0\1" + struct.pack(">H", len(ip) + 2) + b"\0\x21" + ip
 
 
+def _frame_relay(draw: st.DrawFn) -> bytes:
+    ip = _ip(draw)
+    is_v6 = ip[0] >> 4 == 6
+    address = draw(st.sampled_from((b"\x18\x41", b"\x18\x40\x41", b"\x18\x40\x40\x41")))
+    lead = draw(
+        st.sampled_from(
+            (
+                b"\x03" + (b"\x8e" if is_v6 else b"\xcc"),
+                b"\x03\0" + (b"\x8e" if is_v6 else b"\xcc"),
+                b"\x03\x80\0\0\0" + _type_of(ip),
+                b"\x03\0\x80\0\x80\xc2\0\7" + MACS + _type_of(ip),
+                _type_of(ip),
+            )
+        )
+    )
+    return address + lead + ip
+
+
+def _arcnet(draw: st.DrawFn) -> bytes:
+    ip = _ip(draw)
+    lead = draw(st.sampled_from((b"\xd4\0\0\1", b"\xf0", b"\xd4\1\0\1", b"\xc4\0\0\1")))
+    return b"\1\2\0\0" + lead + ip
+
+
+def _juniper(draw: st.DrawFn) -> bytes:
+    lead = draw(st.sampled_from((b"MGC\0", b"MGC\x80\0\3abc", b"MGC\2")))
+    return lead + _ethernet(draw)
+
+
+def _ipnet(draw: st.DrawFn) -> bytes:
+    ip = _ip(draw)
+    return struct.pack("!BB22x", 1, 26 if ip[0] >> 4 == 6 else 2) + ip
+
+
+def _infiniband(draw: st.DrawFn) -> bytes:
+    ip = _ip(draw)
+    return bytes(40) + _type_of(ip) + b"\0\0" + ip
+
+
+def _pktap(draw: st.DrawFn) -> bytes:
+    return struct.pack("<III4x", 16, 1, 1) + _ethernet(draw)
+
+
+def _lowpan(draw: st.DrawFn) -> bytes:
+    lead = draw(
+        st.sampled_from((b"\x61\x88\1\xcd\xab\1\0\2\0", b"\x41\xd8\1\xcd\xab\xff\xff" + bytes(8)))
+    )
+    return lead + b"\x41" + _ip(draw)
+
+
 LINK_TYPES: dict[int, Callable[[st.DrawFn], bytes]] = {
     0: _family,
     1: _ethernet,
@@ -263,16 +313,22 @@ LINK_TYPES: dict[int, Callable[[st.DrawFn], bytes]] = {
     101: _bare,
     104: _chdlc,
     105: _wlan,
+    107: _frame_relay,
     108: _family,
     113: _sll,
     127: _radiotap,
+    129: _arcnet,
     147: _bare,
+    178: _juniper,
     192: _ppi,
-    195: _bare,
+    195: _lowpan,
+    226: _ipnet,
     228: _bare,
     229: _bare,
-    230: _bare,
+    230: _lowpan,
     239: _nflog,
+    242: _infiniband,
+    258: _pktap,
     276: _sll2,
 }
 

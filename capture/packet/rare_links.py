@@ -1,0 +1,200 @@
+"""Link types that few captures have: one kernel for each, giving the first step of the walk.
+
+Behaviour follows Wireshark 4.0, against which it is tested; see ``steps`` for what a step is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.intrinsics import be16, be32, ld8, ld16
+from gscope.capture.jit import kernel
+from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.record import NO_LINK
+from gscope.capture.packet.steps import (
+    ARP,
+    ETHERNET,
+    ETHERTYPE,
+    IPV4,
+    IPV6,
+    NOTHING,
+    ODD,
+    PPP,
+    TYPE_ARP,
+    TYPE_IPV4,
+    TYPE_IPV6,
+    TYPE_MPLS,
+    TYPE_MPLS_MULTICAST,
+)
+
+if TYPE_CHECKING:
+    from gscope.capture.packet.shims import Step
+
+_TRUNCATED = int(Reason.LINK_TRUNCATED)
+_MALFORMED = int(Reason.LINK_MALFORMED)
+
+_UNNUMBERED = 0x03
+_NLPID_IPV4, _NLPID_IPV6, _NLPID_SNAP, _NLPID_PPP = 0xCC, 0x8E, 0x80, 0xCF
+_MOST_DLCI_BYTES = 4
+
+_ARCNET_IPV4, _ARCNET_ARP, _ARCNET_IPV6 = 212, 213, 196
+_ARCNET_IPV4_OLD, _ARCNET_ARP_OLD = 240, 241
+
+_IPNET_BYTES, _SOLARIS_AF_INET, _SOLARIS_AF_INET6 = 24, 2, 26
+_INFINIBAND_BYTES = 40
+_JUNIPER_MAGIC = 0x4D4743
+_JUNIPER_NO_L2, _JUNIPER_EXTENSIONS = 0x02, 0x80
+
+_154_DATA, _154_SECURED, _154_ONE_PAN = 1, 0x08, 0x40
+_LOWPAN_IPV6 = 0x41
+
+
+@kernel
+def after_frame_relay(at: int, end: int) -> Step:
+    """Frame relay: a Q.922 address, then RFC 2427 (control, NLPID) or Cisco's Ethernet type."""
+    here = at
+    count = 0
+    is_last = False
+    while not is_last:
+        if here + 1 > end:
+            return ODD, at, end, _TRUNCATED, NO_LINK
+        is_last = ld8(here) & 1 == 1
+        here += 1
+        count += 1
+        if count == _MOST_DLCI_BYTES and not is_last:
+            return ODD, at, end, _MALFORMED, NO_LINK
+    if count == 1:
+        return ODD, at, end, _MALFORMED, NO_LINK
+    if here + 2 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    if ld8(here) != _UNNUMBERED:
+        protocol = be16(here)
+        if protocol in (TYPE_IPV4, TYPE_IPV6, TYPE_ARP, TYPE_MPLS, TYPE_MPLS_MULTICAST):
+            return ETHERTYPE, here + 2, end, protocol, NO_LINK
+        return NOTHING, at, end, 0, NO_LINK
+    here += 1
+    # An octet of padding aligns what follows.
+    if ld8(here) == 0:
+        here += 1
+        if here + 1 > end:
+            return ODD, at, end, _TRUNCATED, NO_LINK
+    return _after_nlpid(here + 1, end, ld8(here))
+
+
+@kernel
+def _after_nlpid(at: int, end: int, nlpid: int) -> Step:
+    if nlpid == _NLPID_IPV4:
+        return IPV4, at, end, 0, NO_LINK
+    if nlpid == _NLPID_IPV6:
+        return IPV6, at, end, 0, NO_LINK
+    if nlpid == _NLPID_PPP:
+        return PPP, at, end, 0, NO_LINK
+    if nlpid != _NLPID_SNAP:
+        return NOTHING, at, end, 0, NO_LINK
+    if at + 5 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    organization, protocol = be32(at) >> 8, be16(at + 3)
+    if organization == 0:
+        return ETHERTYPE, at + 5, end, protocol, NO_LINK
+    # Bridged Ethernet, without the padding that it has over ATM.
+    if organization == 0x0080C2 and (protocol == 1 or protocol == 7):
+        return ETHERNET, at + 5, end, 0, NO_LINK
+    return NOTHING, at, end, 0, NO_LINK
+
+
+@kernel
+def after_arcnet(at: int, end: int) -> Step:
+    """ARCNET as Linux has it: source, destination, offset (2), protocol; RFC 1201 adds flag and sequence (2)."""
+    if at + 5 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    protocol = ld8(at + 4)
+    here = at + 5
+    if protocol == _ARCNET_IPV4_OLD:
+        return IPV4, here, end, 0, NO_LINK
+    if protocol == _ARCNET_ARP_OLD:
+        return ARP, here, end, 0, NO_LINK
+    if protocol not in (_ARCNET_IPV4, _ARCNET_ARP, _ARCNET_IPV6):
+        return NOTHING, at, end, 0, NO_LINK
+    if here + 3 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    flag = ld8(here)
+    # Fragments behind the first one have even flags.
+    if flag != 0 and flag & 1 == 0:
+        return NOTHING, at, end, 0, NO_LINK
+    if protocol == _ARCNET_IPV4:
+        return IPV4, here + 3, end, 0, NO_LINK
+    if protocol == _ARCNET_ARP:
+        return ARP, here + 3, end, 0, NO_LINK
+    return IPV6, here + 3, end, 0, NO_LINK
+
+
+@kernel
+def after_juniper_ethernet(at: int, end: int) -> Step:
+    """Juniper's header (magic, flags, perhaps extensions) before an Ethernet frame."""
+    if at + 4 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    if be32(at) >> 8 != _JUNIPER_MAGIC:
+        return ODD, at, end, _MALFORMED, NO_LINK
+    flags = ld8(at + 3)
+    if flags & _JUNIPER_NO_L2:
+        return NOTHING, at, end, 0, NO_LINK
+    here = at + 4
+    if flags & _JUNIPER_EXTENSIONS:
+        if at + 6 > end:
+            return ODD, at, end, _TRUNCATED, NO_LINK
+        here = at + 6 + be16(at + 4)
+        if here > end:
+            return ODD, at, end, _TRUNCATED, NO_LINK
+    return ETHERNET, here, end, 0, NO_LINK
+
+
+@kernel
+def after_ipnet(at: int, end: int) -> Step:
+    """Solaris' observability header: version, family, hook (2), length (4), interfaces and zones (16)."""
+    if at + _IPNET_BYTES > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    family = ld8(at + 1)
+    if family == _SOLARIS_AF_INET:
+        return IPV4, at + _IPNET_BYTES, end, 0, NO_LINK
+    if family == _SOLARIS_AF_INET6:
+        return IPV6, at + _IPNET_BYTES, end, 0, NO_LINK
+    return NOTHING, at, end, 0, NO_LINK
+
+
+@kernel
+def after_infiniband(at: int, end: int) -> Step:
+    """IP over InfiniBand: a global routing header (40), an Ethernet type, 2 reserved octets (RFC 4391)."""
+    here = at + _INFINIBAND_BYTES
+    if here + 4 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    return ETHERTYPE, here + 4, end, be16(here), NO_LINK
+
+
+@kernel
+def after_802154(at: int, end: int, fcs_bytes: int) -> Step:
+    """IEEE 802.15.4 data with a 6LoWPAN dispatch of uncompressed IPv6 (RFC 4944 section 5.1).
+
+    A compressed header (RFC 6282) is not in the packet, so that there is none to point at.
+    """
+    end = max(at, end - fcs_bytes)
+    if at + 3 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    control = ld16(at)
+    version = (control >> 12) & 3
+    if control & 7 != _154_DATA or control & _154_SECURED or version > 1:
+        return NOTHING, at, end, 0, NO_LINK
+    destination, source = (control >> 10) & 3, (control >> 14) & 3
+    if destination == 1 or source == 1:
+        return ODD, at, end, _MALFORMED, NO_LINK
+    here = at + 3
+    if destination != 0:
+        here += 4 if destination == 2 else 10
+    if source != 0:
+        here += 2 if source == 2 else 8
+        if not (control & _154_ONE_PAN and destination != 0):
+            here += 2
+    if here + 1 > end:
+        return ODD, at, end, _TRUNCATED, NO_LINK
+    if ld8(here) == _LOWPAN_IPV6:
+        return IPV6, here + 1, end, 0, NO_LINK
+    return NOTHING, at, end, 0, NO_LINK
