@@ -12,11 +12,17 @@ if TYPE_CHECKING:
     from gscope.queries.plan.expressions import Value
 
 READERS: dict[str, Reader] = {
+    "dns_id": dns.message_id,
+    "dns_opcode": dns.opcode,
     "dns_qname": dns.qname,
     "dns_qtype": dns.qtype,
+    "dns_qclass": dns.qclass,
     "dns_rcode": dns.rcode,
     "dns_answers": dns.answers,
     "dns_is_response": dns.is_response,
+    "dns_authoritative": dns.is_authoritative,
+    "dns_truncated": dns.is_truncated,
+    "dns_address": dns.address,
     "http_host": http.host,
     "http_method": http.method,
     "http_path": http.path,

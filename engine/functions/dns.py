@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct(">HHHHHH")
 _LENGTH_BYTES = 2
 _IS_RESPONSE = 0x8000
+_IS_AUTHORITATIVE = 0x0400
+_IS_TRUNCATED = 0x0200
 _RESPONSE_CODE = 0x000F
+_POINTER = 0xC0
+_MAPPED_IPV4 = 0xFFFF << 32
+_INTERNET = 1
+_ADDRESS_BYTES = {1: 4, 28: 16}
+"""The sizes of A and AAAA records."""
+
 _OPCODES = frozenset({0, 1, 2, 4, 5, 6})
 _QUESTION_BYTES, _RECORD_BYTES = 5, 11
 _LARGEST_MESSAGE = 0xFFFF
@@ -31,9 +39,28 @@ _FULL_SEGMENT = 512
 @dataclass(frozen=True, slots=True)
 class _Message:
     data: bytes
+    id: int
     flags: int
     questions: int
     answers: int
+
+    @property
+    def is_response(self) -> bool:
+        return bool(self.flags & _IS_RESPONSE)
+
+    @property
+    def opcode(self) -> int:
+        return (self.flags >> 11) & 0xF
+
+
+def message_id(payload: bytes) -> int:
+    """Return the number that a question and its answer have in common."""
+    return _message(payload).id
+
+
+def opcode(payload: bytes) -> int:
+    """Return the kind of query: 0 for a standard query, 4 for NOTIFY, 5 for UPDATE."""
+    return _message(payload).opcode
 
 
 def qname(payload: bytes) -> bytes | None:
@@ -44,19 +71,29 @@ def qname(payload: bytes) -> bytes | None:
 
 def qtype(payload: bytes) -> int | None:
     """The number of the record type that is asked for: 1 for A, 28 for AAAA."""
-    message = _message(payload)
-    if not message.questions:
-        return None
-    end = _end_of_name(message.data)
-    if end is None or end + 2 > len(message.data):
-        raise Undecodable
-    return int.from_bytes(message.data[end : end + 2])
+    return _behind_name(_message(payload), 0)
+
+
+def qclass(payload: bytes) -> int | None:
+    """Return the class that is asked for: 1 for the Internet, 255 for any."""
+    return _behind_name(_message(payload), 2)
 
 
 def rcode(payload: bytes) -> int | None:
     """The response code: 0 for no error, 3 for a name that does not exist; None in a query."""
     message = _message(payload)
-    return message.flags & _RESPONSE_CODE if message.flags & _IS_RESPONSE else None
+    return message.flags & _RESPONSE_CODE if message.is_response else None
+
+
+def is_authoritative(payload: bytes) -> bool | None:
+    """Return whether the server answers for its own zone; None in a query."""
+    message = _message(payload)
+    return bool(message.flags & _IS_AUTHORITATIVE) if message.is_response else None
+
+
+def is_truncated(payload: bytes) -> bool:
+    """Return whether the message was too long for its datagram, so that TCP has to be used."""
+    return bool(_message(payload).flags & _IS_TRUNCATED)
 
 
 def answers(payload: bytes) -> int:
@@ -66,7 +103,30 @@ def answers(payload: bytes) -> int:
 
 def is_response(payload: bytes) -> bool:
     """Whether it answers a query."""
-    return bool(_message(payload).flags & _IS_RESPONSE)
+    return _message(payload).is_response
+
+
+def address(payload: bytes) -> int | None:
+    """Return the address in the first A or AAAA record among the answers; None without one."""
+    message = _message(payload)
+    data, place = message.data, _HEADER.size
+    if not message.answers:
+        return None
+    for _ in range(message.questions):
+        place = _behind_record_name(data, place) + 4
+    for _ in range(message.answers):
+        place = _behind_record_name(data, place)
+        if place + 10 > len(data):
+            raise Undecodable
+        kind, category, _, size = struct.unpack_from(">HHIH", data, place)
+        place += 10
+        if place + size > len(data):
+            raise Undecodable
+        if category == _INTERNET and _ADDRESS_BYTES.get(kind) == size:
+            value = int.from_bytes(data[place : place + size])
+            return value if size == 16 else _MAPPED_IPV4 | value
+        place += size
+    return None
 
 
 def _message(payload: bytes) -> _Message:
@@ -74,7 +134,7 @@ def _message(payload: bytes) -> _Message:
     for data in _candidates(payload):
         if len(data) < _HEADER.size:
             break
-        _, flags, questions, answered, authorities, additional = _HEADER.unpack_from(data)
+        number, flags, questions, answered, authorities, additional = _HEADER.unpack_from(data)
         records = answered + authorities + additional
         least = _HEADER.size + questions * _QUESTION_BYTES + records * _RECORD_BYTES
         if (flags >> 11) & 0xF not in _OPCODES or least > _LARGEST_MESSAGE:
@@ -84,7 +144,7 @@ def _message(payload: bytes) -> _Message:
                 continue
         elif not records and not flags & _IS_RESPONSE:
             continue
-        return _Message(data, flags, questions, answered)
+        return _Message(data, number, flags, questions, answered)
     raise Undecodable
 
 
@@ -112,6 +172,30 @@ def _name(data: bytes) -> bytes:
     except UnpackError as error:
         raise Undecodable from error
     return host_name(name) or _ROOT
+
+
+def _behind_name(message: _Message, offset: int) -> int | None:
+    """Return the two bytes at ``offset`` behind the first question's name."""
+    if not message.questions:
+        return None
+    end = _end_of_name(message.data)
+    if end is None or end + offset + 2 > len(message.data):
+        raise Undecodable
+    return int.from_bytes(message.data[end + offset : end + offset + 2])
+
+
+def _behind_record_name(data: bytes, place: int) -> int:
+    """Return where the name at ``place`` ends; a pointer ends it."""
+    while place < len(data):
+        length = data[place]
+        if length == 0:
+            return place + 1
+        if length & _POINTER == _POINTER:
+            return place + 2
+        if length > _LONGEST_LABEL:
+            raise Undecodable
+        place += 1 + length
+    raise Undecodable
 
 
 def _end_of_name(data: bytes) -> int | None:

@@ -199,7 +199,10 @@ def _by_value(
     coded = texts.dictionary_encode()
     answers = [ask(value) for value in coded.dictionary.to_pylist()]
     stored = pa.binary() if kind is GsqlType.STRING else arrow_type(kind)
-    values = pa.array([value for value, _ in answers], stored).take(coded.indices)
+    found = [value for value, _ in answers]
+    if kind is GsqlType.IP:
+        found = [None if value is None else value.to_bytes(16) for value in found]
+    values = pa.array(found, stored).take(coded.indices)
     failed = [number for number, (_, is_readable) in enumerate(answers) if not is_readable]
     if not failed:
         return values, 0

@@ -206,7 +206,8 @@ BUILDERS: dict[str, Builder] = {
             *("length", "lower", "upper", "string_hash", "to_hex", "to_int", "is_private"),
             *("sqrt", "pow", "log", "log2", "log10", "non_temporal"),
             *("http_host", "http_method", "http_path", "tls_sni"),
-            *("dns_qname", "dns_qtype", "dns_rcode", "dns_answers", "dns_is_response"),
+            *("dns_qname", "dns_qtype", "dns_qclass", "dns_rcode", "dns_answers", "dns_address"),
+            *("dns_id", "dns_opcode", "dns_is_response", "dns_authoritative", "dns_truncated"),
         )
     },
     **{name: _declaration(name) for name in ("increasing", "decreasing", "banded")},

@@ -47,11 +47,17 @@ def _entry(name: str, result: GsqlType, needs_bytes: int) -> FunctionEntry:
 
 
 _FUNCTIONS = (
+    _entry("dns_id", GsqlType.INT, SEGMENT_BYTES),
+    _entry("dns_opcode", GsqlType.INT, SEGMENT_BYTES),
     _entry("dns_qname", GsqlType.STRING, SEGMENT_BYTES),
     _entry("dns_qtype", GsqlType.INT, SEGMENT_BYTES),
+    _entry("dns_qclass", GsqlType.INT, SEGMENT_BYTES),
     _entry("dns_rcode", GsqlType.INT, SEGMENT_BYTES),
     _entry("dns_answers", GsqlType.INT, SEGMENT_BYTES),
     _entry("dns_is_response", GsqlType.BOOL, SEGMENT_BYTES),
+    _entry("dns_authoritative", GsqlType.BOOL, SEGMENT_BYTES),
+    _entry("dns_truncated", GsqlType.BOOL, SEGMENT_BYTES),
+    _entry("dns_address", GsqlType.IP, SEGMENT_BYTES),
     _entry("http_host", GsqlType.STRING, SEGMENT_BYTES),
     _entry("http_method", GsqlType.STRING, SEGMENT_BYTES),
     _entry("http_path", GsqlType.STRING, SEGMENT_BYTES),

@@ -16,6 +16,14 @@ from gscope.queries.catalog.types import GsqlType
 
 DNS_HEADER = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"
 DNS = DNS_HEADER + b"\x03www\x07example\x03com\x00\x00\x1c\x00\x01"
+ANSWER = (
+    b"\x12\x34\x81\x80\x00\x01\x00\x02\x00\x00\x00\x00"
+    + DNS[12:]
+    + b"\xc0\x0c\x00\x05\x00\x01\x00\x00\x00\x3c\x00\x04\x01b\xc0\x10"
+    + b"\x01b\xc0\x10\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x0a\x00\x00\x01"
+)
+"""An alias, and the IPv4 address of that."""
+
 HTTP = b"GET /a/b?c=d HTTP/1.1\r\nAccept: */*\r\nHost: Www.Example.COM.:8080\r\n\r\n"
 _NAME = b"\x00\x00\x00\x10\x00\x0e\x00\x00\x0bexample.org"
 _HELLO = b"\x03\x03" + bytes(32) + b"\x00" + b"\x00\x02\x13\x01" + b"\x01\x00"
@@ -23,8 +31,8 @@ _EXTENSIONS = b"\x00\x17\x00\x00" + _NAME
 _BODY = _HELLO + len(_EXTENSIONS).to_bytes(2) + _EXTENSIONS
 _HANDSHAKE = b"\x01" + len(_BODY).to_bytes(3) + _BODY
 TLS = b"\x16\x03\x01" + len(_HANDSHAKE).to_bytes(2) + _HANDSHAKE
-SOUND = (DNS, HTTP, TLS)
-KINDS = {GsqlType.STRING: bytes, GsqlType.INT: int, GsqlType.BOOL: bool}
+SOUND = (DNS, ANSWER, HTTP, TLS)
+KINDS = {GsqlType.STRING: bytes, GsqlType.INT: int, GsqlType.BOOL: bool, GsqlType.IP: int}
 LONGEST_S = 0.25
 """For 64 KiB of anything, in CPU time; a hundredth of it is usual."""
 
@@ -45,6 +53,20 @@ CASES: list[tuple[str, bytes, object, bool]] = [
     ("dns_rcode", b"\x12\x34\x81\x83" + DNS[4:], 3, True),
     ("dns_rcode", b"\x12\x34\x81\x83" + DNS[4:20], 3, True),
     ("dns_is_response", DNS, False, True),
+    ("dns_id", DNS, 0x1234, True),
+    ("dns_id", len(DNS).to_bytes(2) + DNS, 0x1234, True),
+    ("dns_id", DNS[:11], None, False),
+    ("dns_opcode", b"\x12\x34\x28\x00" + DNS[4:], 5, True),
+    ("dns_qclass", DNS, 1, True),
+    ("dns_qclass", DNS[:-1], None, False),
+    ("dns_authoritative", DNS, None, True),
+    ("dns_authoritative", b"\x12\x34\x84\x00" + DNS[4:], True, True),
+    ("dns_truncated", b"\x12\x34\x83\x00" + DNS[4:], True, True),
+    ("dns_address", DNS, None, True),
+    ("dns_address", ANSWER, 0xFFFF0A000001, True),
+    ("dns_address", ANSWER[:-1], None, False),
+    ("dns_address", ANSWER.replace(b"\x00\x04\x0a", b"\x00\x05\x0a"), None, False),
+    ("dns_address", ANSWER[:33] + b"\x80" + ANSWER[34:], None, False),
     ("dns_answers", b"\x12\x34\x81\x80\x00\x01\x00\x07" + DNS[8:], 7, True),
     ("http_host", HTTP, b"www.example.com", True),
     ("http_host", b"GET http://User@A.b:81/x HTTP/1.1\r\n\r\n", b"a.b", True),
