@@ -81,13 +81,12 @@ def _aggregate(entry: AggregateEntry) -> dict[str, Any]:
 
 
 def _running(entry: RunningEntry) -> dict[str, Any]:
+    low = [_low_types(name) for name in entry.inputs]
     return {
         "name": entry.name,
         "takes": _parameters(entry),
         "returns": _result(entry.result),
-        "levels": _levels(
-            entry.argument_types, frozenset.intersection(*map(_low_types, entry.inputs))
-        ),
+        "levels": _levels(entry.argument_types, frozenset.intersection(*low)) if low else "high",
         "is": entry.doc,
     }
 
@@ -122,6 +121,8 @@ def _scalar(name: str, family: str) -> dict[str, Any]:
 
 def _parameters(entry: AggregateEntry | RunningEntry) -> str:
     types = entry.argument_types
+    if not types:
+        return ""
     value = "any" if types == _ANY else "|".join(sorted(t.value for t in types))
     if len(types) > len(_ANY) // 2 and types != _ANY:
         value = "any but " + "|".join(sorted(t.value for t in _ANY - types))

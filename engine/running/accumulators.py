@@ -285,6 +285,31 @@ class Latest:
         return self._column.take(pa.array(where, mask=where < 0))
 
 
+class AtEnd:
+    """``at_end``.
+
+    Attributes:
+        is_reached: whether the epoch that ends is the last one of the input; set by the fold.
+    """
+
+    def __init__(self) -> None:
+        self.is_reached = False
+
+    def restore(self, places: Array, state: list[pa.Array]) -> None:
+        """See ``Accumulator``."""
+
+    def begin(self, places: Array) -> None:
+        """See ``Accumulator``."""
+
+    def update(self, live: Array, at: Array, rows: Array) -> Vector:  # noqa: ARG002
+        """See ``Accumulator``."""
+        return never_null(np.full(len(live), self.is_reached))
+
+    def save(self, live: Array) -> list[pa.Array]:  # noqa: ARG002
+        """See ``Accumulator``."""
+        return []
+
+
 class Inputs(Protocol):
     """The rows of a fold, epoch after epoch."""
 
@@ -350,6 +375,7 @@ _BUILDERS: dict[str, Callable[[RunningAggregate, int, Inputs], Accumulator]] = {
     "moving_avg": _moving_average,
     "ewma": _smoothed,
     "sum_of_dups": _sum_of_dups,
+    "at_end": lambda *_: AtEnd(),
     "running_first": _latest(keeps_first=True),
     "running_last": _latest(keeps_first=False),
 }

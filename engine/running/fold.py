@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.running.accumulators import accumulator
+from gscope.engine.running.accumulators import AtEnd, accumulator
 from gscope.engine.running.groups import number_groups
 from gscope.engine.running.rows import Answers, EpochRows, Moment
 from gscope.engine.running.vectors import compute
@@ -56,6 +56,10 @@ class Epochs:
             return 0, 0
         least = int(epochs.min()) if len(epochs) else end
         return int(self.low if math.isfinite(self.low) else least), int(end)
+
+    def last_of_input(self, epochs: Array) -> int | None:
+        """Return the last epoch of the input, given those that have rows; None if more may come."""
+        return None if math.isfinite(self.high) else self.within(epochs)[1] - 1
 
 
 def fold(
@@ -106,6 +110,7 @@ class _Fold:
         answers = Answers(self._node, self._keys, self._rows, write, ANSWER_ROWS)
         live = np.flatnonzero(self._alive)
         position = np.zeros(len(self._alive), np.int64)
+        last_of_input = epochs.last_of_input(self._rows.epochs)
         for epoch, first, last in self._each_epoch(epochs):
             places = self._rows.places[first:last]
             new = places[~self._alive[places]]
@@ -116,6 +121,8 @@ class _Fold:
                 live = np.flatnonzero(self._alive)
             position[live] = np.arange(len(live))
             at, numbers = position[places], np.arange(first, last)
+            if epoch == last_of_input:
+                self._reach_end()
             values = tuple(state.update(live, at, numbers) for state in self._states)
             row = np.full(len(live), self._rows.none, np.int64)
             row[at] = numbers
@@ -128,6 +135,11 @@ class _Fold:
             live = live[~closes]
         answers.flush()
         return self._saved(live)
+
+    def _reach_end(self) -> None:
+        for state in self._states:
+            if isinstance(state, AtEnd):
+                state.is_reached = True
 
     def _each_epoch(self, epochs: Epochs) -> Iterator[tuple[int, int, int]]:
         """Each epoch that has rows or live groups, and where its rows begin and end."""

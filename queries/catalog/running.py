@@ -54,6 +54,8 @@ class RunningEntry:
         moves_when_idle: whether its value can change in an epoch without tuples.
         is_ordered: whether a call's arguments end in the order of the input's tuples; values are rows
             (value, *order) then.
+        sees_end: whether its value is not of tuples, but of whether the input has ended; ``evaluate``
+            is its value before the end.
     """
 
     name: str
@@ -67,6 +69,7 @@ class RunningEntry:
     is_never_null: bool = False
     moves_when_idle: bool = False
     is_ordered: bool = False
+    sees_end: bool = False
 
     def inputs_of(
         self, arguments: tuple[Expression, ...]
@@ -238,6 +241,18 @@ _ENTRIES = (
         _latest,
         "What last(x) is in a query with CLOSING_WHEN: the latest value in the life of the group.",
         is_ordered=True,
+    ),
+    RunningEntry(
+        "at_end",
+        frozenset(),
+        GsqlType.BOOL,
+        (),
+        lambda _: False,
+        "Whether this is the last epoch because the input ends: HAVING can report groups then that "
+        "are still alive.",
+        takes_star=True,
+        is_never_null=True,
+        sees_end=True,
     ),
 )
 RUNNING: dict[str, RunningEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -65,8 +65,8 @@ class Reference:
     query: Query
     lives: dict[Row, list[list[Tuple]]] = field(default_factory=dict)
 
-    def end_epoch(self, epoch: int, tuples: list[Tuple]) -> list[Row]:
-        """The rows of the end of ``epoch``, which had these tuples."""
+    def end_epoch(self, epoch: int, tuples: list[Tuple], *, is_last: bool = False) -> list[Row]:
+        """Return the rows of the end of ``epoch``, which had these tuples and may end the input."""
         group, node = self.query.group, self.query.node
         keys = [key for key in group.keys if key.name != group.epoch]
         for life in self.lives.values():
@@ -80,7 +80,10 @@ class Reference:
             row: Tuple = {k.name: value_of(k.expression, first) for k in keys}
             row[group.epoch] = epoch
             for call in group.aggregates:
-                row[call.name] = self._aggregate(call.function, call.arguments, life)
+                if call.function == "at_end":
+                    row[call.name] = is_last
+                else:
+                    row[call.name] = self._aggregate(call.function, call.arguments, life)
             if node.having is None or value_of(node.having, row) is True:
                 answers.append(tuple(value_of(c.expression, row) for c in node.columns))
             if value_of(node.closing, row) is True:

@@ -32,6 +32,8 @@ QUERIES = [
     " CLOSING_WHEN tb % 3 = 0 or length(s) > 2",
     "SELECT tb, i, first(x), last(x), first(s), last(ip), median(n), count_diff(x), stddev(f)"
     " FROM src GROUP BY tb, i CLOSING_WHEN last(x) = 2",
+    "SELECT tb, ip, running_count(*), at_end() FROM src GROUP BY tb, ip"
+    " HAVING count(*) = 0 OR at_end() CLOSING_WHEN count(*) = 0",
 ]
 TUPLES = st.fixed_dictionaries(
     {
@@ -87,7 +89,8 @@ def test_the_fold_is_the_reference_wherever_it_is_cut(
     want: list[Row] = []
     if by_epoch:
         for epoch in range(min(by_epoch), int(end) + 1):
-            want += reference.end_epoch(epoch, by_epoch.get(epoch, []))
+            is_last = epoch == end
+            want += reference.end_epoch(epoch, by_epoch.get(epoch, []), is_last=is_last)
     tables: list[pa.Table] = []
     state: pa.Table | None = None
     low: float = -math.inf
