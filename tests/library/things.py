@@ -36,13 +36,13 @@ def row(*values: object) -> Row:
     return tuple("" if value is None else str(value) for value in values)
 
 
-def flood(count: int, others: int = 0) -> list[Sent]:
-    """Attempts to connect from many addresses, and clients that go on."""
-    attempts = [
-        (1 + n / 100, tcp(f"10.1.{n // 200}.{n % 200 + 1}", 1024 + n, WEB, 80, "S"))
-        for n in range(count)
-    ]
-    return [*attempts, *((3 + n / 100, tcp(ANN, 999, WEB, 80, "A")) for n in range(others))]
+def flood(count: int, going_on: int = 0) -> list[Sent]:
+    """Attempts to connect from many addresses, some of which go on, beside a busy connection."""
+    clients = [(f"10.1.{n // 200}.{n % 200 + 1}", 1024 + n) for n in range(count)]
+    attempts = [(1 + n / 100, tcp(*client, WEB, 80, "S")) for n, client in enumerate(clients)]
+    others = [(3 + n / 100, tcp(*client, WEB, 80, "A")) for n, client in enumerate(clients)]
+    busy = [(4 + n / 100, tcp(ANN, 999, WEB, 80, "A")) for n in range(200)]
+    return [*attempts, *others[:going_on], *busy]
 
 
 def connection() -> list[Sent]:
@@ -110,10 +110,10 @@ THINGS: dict[str, Thing] = {
     "connections": Thing(
         connection(),
         [
-            row(MINUTE + 1, ANN, 40000, WEB, 443, 3, 162, 65, 0, 1),
-            row(MINUTE + 1, WEB, 443, ANN, 40000, 1, 54, 0, None, None),
+            row(MINUTE + 1, WEB, 443, ANN, 40000, 1, 54, 0, "false", "false"),
+            row(MINUTE + 2, ANN, 40000, WEB, 443, 3, 162, 65, "false", "true"),
         ],
-        connection()[:2],
+        NO_IP,
     ),
     "dhcp_servers": Thing(
         [(1, traffic.offer()), (2, traffic.offer())], [row(MINUTE, EVE_MAC, BOB, 2, 1)]
@@ -192,10 +192,12 @@ THINGS: dict[str, Thing] = {
     ),
     "slow_dns": Thing(
         [*traffic.lookup(1, "slow.example", delay=0.25), *traffic.lookup(5)],
-        [row(TEN, NAMES, ANN, "slow.example", 250.0)],
+        [row(MINUTE, NAMES, ANN, "slow.example", 1, 250.0)],
     ),
     "syn_flood": Thing(
-        flood(150, others=3), [row(TEN, WEB, 80, 150, 3, 151)], flood(150, others=20)
+        flood(150, going_on=3),
+        [row(TEN, WEB, 80, 150, 3, 150)],
+        flood(150, going_on=15),
     ),
     "tls_names": Thing(
         [(1, tcp(ANN, 40000, WEB, 443, "PA", traffic.tls_hello(b"shop.example")))],
