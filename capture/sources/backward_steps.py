@@ -133,7 +133,7 @@ def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int |
     try:
         source = open_source(*paths)
     except CaptureError:
-        # Whoever opens it for the replay reports that.
+        # The replay opens it, too, and reports that.
         return None
     try:
         return deepest_step_ns(source, most_bytes, stop)

@@ -10,9 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import Direction
+from gscope.queries.catalog.types import Direction, GsqlType
 from gscope.queries.plan import part_names
-from gscope.queries.plan.expressions import Column, Expression, NamedExpression, PacketField
+from gscope.queries.plan.expressions import (
+    Column,
+    Expression,
+    Literal,
+    NamedExpression,
+    PacketField,
+)
 from gscope.queries.plan.layers import Layers, Site, all_columns, take_apart
 from gscope.queries.plan.logical import (
     GroupBy,
@@ -63,7 +69,7 @@ from gscope.queries.plan.split_running import (
     epoch_calls,
 )
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
-from gscope.queries.plan.whole_input import is_whole_input, whole_input_schema
+from gscope.queries.plan.whole_input import is_global, is_whole_input, whole_input_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,6 +138,12 @@ class _Split:
 
     def _over_packets(self, query: LogicalQuery, layers: Layers, scan: Scan) -> None:
         site, high = self._site(query, layers, scan)
+        group = layers.group
+        if not site.interfaces and group is not None and is_global(group.keys, group.epoch):
+            # Its group is there even if no interface is read: the end of some input gives it.
+            site = replace(
+                site, interfaces=scan.interfaces, predicate=Literal(False, GsqlType.BOOL)
+            )
         if layers.group is None:
             self._selection(site, layers, high)
         elif not high and _can_group_low(layers.group):

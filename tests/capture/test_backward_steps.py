@@ -89,7 +89,7 @@ def test_by_default_every_packet_of_every_capture_counts(tmp_path: Path) -> None
     compared = 0
     for path, interface in zip(files, summary.interfaces, strict=True):
         count = counted(path)
-        # What both refuse is told elsewhere.
+        # Files that are not captures are compared elsewhere.
         if count is not None and interface.name not in summary.refused:
             assert interface.received == count, path.name
             compared += 1

@@ -1,0 +1,102 @@
+"""A whole input is one epoch: one step answers it when all its streams have ended, whatever came and whatever died."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from gscope.engine import release
+from gscope.engine.steps import Steps
+from gscope.engine.waiting import wanted
+from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.program import Program
+
+TEXT = "Query total: SELECT count(*) AS cnt FROM IP; Query again: SELECT sum(cnt) AS s FROM total"
+
+
+def program(text: str = TEXT) -> Program:
+    surroundings = Surroundings(("a", "b"), only=("total", "again") if text == TEXT else ())
+    return compile_queries([QueryText(text, "q.gsql")], surroundings).program
+
+
+def batch(stream: str, sequence: int) -> Batch:
+    extents = (Extent("whole_input", 0, 0),)
+    return Batch(stream, sequence, f"{stream}-{sequence}", 60, 0, extents)
+
+
+def beat(stream: str, sequence: int) -> Heartbeat:
+    return Heartbeat(stream, sequence, 0, 0, (Punctuation("whole_input", 0),))
+
+
+def steps_of(steps: Steps) -> list[tuple[str, bool, int]]:
+    """The query, whether it has a row of its own, and the rows read, of each work up to the last step."""
+    found = []
+    while (step := steps.next()) is not None:
+        found += [(w.node.query, w.makes_row, w.rows) for w in step.works if w.reads_rows]
+    return found
+
+
+def test_nothing_is_answered_before_all_streams_have_ended() -> None:
+    steps = Steps(program())
+    one, other = steps.streams
+    steps.on_messages([batch(one, 0), beat(one, 1), beat(other, 0), EndOfStream(other, 1)])
+    assert steps_of(steps) == []
+    steps.on_messages([batch(one, 2), EndOfStream(one, 3)])
+    assert steps_of(steps) == [("total", True, 120), ("again", True, 0)]
+    assert steps.is_finished
+
+
+def test_an_input_without_rows_is_answered_once_as_well() -> None:
+    steps = Steps(program())
+    steps.on_messages([EndOfStream(stream, 0) for stream in steps.streams])
+    assert steps_of(steps) == [("total", True, 0), ("again", True, 0)]
+
+
+def test_a_large_input_is_answered_in_one_step_and_nothing_comes_behind_it() -> None:
+    with mock.patch.object(release, "MAX_STEP_ROWS", 10):
+        steps = Steps(program("SELECT count(*) AS cnt FROM a.IP"))
+        (stream,) = steps.streams
+        steps.on_messages([*(batch(stream, n) for n in range(5)), EndOfStream(stream, 5)])
+        assert steps_of(steps) == [("query" if "query" in steps.operators else "q", True, 300)]
+    assert steps.is_finished
+
+
+def test_a_restart_behind_the_answer_does_not_give_it_again() -> None:
+    steps = Steps(program())
+    messages = [EndOfStream(stream, 0) for stream in steps.streams]
+    steps.on_messages(messages)
+    assert len(steps_of(steps)) == 2
+    again = Steps(program())
+    again.restore(steps.number, steps.snapshot())
+    again.on_messages(messages)
+    assert steps_of(again) == []
+    assert again.is_finished
+
+
+def test_a_restart_before_it_gives_it() -> None:
+    steps = Steps(program())
+    one, other = steps.streams
+    steps.on_messages([batch(one, 0), beat(one, 1), EndOfStream(other, 0)])
+    assert steps_of(steps) == []
+    again = Steps(program())
+    again.restore(steps.number, steps.snapshot())
+    again.on_messages([batch(one, 0), beat(one, 1), EndOfStream(one, 2), EndOfStream(other, 0)])
+    assert steps_of(again) == [("total", True, 60), ("again", True, 0)]
+
+
+def test_groups_with_keys_make_no_row_of_nothing() -> None:
+    steps = Steps(program("SELECT srcIP, count(*) AS cnt FROM a.IP GROUP BY srcIP"))
+    steps.on_messages([EndOfStream(stream, 0) for stream in steps.streams])
+    assert steps_of(steps) == []
+    assert steps.is_finished
+
+
+def test_no_heartbeat_is_asked_for() -> None:
+    steps = Steps(program())
+    one, other = steps.streams
+    steps.on_messages([batch(one, 0), beat(other, 0)])
+    assert steps_of(steps) == []
+    assert wanted(steps.operators) == {}
