@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gscope.queries.catalog.types import GsqlType
@@ -133,7 +135,9 @@ def test_the_parts_of_a_merge_have_schemas() -> None:
     )
     made = program(text, "r")
     for node in made.nodes:
-        assert made.schema(node.query) == node.schema
+        # Which columns hold bytes is known of results alone.
+        columns = [replace(c, is_binary=False) for c in made.schema(node.query).columns]
+        assert columns == list(node.schema.columns)
 
 
 def test_rows_of_constants_are_counted_by_their_time() -> None:
