@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint types check wheel bench clean
+.PHONY: help env demo test lint types check wheel newest bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +40,18 @@ check: lint types test ## what continuous integration runs: lint, types, tests
 wheel: $(STAMP) ## install the wheel into an empty environment elsewhere and answer a golden case there
 	$(BIN)/python tests/wheel_check.py
 
+# What leans on private interfaces of numba and pyspark, in an environment with the newest versions that the bounds allow.
+NEWEST := .venv-newest
+newest: ## test against the newest versions that pyproject.toml allows
+	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[dev]'
+	$(NEWEST)/bin/python -m pip list --outdated --disable-pip-version-check
+	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal tests/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
+
 bench: $(STAMP) ## how to run the benchmarks
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@sed -n '1,40p' benchmarks/README.md
 
 clean: ## remove what was made here
-	rm -rf $(VENV) $(DEMO) build dist benchmarks/out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST) $(DEMO) build dist benchmarks/out .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
