@@ -220,6 +220,23 @@ srem = _divide(remainder=True)
 """Remainder with the sign of the dividend; 0 by zero."""
 
 
+def _floor_divide(builder: Any, a: Any, b: Any) -> Any:
+    is_zero = builder.icmp_signed("==", b, _I64(0))
+    is_minus_one = builder.icmp_signed("==", b, _I64(-1))
+    safe = builder.select(builder.or_(is_zero, is_minus_one), _I64(1), b)
+    rest = builder.srem(a, safe)
+    is_broken = builder.icmp_signed("!=", rest, _I64(0))
+    is_negative = builder.icmp_signed("<", builder.xor(rest, safe), _I64(0))
+    below = builder.zext(builder.and_(is_broken, is_negative), _I64)
+    quotient = builder.sub(builder.sdiv(a, safe), below)
+    quotient = builder.select(is_minus_one, builder.sub(_I64(0), a), quotient)
+    return builder.select(is_zero, _I64(0), quotient)
+
+
+floor_divide = _binary(_floor_divide)
+"""Division rounding down; 0 by zero (the caller decides about NULL), INT64_MIN / -1 wraps."""
+
+
 def _fold_product(builder: Any, a: Any, b: Any) -> Any:
     product = builder.mul(builder.zext(a, _I128), builder.zext(b, _I128))
     high = builder.trunc(builder.lshr(product, _I128(64)), _I64)

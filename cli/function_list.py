@@ -27,6 +27,9 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
         ("BOOL|FLOAT|INT|IP|STRING|TIMESTAMP", "INT", "low (no STRING), high"),
     ),
     **dict.fromkeys(("timestamp", "timeval"), ("INT|TIMESTAMP", "TIMESTAMP", "low, high")),
+    "date_trunc": ("'unit', TIMESTAMP", "TIMESTAMP", "low, high"),
+    "time_bucket": ("'length', TIMESTAMP", "TIMESTAMP", "low, high"),
+    "to_timestamp": ("FLOAT|INT", "TIMESTAMP", "low, high"),
     **dict.fromkeys(("abs", "floor", "ceil", "round"), ("FLOAT|INT", "as given", "low, high")),
     # an order is kept where packets are read, and nowhere else
     **dict.fromkeys(("increasing", "decreasing"), ("INT|TIMESTAMP", "as given", "low")),

@@ -209,6 +209,7 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "neg_int": np.negative,
     "abs_int": np.abs,
     "idiv_int": _unless_zero(_truncated),
+    "floor_div": _unless_zero(np.floor_divide),
     "mod_int": _unless_zero(np.fmod),
     "bit_and": np.bitwise_and,
     "bit_or": np.bitwise_or,

@@ -41,6 +41,7 @@ _TEMPLATES: dict[str, str] = {
     "neg_int": "negative({0})",
     "abs_int": "abs({0})",
     "idiv_int": "({0} div {1})",
+    "floor_div": "(({0} div {1}) - if(({0} % {1}) <> 0L AND ({0} % {1} < 0L) <> ({1} < 0L), 1L, 0L))",
     "mod_int": "({0} % {1})",
     "bit_and": "({0} & {1})",
     "bit_or": "({0} | {1})",

@@ -9,6 +9,7 @@ from gscope.queries.analysis.constants import apply, parse_network, text_of
 from gscope.queries.analysis.conversions import convert, predicate, unify
 from gscope.queries.analysis.declarations import check_declaration
 from gscope.queries.analysis.suggest import did_you_mean
+from gscope.queries.analysis.time_calls import date_trunc, time_bucket, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
@@ -238,6 +239,9 @@ BUILDERS: dict[str, Builder] = {
             GsqlType.TIMESTAMP: "timestamp_to_string",
         }
     ),
+    "date_trunc": date_trunc,
+    "time_bucket": time_bucket,
+    "to_timestamp": to_timestamp,
     "strtoip": catalog_builder("string_to_ip"),
     "ipv4": _by_type({_IP: "ip_to_int"}),
     "prefix": catalog_builder("prefix", (_WHOLE_IPV6,)),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError
 from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.progression import core_of
 from gscope.queries.analysis.schemas import column_schema
+from gscope.queries.analysis.temporal import steps_by
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.catalog.types import Direction, GsqlType
@@ -22,9 +24,10 @@ from gscope.queries.plan.expressions import (
     walk,
 )
 from gscope.queries.plan.logical import Filter, Join, Project
+from gscope.queries.plan.trees import map_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gscope.errors import Position
     from gscope.queries.analysis.temporal import Leaf
@@ -43,43 +46,65 @@ class Terms:
     """Group-by terms as written and as grouped by.
 
     Where no term increases but one decreases, its negative is grouped by: the same groups, and the
-    epochs of every operator go up.
+    epochs of every operator go up. A temporal term of groups that live across epochs is grouped by its
+    core, which moves by 1; see ``progression.py``.
 
     Attributes:
         written: the terms.
-        keys: the same, but for the one of which the negative is taken.
-        turned: the name of that one, None if there is none.
+        keys: the same, but for those of which the negative or the core is taken.
+        turned: the name of the one whose negative is taken, None if there is none.
+        cores: the cores of terms that are more than that, by name.
     """
 
     written: tuple[NamedExpression, ...] = ()
     keys: tuple[NamedExpression, ...] = ()
     turned: str | None = None
+    cores: Mapping[str, Expression] = field(default_factory=dict)
 
     def column(self, name: str) -> Expression:
         """The value of the term ``name``, over the columns of the groups."""
         key = next(key for key in self.keys if key.name == name)
-        column = Column(name, key.expression.type, key.expression.is_nullable)
-        if name != self.turned:
-            return column
-        value = apply("neg_int", column)
-        written = next(term for term in self.written if term.name == name)
-        is_time = written.expression.type is GsqlType.TIMESTAMP
-        return apply("int_to_ts", value) if is_time else value
+        value: Expression = Column(name, key.expression.type, key.expression.is_nullable)
+        written = next(term.expression for term in self.written if term.name == name)
+        core = self.cores.get(name, written)
+        if name == self.turned:
+            value = apply("neg_int", value)
+            value = apply("int_to_ts", value) if core.type is GsqlType.TIMESTAMP else value
+        if name not in self.cores:
+            return value
+        return map_expression(written, lambda part: value if part == core else part)
 
 
-def terms_of(written: Sequence[NamedExpression], ordering: Callable[[Leaf], Ordering]) -> Terms:
-    """The group-by terms, so that one increases if any is temporal; ``ordering`` is that of leaves."""
+def terms_of(
+    written: Sequence[NamedExpression],
+    ordering: Callable[[Leaf], Ordering],
+    *,
+    is_running: bool = False,
+) -> Terms:
+    """The group-by terms, so that one increases if any is temporal.
+
+    Args:
+        written: the terms.
+        ordering: of leaves.
+        is_running: whether groups live across epochs.
+    """
     schemas = [column_schema(term, ordering) for term in written]
     directions = [schema.ordering.direction for schema in schemas]
     turned = None
     if Direction.INCREASING not in directions:
         falling = [s.name for s in schemas if s.ordering.direction is Direction.DECREASING]
         turned = falling[0] if falling else None
-    keys = tuple(
-        NamedExpression(term.name, _negative(term.expression)) if term.name == turned else term
-        for term in written
-    )
-    return Terms(tuple(written), keys, turned)
+    cores = {}
+    for term, schema in zip(written, schemas, strict=True):
+        if is_running and schema.ordering.is_temporal and schema.ordering.step != 1:
+            core = core_of(term.expression, steps_by(ordering))
+            if core is not None:
+                cores[term.name] = core
+    keys = []
+    for term in written:
+        core = cores.get(term.name, term.expression)
+        keys.append(NamedExpression(term.name, _negative(core) if term.name == turned else core))
+    return Terms(tuple(written), tuple(keys), turned, cores)
 
 
 def choose_epoch(

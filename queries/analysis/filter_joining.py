@@ -10,8 +10,8 @@ first of the same bucket tells, or the last of the bucket before:
               WHERE first <= l.t OR last >= l.t - n
 
 So the other input is reduced low, by partial aggregation, and no tuple comes twice. With n = 0 it is the
-INNER join with the distinct keys of the same t. Values of t below 0 would share the bucket of those above: times,
-sequence numbers and record numbers have none.
+INNER join with the distinct keys of the same t. Buckets are rounded down, so that those below 0 are as wide as
+those above.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class Lookback:
         """The bucket that a value of the column is in."""
         if not self.span.value:
             return column
-        divide = "ts_idiv" if self.span.type is GsqlType.INTERVAL else "idiv_int"
-        return apply(divide, column, self.span)
+        if self.span.type is GsqlType.INTERVAL:
+            column = apply("ts_to_int", column)
+        return apply("floor_div", column, Literal(self.span.value, GsqlType.INT))
 
     def earliest(self, column: Expression) -> Expression:
         """The earliest value that is near enough."""

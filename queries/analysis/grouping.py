@@ -24,6 +24,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.expressions import Column, Expression, NamedExpression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
+from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Grouping:
             ]
         )
         written = [NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)]
-        grouping.terms = terms_of(written, source.ordering)
+        grouping.terms = terms_of(written, source.ordering, is_running=grouping.is_running)
         return grouping
 
     @property
@@ -80,7 +81,9 @@ class Grouping:
 
     def typer(self) -> Typer:
         """Types expressions over the groups; their leaves are columns of keys and aggregates."""
-        return Typer(self._ungrouped, self.substitutes, self._aggregate, self._known)
+        return Typer(
+            self._ungrouped, self.substitutes, self._aggregate, self._known, self._written_out
+        )
 
     @property
     def is_running(self) -> bool:
@@ -142,6 +145,15 @@ class Grouping:
         same = (t.name for t in self.terms.written if t.expression == meaning)
         return next((self.terms.column(name) for name in same), None)
 
+    def _written_out(self, expression: Expression) -> Expression:
+        """An expression over the groups with the terms in place of their columns."""
+        written = {term.name: term.expression for term in self.terms.written}
+
+        def change(part: Expression) -> Expression:
+            return written.get(part.name, part) if isinstance(part, Column) else part
+
+        return map_expression(expression, change)
+
     def _ungrouped(self, name: nodes.Name) -> Expression:
         text = ".".join(name.parts)
         try:
@@ -174,7 +186,7 @@ class Grouping:
         try:
             return self.source.resolve(name)
         except ResolveError:
-            keys = {key.name: key.expression for key in self.keys}
+            keys = {term.name: term.expression for term in self.terms.written}
             meant = _meant(name, keys)
             if meant is None:
                 raise

@@ -123,7 +123,7 @@ class JoinColumns:
         spread = math.ceil(1 / abs(gain)) if abs(gain) < 1 else 0
         if leaf.input != first_side(self.kind):
             spread += math.ceil(self._width / abs(gain))
-        return Ordering(found.direction, found.band + spread)
+        return Ordering(found.direction, found.band + spread, found.step)
 
     def _gain_along_clock(self, epoch: Expression, leaf: Column) -> Fraction | None:
         """By how much ``epoch`` grows with ``leaf`` if both are times of one packet, None if not."""
@@ -192,5 +192,6 @@ def _weaken(expression: Expression, missing: frozenset[int]) -> Expression:
 def _common(one: Ordering, other: Ordering) -> Ordering:
     """The ordering of a column that takes its values from either."""
     if one.direction is other.direction and one.is_temporal:
-        return Ordering(one.direction, max(one.band, other.band))
+        step = one.step if one.step == other.step == 1 else 0
+        return Ordering(one.direction, max(one.band, other.band), step)
     return VARYING

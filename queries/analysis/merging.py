@@ -145,7 +145,8 @@ def _schema(sources: Sequence[Source], position: int, band: int) -> Schema:
     for number, alike in enumerate(
         zip(*(source.node.schema.columns for source in sources), strict=True)
     ):
-        ordering = Ordering(Direction.INCREASING, band) if number == position else VARYING
+        step = 1 if all(c.ordering.step == 1 for c in alike) else 0
+        ordering = Ordering(Direction.INCREASING, band, step) if number == position else VARYING
         is_nullable = any(c.is_nullable for c in alike)
         columns.append(ColumnSchema(alike[0].name, alike[0].type, is_nullable, ordering))
     return Schema(tuple(columns))

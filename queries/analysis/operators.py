@@ -95,6 +95,18 @@ def binary(
     return apply(f"{_ARITHMETIC[operator]}_int", left, right)
 
 
+def ratio(left: Expression, right: Expression, position: Position) -> Expression:
+    """``left / right`` with its fraction, also where both are INT and the divisor is a constant.
+
+    Raises:
+        TypeMismatchError: a side is not a number, nor a time divided by an interval.
+    """
+    if left.type is _TIMESTAMP:
+        return binary(BinaryOperator.DIVIDE, left, right, position)
+    numbers = (_numeric(side, BinaryOperator.DIVIDE.value, position) for side in (left, right))
+    return apply("div_float", *(convert(side, _FLOAT, position) for side in numbers))
+
+
 def unary(operator: UnaryOperator, operand: Expression, position: Position) -> Expression:
     """``operator operand``.
 

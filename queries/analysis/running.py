@@ -84,12 +84,20 @@ def running_group(
         position: of GROUP BY.
 
     Raises:
-        TemporalError: there is a second temporal term.
+        TemporalError: there is a second temporal term, or the one there is skips values.
     """
     others = [k.name for k in keys if k.ordering.is_temporal and k.name != group.epoch]
     if others:
         message = f"with CLOSING_WHEN one group-by term is temporal: {group.epoch}, not {others[0]}"
         remedy = f"compute {others[0]} from {group.epoch} in SELECT, or write non_temporal(…)"
+        raise TemporalError(message, position=position, remedy=remedy)
+    step = next(k.ordering.step for k in keys if k.name == group.epoch)
+    if step != 1:
+        how = f"in steps of {step}" if step else "in uneven steps"
+        message = f"{group.epoch} moves {how}, so that no epoch after another can be ended"
+        remedy = (
+            f"group by {group.epoch}/{step}" if step else "group by a part of time: time/60 as tb"
+        )
         raise TemporalError(message, position=position, remedy=remedy)
     return RunningGroupBy(
         group.input, group.keys, group.epoch, group.aggregates, closing, group.schema

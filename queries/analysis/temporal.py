@@ -12,8 +12,10 @@ Arguments that are constant, or that have a gain of 0, have no say (but 0.0 time
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.queries.analysis.progression import whole_step
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.catalog.scalar.magnitudes import can_wrap
@@ -40,7 +42,16 @@ def column_ordering(expression: Expression, leaf: Callable[[Leaf], Ordering]) ->
     Bounds of punctuation are integers, so columns of other types are never temporal.
     """
     found = infer(expression, leaf)
-    return VARYING if found.is_temporal and expression.type not in _CLOCK_TYPES else found
+    if not found.is_temporal:
+        return found
+    if expression.type not in _CLOCK_TYPES:
+        return VARYING
+    return replace(found, step=whole_step(expression, steps_by(leaf)))
+
+
+def steps_by(leaf: Callable[[Leaf], Ordering]) -> Callable[[Expression], int]:
+    """The steps of leaves whose orderings are known."""
+    return lambda part: leaf(part).step if isinstance(part, PacketField | Column) else 0
 
 
 def ordering_of(expression: Expression) -> Ordering:

@@ -11,18 +11,24 @@ from gscope.queries.analysis.calls import scalar_builder
 from gscope.queries.analysis.casts import check_cast
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
+from gscope.queries.analysis.time_calls import check_nanoseconds
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
+from gscope.queries.gsql.walk import walk
 from gscope.queries.plan.expressions import Expression, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gscope.queries.analysis.substitutes import Substitutes
+
+
+_NANOSECONDS = ("timestamp", "timeval")
+"""Casts that take nanoseconds."""
 
 
 def is_aggregate(node: nodes.FunctionCall) -> bool:
@@ -40,12 +46,14 @@ class Typer:
         substitutes: what ``$x`` and ``#X`` stand for.
         aggregate: what an aggregate stands for here; it raises where none may stand.
         known: the expression that a whole piece of syntax stands for, None to look into it.
+        meaning: an expression with what its columns are in place of them, where that is known.
     """
 
     name: Callable[[nodes.Name], Expression]
     substitutes: Substitutes
     aggregate: Callable[[nodes.FunctionCall], Expression]
     known: Callable[[nodes.Expression], Expression | None] = lambda _: None
+    meaning: Callable[[Expression], Expression] = lambda expression: expression
 
     def type(self, node: nodes.Expression) -> Expression:
         """The typed expression.
@@ -71,9 +79,7 @@ class Typer:
             case nodes.Unary():
                 return self._unary(node)
             case nodes.Binary():
-                return operators.binary(
-                    node.operator, self.type(node.left), self.type(node.right), node.position
-                )
+                return self._binary(node)
             case nodes.FunctionCall():
                 return self._call(node)
             case nodes.Case():
@@ -91,6 +97,12 @@ class Typer:
         """A typed expression that is a condition."""
         return predicate(self.type(node), node.position, where)
 
+    def _binary(self, node: nodes.Binary) -> Expression:
+        sides = self.type(node.left), self.type(node.right)
+        if node.operator is BinaryOperator.DIVIDE and _has_aggregate(node.left):
+            return operators.ratio(*sides, node.position)
+        return operators.binary(node.operator, *sides, node.position)
+
     def _unary(self, node: nodes.Unary) -> Expression:
         return operators.unary(node.operator, self.type(node.operand), node.position)
 
@@ -104,6 +116,9 @@ class Typer:
         arguments = tuple(self.type(argument) for argument in node.args)
         result = build(arguments, node)
         check_cast(node, arguments, result)
+        if node.name.lower() in _NANOSECONDS:
+            for argument in arguments:
+                check_nanoseconds(self.meaning(argument), node)
         return result
 
     def _case(self, node: nodes.Case) -> Expression:
@@ -172,6 +187,11 @@ def _among(operand: Expression, literals: Sequence[Literal]) -> Expression:
         return apply("in", operand, *distinct)
     table = pack_table([literal.value for literal in distinct], distinct[0].type)
     return apply("in_table", operand, Literal(table, GsqlType.STRING))
+
+
+def _has_aggregate(node: nodes.Node) -> bool:
+    """Whether an aggregate is part of a dividend: such a quotient keeps its fraction."""
+    return any(isinstance(part, nodes.FunctionCall) and is_aggregate(part) for part in walk(node))
 
 
 def _any(tests: Sequence[Expression]) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -51,10 +51,13 @@ class Ordering:
     Attributes:
         direction: never falls, never rises, never changes, or anything.
         band: by how much the column may step against its direction (its own unit), 0 for none.
+        step: the difference of consecutive values, 0 where it varies; see
+            ``queries/analysis/progression.py``. Orderings that differ in it alone are equal.
     """
 
     direction: Direction
     band: int = 0
+    step: int = field(default=1, compare=False)
 
     @property
     def is_temporal(self) -> bool:

@@ -39,6 +39,7 @@ _INFIX = {
     "sub_int": "-",
     "mul_int": "*",
     "idiv_int": "DIV",
+    "floor_div": "FLOOR_DIV",
     "mod_int": "%",
     "bit_and": "&",
     "bit_or": "|",

@@ -61,10 +61,11 @@ def test_stores_write_the_low_bytes_and_no_more(value: int) -> None:
 
 
 @kernel
-def arithmetic(a: int, b: int) -> tuple[int, int, int, bool, bool, int]:
+def arithmetic(a: int, b: int) -> tuple[int, int, int, int, bool, bool, int]:
     return (
         i.sdiv(a, b),
         i.srem(a, b),
+        i.floor_divide(a, b),
         i.lshr(a, b & 63),
         i.ult(a, b),
         i.ule(a, b),
@@ -83,6 +84,7 @@ def test_arithmetic_is_that_of_c(a: int, b: int) -> None:
     assert arithmetic(a, b) == (
         signed(quotient),
         remainder,
+        signed(a // b) if b else 0,
         signed((a & MASK) >> (b & 63)),
         (a & MASK) < (b & MASK),
         (a & MASK) <= (b & MASK),

@@ -107,7 +107,7 @@ class Reference:
         lives: dict[tuple[Value, ...], list[list[tuple[Row, ...]]]] = {}
         answers: Rows = []
         last = max([*epochs, *self._last_epoch(query)], default=0)
-        for epoch in range(min(epochs, default=last + 1), last + 1):
+        for epoch in range(min(epochs, default=last + 1), last + 1, query.step):
             for life in lives.values():
                 life.append([])
             for values, members in epochs.get(epoch, {}).items():

@@ -121,7 +121,8 @@ def _divide(e: Expression, a: Any, b: Any) -> Any:
     left, right = e.arguments
     if left.type is Type.TIMESTAMP:
         return _truncated(a, b)
-    if not _is_float(e) and right.is_constant:
+    is_of_groups = any(part.op == "aggregate" for part in left.walk())
+    if not _is_float(e) and right.is_constant and not is_of_groups:
         return _truncated(int(a), int(b))
     return float(a) / float(b)
 
@@ -172,12 +173,12 @@ def _comparison(test: Callable[[Any, Any], bool]) -> Any:
 def compared(left: Type, a: Any, right: Type, b: Any) -> tuple[Any, Any]:
     """Two values in the one type that they are compared in.
 
-    An address beside a number is its IPv4 value, milliseconds beside an interval are that; a NULL may
-    come of it.
+    A number beside an address is the IPv4 address with that value, milliseconds beside an interval are
+    that; a NULL may come of it.
     """
     kinds = {left, right}
     if kinds == {Type.IP, Type.INT}:
-        return _number(left, a), _number(right, b)
+        return (_ipv4(a), b) if left is Type.INT else (a, _ipv4(b))
     if kinds == {Type.FLOAT, Type.INTERVAL}:
         return tuple(v / 1e6 if t is Type.INTERVAL else v for t, v in ((left, a), (right, b)))
     if Type.FLOAT in kinds:
@@ -189,6 +190,10 @@ def _number(kind: Type, value: int) -> int | None:
     if kind is not Type.IP:
         return value
     return value & _LOW_32 if is_v4(value) else None
+
+
+def _ipv4(number: int) -> int | None:
+    return _V4 | number if 0 <= number <= _LOW_32 else None
 
 
 def _all_of(e: Expression, values: list[Any]) -> Any:

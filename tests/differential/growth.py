@@ -199,6 +199,9 @@ def _comparison(g: Grower, d: int) -> Expression:
     )
     left, right = g.random.choice(pairs)
     sides = [g.grow(left, d), g.grow(right, d)]
+    if left is _IP and right is _INT and sides[1].is_constant:
+        # A constant must be the value of an address.
+        sides[1] = _integer(g.random.choice((0, 0x0A000001, 2**32 - 1)))
     g.random.shuffle(sides)
     return Expression(g.random.choice(COMPARISONS), _BOOL, tuple(sides))
 
@@ -288,7 +291,31 @@ def _ratio(g: Grower, d: int) -> Expression:
 def _computed_constant(g: Grower, d: int) -> Expression:
     """Division by a constant that is computed."""
     sum_ = Expression("+", _INT, (_integer(g.random.choice((1, 2, 5))), _integer(2)))
-    return Expression("/", _INT, (g.grow(_INT, d), sum_))
+    return _quotient(g.grow(_INT, d), sum_)
+
+
+def _whole_quotient(g: Grower, d: int) -> Expression:
+    return _quotient(g.grow(_INT, d), g.constant(_INT))
+
+
+def _quotient(dividend: Expression, divisor: Expression) -> Expression:
+    """An integer; of aggregates ``/`` has a fraction."""
+    op = "div" if any(part.op == "aggregate" for part in dividend.walk()) else "/"
+    return Expression(op, _INT, (dividend, divisor))
+
+
+def _mean(g: Grower, d: int) -> Expression:
+    """A part of an aggregate, with its fraction."""
+    made = g.aggregate(_INT)
+    if made is None:
+        return _ratio(g, d)
+    return Expression("/", _FLOAT, (made, _integer(g.random.choice((7, 60, 1000, 10**6)))))
+
+
+def _number_of_text(g: Grower, d: int) -> Expression:
+    """Of a constant text that is not a number it would be an error."""
+    text = g.grow(_STRING, d)
+    return Expression("INT", _INT, (literal("'12'", _STRING, b"12") if text.is_constant else text,))
 
 
 def _overflowing(g: Grower, d: int) -> Expression:
@@ -319,6 +346,8 @@ def _test_of_overflow(g: Grower, d: int) -> Expression:
     op = g.random.choice(("%", "/", ">>", "div", "&", "plain"))
     if op == ">>":
         value = Expression(op, _INT, (value, _integer(g.random.choice((8, 32, 60, 63)))))
+    elif op == "/":
+        value = _quotient(value, _integer(g.random.choice((7, 100, 10**9))))
     elif op != "plain":
         value = Expression(op, _INT, (value, _integer(g.random.choice((7, 100, 10**9)))))
     bound = g.random.choice((_integer(0), _integer(10), g.grow(_INT, 0)))
@@ -332,13 +361,14 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         *(_two(_INT, ("+", "-", "*"), _INT, _INT),) * 3,
         _two(_INT, ("+", "-"), _INT, _BOOL),
         _two(_INT, ("div", "%", "&", "|"), _INT, _INT),
-        _with_constant(_INT, ("/", "div", "%", "&", "|"), _INT, _INT),
+        _with_constant(_INT, ("div", "%", "&", "|"), _INT, _INT),
+        _whole_quotient,
         _with_small(_INT, ("<<", ">>"), _INT),
         _computed_constant,
         _two(_INT, ("div",), _FLOAT, _INT),
         _one(_INT, ("negative", "invert", "abs", "non_temporal"), _INT),
         _one(_INT, ("INT",), _FLOAT),
-        _one(_INT, ("INT",), _STRING),
+        _number_of_text,
         _one(_INT, ("INT", "ipv4"), _IP),
         _one(_INT, ("INT",), _TIMESTAMP),
         _one(_INT, ("INT",), _BOOL),
@@ -349,6 +379,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     ),
     _FLOAT: (
         *(_ratio,) * 2,
+        _mean,
         *(_two(_FLOAT, ("+", "-", "*", "/"), _FLOAT, other) for other in (_FLOAT, _INT)),
         _two(_FLOAT, ("+", "-", "*", "/"), _INT, _FLOAT),
         _with_constant(_FLOAT, ("/", "%"), _FLOAT, _FLOAT),
@@ -431,3 +462,14 @@ def in_units(field: Field, length_ns: int) -> Expression:
         return Expression("/", _INT, (base, _interval(length_ns)))
     count = max(1, length_ns // field.unit_ns)
     return base if count == 1 else Expression("/", _INT, (base, _integer(count)))
+
+
+def in_steps(random: Random, epoch: Expression) -> tuple[Expression, int]:
+    """An epoch, now and then one that skips values, and the difference of consecutive ones."""
+    if random.random() < 0.6:
+        return epoch, 1
+    step = random.choice((2, 3, 20))
+    made = Expression("*", _INT, (epoch, _integer(step)))
+    if random.random() < 0.5:
+        made = Expression("+", _INT, (made, _integer(random.choice((1, 5, -7)))))
+    return made, step

@@ -218,6 +218,7 @@ class Group(Query):
     Attributes:
         epoch: which of ``keys`` is the epoch; None if the whole input is.
         columns, having, closing: over keys and aggregates.
+        step: the difference of consecutive epochs.
     """
 
     source: Source
@@ -228,6 +229,7 @@ class Group(Query):
     having: Expression | None
     columns: tuple[Named, ...]
     closing: Expression | None = None
+    step: int = 1
 
     @property
     def sources(self) -> tuple[Readable, ...]:

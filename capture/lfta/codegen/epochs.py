@@ -22,7 +22,9 @@ def rises_with_time(expression: Expression) -> bool:
     match expression:
         case PacketField(name):
             return name in _TIME_FIELDS
-        case Call(function="idiv_int", arguments=(value, Literal(divisor))):
+        case Call("ts_to_int" | "int_to_ts", (value,)):
+            return rises_with_time(value)
+        case Call("idiv_int" | "floor_div", (value, Literal(divisor))):
             return isinstance(divisor, int) and divisor > 0 and rises_with_time(value)
         case Call(function="shr", arguments=(value, Literal(count))):
             return isinstance(count, int) and 0 <= count < 64 and rises_with_time(value)

@@ -38,6 +38,7 @@ _TEMPLATES: dict[str, tuple[str, str | None]] = {
     "neg_int": ("wrap_neg({0})", None),
     "abs_int": ("wrap_abs({0})", None),
     "idiv_int": ("sdiv({0}, {1})", _ZERO_IS_NULL),
+    "floor_div": ("floor_divide({0}, {1})", _ZERO_IS_NULL),
     "mod_int": ("srem({0}, {1})", _ZERO_IS_NULL),
     "bit_and": ("{0} & {1}", None),
     "bit_or": ("{0} | {1}", None),

@@ -29,7 +29,7 @@ _IMPORTS = """\
 import numpy as np
 
 from gscope.capture.intrinsics import (
-    address_of, be16, be32, be64, bswap64, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left,
+    address_of, be16, be32, be64, bswap64, floor_divide, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left,
     shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs, wrap_add, wrap_mul, wrap_neg, wrap_sub
 )
 from gscope.capture.jit import kernel, kernel_part

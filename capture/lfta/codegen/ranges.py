@@ -111,6 +111,9 @@ def _call_range(call: Call) -> Range:
             return Range(
                 -(-value.low // divisor) if value.is_signed else 0, max(value.high // divisor, 0)
             )
+        case "floor_div" if _positive_literal(arguments[1]):
+            value, divisor = range_of(arguments[0]), range_of(arguments[1]).high
+            return Range(value.low // divisor, value.high // divisor)
         case "shr" if isinstance(arguments[1], Literal):
             value, count = range_of(arguments[0]), range_of(arguments[1]).low
             if count < 0:

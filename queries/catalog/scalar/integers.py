@@ -26,9 +26,9 @@ _INT = GsqlType.INT
 _ONE = (Parameter(_INT),)
 _TWO = (Parameter(_INT), Parameter(_INT))
 
-# A clock in seconds stays below 2**31 for now, so factors up to 2**32 cannot wrap it. A larger one would
-# make an "increasing" column jump back, so no order is inferred for it.
-_LARGEST_FACTOR = 1 << 32
+# What takes a clock beyond 64 bits is found by its magnitude (``magnitudes.can_wrap``); of columns of unknown
+# magnitude these keep what no clock survives from being ordered.
+_LARGEST_FACTOR = 1 << 50
 _LARGEST_SHIFT = 32
 
 
@@ -43,6 +43,11 @@ def divide(a: int, b: int) -> int | None:
         return None
     quotient = abs(a) // abs(b)
     return wrap(-quotient if (a < 0) != (b < 0) else quotient)
+
+
+def divide_down(a: int, b: int) -> int | None:
+    """``a / b`` rounded down; None by zero."""
+    return wrap(a // b) if b else None
 
 
 def remainder(a: int, b: int) -> int | None:
@@ -109,6 +114,16 @@ _FUNCTIONS = (
         divide,
         makes_null=unless_nonzero_literal(1),
         cost=5,
+        gains=(divisor, loses),
+    ),
+    # No operator of the text: buckets, and times cut to a unit, have one width on both sides of 0.
+    FunctionEntry(
+        "floor_div",
+        _TWO,
+        _INT,
+        divide_down,
+        makes_null=unless_nonzero_literal(1),
+        cost=6,
         gains=(divisor, loses),
     ),
     FunctionEntry("mod_int", _TWO, _INT, remainder, makes_null=unless_nonzero_literal(1), cost=5),

@@ -34,7 +34,7 @@ _SAME = frozenset(
 )
 _SUMS = frozenset({"add_int", "sub_int", "add_float", "sub_float", "ts_add", "ts_sub"})
 _PRODUCTS = frozenset({"mul_int", "mul_float"})
-_QUOTIENTS = frozenset({"idiv_int", "ts_idiv", "div_float"})
+_QUOTIENTS = frozenset({"idiv_int", "floor_div", "ts_idiv", "div_float"})
 _WHOLE = frozenset({"floor_float", "ceil_float", "round_float"})
 _CHOICES = frozenset({"coalesce", "min_of", "max_of"})
 
@@ -42,6 +42,11 @@ _CHOICES = frozenset({"coalesce", "min_of", "max_of"})
 def magnitude(expression: Expression) -> Magnitude:
     """A bound that no value exceeds; of wrapping arithmetic that of its type."""
     return _bound(expression, is_usual=False)
+
+
+def usual_magnitude(expression: Expression) -> Magnitude:
+    """The same while clocks show what they do in this generation; see ``can_wrap``."""
+    return _bound(expression, is_usual=True)
 
 
 def can_wrap(expression: Call) -> bool:
@@ -89,7 +94,7 @@ def _of_call(call: Call, *, is_usual: bool) -> Magnitude:
     if name in _PRODUCTS:
         return bounds[0] * bounds[1] if math.inf not in bounds else math.inf
     if name in _QUOTIENTS and isinstance(constant, int | float) and bounds[-1]:
-        return bounds[0] / bounds[-1]
+        return bounds[0] / bounds[-1] + (name == "floor_div")
     if name == "mod_int":
         return min(bounds)
     if name == "bit_and" and isinstance(constant, int) and constant >= 0:

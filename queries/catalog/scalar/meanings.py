@@ -32,8 +32,16 @@ FAMILIES: dict[str, dict[str, str]] = {
         "float": "The same number as a FLOAT.",
         "bool": "Whether the number is not 0.",
         "string": "The value as text; true or false of BOOL.",
-        "timestamp": "The time so many nanoseconds after 1970.",
+        "timestamp": "The time that many nanoseconds after 1970; to_timestamp takes seconds.",
         "timeval": "The same as timestamp.",
+    },
+    "times": {
+        "date_trunc": (
+            "date_trunc('minute', t): the beginning of the microsecond, millisecond, second, minute, hour, day "
+            "or week (from Monday) that t is in, UTC."
+        ),
+        "time_bucket": "time_bucket('10 sec', t): the beginning of the bucket that t is in; one begins with 1970.",
+        "to_timestamp": "The time that many seconds after 1970; of FLOAT with the fraction.",
     },
     "addresses": {
         "prefix": "prefix(ip, n4, n6): the first n4 bits of an IPv4 address, n6 (or all 128) of an IPv6 one.",

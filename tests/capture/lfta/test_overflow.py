@@ -57,6 +57,7 @@ OVERFLOWING: dict[str, Expression] = {
     "neg_int": call("neg_int", LEAST),
     "abs_int": call("abs_int", LEAST),
     "idiv_int": call("idiv_int", LEAST, literal(-1)),
+    "floor_div": call("floor_div", LEAST, literal(-1)),
     "shl": call("shl", SEQUENCE, literal(32)),
     "ts_add": call("ts_add", field("timestamp"), literal(LARGEST - 7, INTERVAL)),
     "ts_sub": call(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.queries.analysis.plan_rows import rows_of
 
@@ -17,7 +17,7 @@ Query a: SELECT t, k, count(*) as x FROM IP GROUP BY time as t, vlan as k;
 Query b: SELECT t, k, count(*) as y FROM IP GROUP BY time as t, vlan as k;
 """
 ROWS = st.lists(
-    st.tuples(st.integers(0, 12), st.none() | st.integers(0, 1), st.integers(0, 2)), max_size=9
+    st.tuples(st.integers(-12, 12), st.none() | st.integers(0, 1), st.integers(0, 2)), max_size=9
 )
 
 
@@ -26,6 +26,7 @@ def root(text: str) -> Node:
 
 
 @settings(max_examples=300, deadline=None)
+@example(span=5, left=[(4, None, 1)], right=[(-4, None, 1)], has_key=False)
 @given(span=st.integers(0, 5), left=ROWS, right=ROWS, has_key=st.booleans())
 def test_a_tuple_is_kept_if_the_other_input_had_one_like_it_within_the_span(
     span: int,
