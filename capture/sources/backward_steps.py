@@ -65,7 +65,7 @@ class BackwardSteps:
             if sizes is None or sizes[0] > plain_left or sizes[1] > compressed_left:
                 continue
             plain_left, compressed_left = plain_left - sizes[0], compressed_left - sizes[1]
-            most_bytes = UNPACKED_BYTES if sizes[1] else WALKED_BYTES
+            most_bytes = sizes[0] + UNPACKED_BYTES if sizes[1] else WALKED_BYTES
             self._pool = self._pool or ThreadPoolExecutor(_THREADS, "walk")
             self._walks[interface] = self._pool.submit(_walk, paths, most_bytes, self._stop)
 

@@ -55,6 +55,27 @@ def test_every_term_that_is_not_0_is_shown() -> None:
     assert "--skew" in remedy
 
 
+def test_the_skew_that_counts_every_packet_is_named() -> None:
+    hour = 3_600_000_000_000
+    late = _interface("up", late=3, needed_skew_ns=hour)
+    assert "--skew 1h counts them all" in list(summary_lines(_outcome(late), {"q": 1}))[1]
+    other = _interface("down", late=1, needed_skew_ns=hour + 1)
+    three = _outcome(late, _interface("side", needed_skew_ns=0), other)
+    assert "--skew up=1h --skew down=3600000000001ns counts" in list(summary_lines(three, {}))[1]
+    many = [_interface(f"i{n}", late=1, needed_skew_ns=hour * n) for n in range(1, 12)]
+    assert "; --skew 11h counts" in list(summary_lines(_outcome(*many), {}))[1]
+    live = _interface(late=1, needed_skew_ns=0)
+    assert "raise it with --skew" in list(summary_lines(_outcome(live), {"q": 1}))[1]
+
+
+def test_rows_that_come_late_are_loss() -> None:
+    outcome = _outcome(_interface())
+    outcome.late_tuples = {"q": 0}
+    assert is_whole(outcome)
+    outcome.late_tuples = {"q": 1}
+    assert not is_whole(outcome)
+
+
 def test_one_of_a_kind_is_not_in_the_plural() -> None:
     outcome = _outcome(_interface(received=1, accepted=1))
     outcome.late_tuples = {"q": 1}
