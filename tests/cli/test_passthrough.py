@@ -130,7 +130,8 @@ def follow(
         try:
             event = events.get(timeout=0.2)
         except queue.Empty:
-            assert not log.is_up
+            if log.is_up:
+                continue
             log.is_up = True
             reading.connect(events)
             continue

@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.gscope_command import PATIENCE_S
 
 from gscope.cli.processes import Event, Process
 
@@ -24,7 +25,7 @@ class Child:
         )
 
     def wait(self) -> int:
-        while (event := self.events.get(timeout=30)).name != "exit":
+        while (event := self.events.get(timeout=PATIENCE_S)).name != "exit":
             pass
         return int(event.fields["code"])
 
@@ -53,7 +54,7 @@ def test_words_without_an_end_come_in_pieces(folder: Path) -> None:
 def test_asking_for_counters_does_not_end_it(folder: Path) -> None:
     tell = 'import json, signal, sys\nprint(json.dumps({"event": "up"}), flush=True)\n'
     child = Child(folder, tell + "sys.stdin.read()\nprint('done', file=sys.stderr)\n")
-    assert child.events.get(timeout=30).name == "up"
+    assert child.events.get(timeout=PATIENCE_S).name == "up"
     child.process.signal(signal.SIGUSR1)
     child.process._pipe.close()
     assert child.wait() == 0

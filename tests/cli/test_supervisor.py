@@ -38,11 +38,14 @@ if TYPE_CHECKING:
 PROGRAM = Program(("a",), (), (), (), ())
 SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
 LIVE = CaptureSettings((InterfaceSettings("a", device=DeviceSettings("a")),))
+PATIENT = Patience(stream_s=60.0, start_s=60.0)
+IMPATIENT = Patience(stream_s=5.0, start_s=60.0)
+"""Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
 SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
 ANSWERS = """
 sys.stdin.readline()
-tell("commit", step=1, outputs=[], late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3})
+tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3})
 tell("finished", phases={})
 """
 HEAD = """
@@ -69,7 +72,7 @@ class _Answers:
 
     def on_tick(self) -> None: ...
 
-    def on_commit(self, step: int, _outputs: list[dict[str, Any]]) -> None:
+    def on_commit(self, step: int, _outputs: list[dict[str, Any]], _bounds: dict[str, Any]) -> None:
         self.steps.append(step)
 
 
@@ -106,19 +109,19 @@ class Stage:
         run_dir.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
         monkeypatch.setattr(run_processes, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
-        monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 5.0)
+        monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 60.0)
         self.watcher = _Watcher()
         self.answers = _Answers()
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
         self.resume()
 
-    def resume(self) -> None:
+    def resume(self, patience: Patience = PATIENT) -> None:
         """Begin with what is in the run's folder."""
         self.supervisor = Supervisor(
             self.file,
             self.watcher,
             time.monotonic(),
-            Patience(stream_s=1.0, start_s=20.0),
+            patience,
             RestartPolicy(first_s=0.01, budget=3),
         )
 
@@ -185,8 +188,11 @@ def test_the_last_words_of_a_daemon_are_told(stage: Stage) -> None:
 
 def test_a_reader_s_complaint_gives_way_to_the_daemon_s_own_end(stage: Stage) -> None:
     stage.start(
-        'tell("listening"); time.sleep(0.3); os.kill(os.getpid(), signal.SIGKILL)\n',
-        'sys.stdin.readline(); tell("error", message="the daemon is gone"); sys.exit(1)\n',
+        'tell("listening")\n'
+        "while not (run_dir / 'complained').exists(): time.sleep(0.01)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n",
+        'sys.stdin.readline(); tell("error", message="the daemon is gone")\n'
+        "(run_dir / 'complained').touch(); sys.exit(1)\n",
     )
     with pytest.raises(CaptureError, match="SIGKILL"):
         stage.run()
@@ -334,10 +340,11 @@ def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
 
 def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
     hangs = 'if started() < 2: tell("listening"); os.kill(os.getpid(), signal.SIGSTOP)\n'
+    stage.resume(IMPATIENT)
     stage.start(hangs + CAPTURES, settings=LIVE)
     stage.run()
     (notice,) = stage.watcher.notices
-    assert re.fullmatch("the capture daemon gave no sign of life for [12] s; .*", notice)
+    assert re.fullmatch(r"the capture daemon gave no sign of life for \d+ s; .*", notice)
 
 
 def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: Stage) -> None:
@@ -347,9 +354,10 @@ def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: St
         for second in range(1, 60):
             time.sleep(0.2)
             tell("progress")
-            tell("alive", silent_s=second / 5)
+            tell("alive", silent_s=second)
             tell("progress")
     """
+    stage.resume(IMPATIENT)
     stage.start(textwrap.dedent(hangs) + CAPTURES, settings=LIVE)
     stage.run()
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}

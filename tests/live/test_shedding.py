@@ -1,4 +1,4 @@
-"""A live run whose job is too slow sheds, tells exactly how much, and answers the rest."""
+"""A live run whose job is too slow sheds, reports exactly how much, and answers the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE
 from tests.gscope_command import descendants
-from tests.live.test_run import FLOWS, live, network, send_for
+from tests.live.test_run import FLOWS, live, network, packets_in, send_for
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -23,15 +23,22 @@ def job_of(pid: int) -> int:
 
 
 def test_what_a_job_that_stands_still_misses_is_counted_to_the_packet(live: Any) -> None:
-    # epochs of a second: the log holds two of the four that the job misses
+    """Epochs of a second: the log holds two of the four that the job misses.
+
+    The run ends with the last packet, however long all that takes.
+    """
     every_second = FLOWS.replace("time/2", "time")
-    running = live("-e", every_second, "-i", DEVICE, "--log", "6kB", "--strict", "--duration", "9s")
-    sent = send_for(2.5)
+    phases = (2.5, 4, 1)
+    total = sum(sum(packets_in(phase)) for phase in phases)
+    bounds = ("--log", "6kB", "--strict", "-c", str(total), "--failure-timeout", "10min")
+    running = live("-e", every_second, "-i", DEVICE, *bounds)
+    sent = send_for(phases[0])
     job = job_of(running.pid)
     os.kill(job, signal.SIGSTOP)
-    sent += send_for(4)
+    sent += send_for(phases[1])
     os.kill(job, signal.SIGCONT)
-    sent += send_for(1)
+    sent += send_for(phases[2])
+    assert sent == total
     assert running.wait() == 3
     assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
     found = re.search(r"which stood for ([\d,]+) packets", running.summary)

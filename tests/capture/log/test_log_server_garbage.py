@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.flight as flight
 import pytest
+from tests.gscope_command import PATIENCE_S
 
 from gscope.capture.log.server import MAX_SUBSCRIPTIONS
 from gscope.engine.subscription import LogClient
@@ -112,7 +113,7 @@ def test_random_bytes_half_requests_and_ten_thousand_connections(server: Server)
                 each.close()
             waiting = []
     server.ensure_alive()
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_S
     while server.descriptors() > before[1] + 50 and time.monotonic() < until:
         time.sleep(0.1)
     assert server.descriptors() <= before[1] + 50
@@ -163,7 +164,7 @@ def test_consumers_that_stop_reading_are_few_and_cost_nothing(server: Server) ->
     for client in clients:
         client.close()
     address.close()
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while True:
         try:
             server.ensure_alive()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.gscope_command import PATIENCE_S
 
 from gscope.engine.events import Events
 from gscope.engine.spark import jvm_log
@@ -70,7 +71,7 @@ class Stage:
 
     def _answer(self) -> int:
         self.asked.set()
-        self.can_answer.wait(10)
+        self.can_answer.wait(PATIENCE_S)
         return 1
 
     def _end(self, code: int) -> None:
@@ -107,7 +108,7 @@ def test_it_tells_how_the_step_at_hand_stands(
     stage.watch.on_look = lambda _step: looked.set()
     stage.watch.begin(7)
     with stage.pulse:
-        assert looked.wait(10)
+        assert looked.wait(PATIENCE_S)
     step = next(event for event in stage.told if "step" in event)
     assert (step["event"], step["step"]) == ("alive", 7)
     assert 0 <= step["still_s"] <= step["step_s"]
@@ -135,7 +136,7 @@ def test_the_log_of_java_is_bounded_meanwhile(
 def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
     stage.can_answer.clear()
     with stage.pulse:
-        assert stage.asked.wait(10)
+        assert stage.asked.wait(PATIENCE_S)
         assert stage.told == []
         stage.can_answer.set()
 
@@ -143,7 +144,7 @@ def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
 def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
     with stage.pulse:
         stage.java.kill()
-        assert stage.has_ended.wait(10)
+        assert stage.has_ended.wait(PATIENCE_S)
         assert stage.codes == [1]
     assert stage.told[-1] == {
         "event": "failed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -183,10 +183,10 @@ def test_a_damaged_query_parses_or_gets_a_syntax_error(at: int, cut: int, put: s
     ids=lambda text: text[:6],
 )
 def test_huge_wrong_texts_are_refused_soon(text: str) -> None:
-    started = perf_counter()
+    started = process_time()
     with pytest.raises(GsqlSyntaxError):
         parse_expression(text)
-    assert perf_counter() - started < 20
+    assert process_time() - started < 20
 
 
 def test_a_text_longer_than_the_limit_is_refused() -> None:

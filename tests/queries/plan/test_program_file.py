@@ -102,11 +102,11 @@ def test_shared_parts_are_written_once(tmp_path: Path, schema: Schema) -> None:
     shared: Expression = Literal(1, GsqlType.INT)
     for _ in range(200):
         shared = Call("add", (shared, shared), GsqlType.INT, False)
-    began = time.monotonic()
+    began = time.process_time()
     write_program(tmp_path / "p", with_expression(shared, schema))
     assert read_head(tmp_path / "p").digest
     assert (tmp_path / "p").stat().st_size < 100_000
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
 
 
 def test_programs_that_differ_have_other_digests(schema: Schema) -> None:
