@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gscope.cli.delivered import Position
+from gscope.cli.held_rows import HeldRows
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
 from gscope.engine.sinks.pieces import bounded_pieces
+from gscope.errors import EngineError
 from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -75,6 +78,16 @@ class Answers:
         self._step = position.step
         self._streams = dict(position.streams)
         self._unsettled: list[Path] = []
+        self._orders = {
+            query: [promised_name(column) for column in program.schema(query).temporal]
+            for query, _ in program.results
+        }
+        # Live answers do not wait for rows of the same time, and are never the same again.
+        self._held = {
+            query: HeldRows(order)
+            for query, order in self._orders.items()
+            if order and delivered is None
+        }
         self.rows = {query: position.rows.get(query, 0) for query, _ in program.results}
 
     def begin(self) -> None:
@@ -83,20 +96,49 @@ class Answers:
             self._sink.begin(query, readable_schema(self._program.schema(query)))
         self._settle()
 
-    def on_commit(self, step: int, outputs: list[dict[str, Any]]) -> None:
-        """Deliver a step; one that a restarted job tells of again is known by its number."""
+    def on_commit(
+        self,
+        step: int,
+        outputs: list[dict[str, Any]],
+        bounds: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
+        """Deliver a step; one that a restarted job reports again is known by its number.
+
+        Args:
+            step: its number.
+            outputs: what it answered, see ``commits.Output``.
+            bounds: of each query and temporal column, below which no later step has rows; rows for
+                which this is not known are held until it is.
+
+        Raises:
+            EngineError: rows of an output are missing.
+        """
         paths = [self._outputs / output["path"] for output in outputs]
         if step <= self._step:
             self._forget(path for path in paths if path not in self._unsettled)
             return
         self._step = step
-        for output, path in zip(outputs, paths, strict=True):
-            query = output["query"]
-            order = [promised_name(c) for c in self._program.schema(query).temporal]
-            for table in read_output(path, order):
+        came = {output["query"]: output for output in outputs}
+        for query in self.rows:
+            tables = self._read(came[query]) if query in came else iter(())
+            held = self._held.get(query)
+            if held is not None:
+                first = self._orders[query][0]
+                tables = held.take(tables, (bounds or {}).get(query, {}).get(first, -math.inf))
+            for table in tables:
                 self._write(query, table)
         self._unsettled += paths
         self._settle()
+
+    def _read(self, output: Mapping[str, Any]) -> Iterator[pa.Table]:
+        """The rows of an output, in order."""
+        path, found = self._outputs / output["path"], 0
+        for table in read_output(path, self._orders[output["query"]], output.get("files", ())):
+            found += table.num_rows
+            yield table
+        if found != output["rows"]:
+            message = f"expected {output['rows']} rows in the answer {path}, got {found}"
+            raise EngineError(message)
 
     def on_rows(
         self,
@@ -130,6 +172,9 @@ class Answers:
 
     def finish(self) -> None:
         """Nothing more will come: hold nothing back."""
+        for query, held in self._held.items():
+            for table in held.rest():
+                self._write(query, table)
         self._settle(is_last=True)
 
     def _write(self, query: str, table: pa.Table) -> None:

@@ -65,7 +65,7 @@ class Passthrough:
         self._outlets = {
             stream: Outlet(
                 query,
-                _order(program.schema(query)),
+                order_column(program.schema(query)),
                 (positions or {}).get(stream, StreamPosition()),
                 is_nullable=_is_nullable(program.schema(query)),
             )
@@ -214,13 +214,13 @@ def _is_there(client: LogClient) -> bool:
     return True
 
 
-def _order(schema: Schema) -> str | None:
-    """The column that the answers are ordered by, None for none."""
+def order_column(schema: Schema) -> str | None:
+    """The column by which rows are ordered, None to leave them in the order of the packets."""
     increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
     return increasing[0] if increasing else None
 
 
 def _is_nullable(schema: Schema) -> bool:
     """Whether the column that the answers are ordered by may be NULL."""
-    name = _order(schema)
+    name = order_column(schema)
     return any(column.name == name and column.is_nullable for column in schema.columns)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.cli.claims import claim
+from gscope.engine.sinks.even_groups import EvenGroups
 from gscope.engine.sinks.text import csv_header, write_csv, write_ndjson
 from gscope.errors import GscopeError, UsageError
 
@@ -129,7 +130,7 @@ class _FileWriter:
         self._kind = kind
         self._file = claim(folder, query, kind)
         self._file.truncate(0)
-        self._columns: Any = None
+        self._columns: EvenGroups | None = None
 
     def begin(self, schema: pa.Schema) -> None:
         with in_sentences(str(self._path)):
@@ -143,7 +144,7 @@ class _FileWriter:
             if self._columns is None:
                 TEXT_WRITERS[self._kind](table, self._file)
             else:
-                self._columns.write_table(table)
+                self._columns.write(table)
 
     def close(self, *, is_complete: bool) -> None:
         """Put a complete file into place; of an incomplete one nothing stays, whatever fails."""
@@ -163,10 +164,10 @@ class _FileWriter:
         finally:
             self._file.close()
 
-    def _columnar(self, schema: pa.Schema) -> Any:
+    def _columnar(self, schema: pa.Schema) -> EvenGroups:
         if self._kind == "parquet":
-            return pq.ParquetWriter(self._file, schema, compression="zstd")
-        return pa.ipc.new_file(self._file, schema)
+            return EvenGroups(pq.ParquetWriter(self._file, schema, compression="zstd"))
+        return EvenGroups(pa.ipc.new_file(self._file, schema))
 
 
 @contextmanager

@@ -212,7 +212,9 @@ class Supervisor:
                 self.outcome.shed_tuples = event.fields["shed_tuples"]
                 self.outcome.undecodable = event.fields["undecodable"]
                 with self._watcher.aside():
-                    answers.on_commit(event.fields["step"], event.fields["outputs"])
+                    answers.on_commit(
+                        event.fields["step"], event.fields["outputs"], event.fields["bounds"]
+                    )
                 self.reached("first rows delivered")
             case Event("job", "finished"):
                 self._file.on_process(JOB, "ended")

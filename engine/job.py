@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, Use
 from gscope.queries.startup import settle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from gscope.engine.inbox import Inbox
@@ -201,23 +204,26 @@ class Job:
         self._commits.publish(outputs)
         observer.committed(step, commit, committing, (ended - began) / 1e9)
         self._commits.drop_carry(steps.carried())
-        self._report(commit, (ended - began) / 1e9)
+        self._report(commit, (ended - began) / 1e9, steps.output_bounds())
 
     def _recover(self, steps: Steps) -> list[Commit]:
         """Continue after the last commit; tell of all outputs, the supervisor knows which it has."""
         commits = self._commits.recover()
         for commit in commits:
-            self._report(commit, 0.0)
+            self._report(commit, 0.0, {})
         if commits:
             steps.restore(commits[-1].step, commits[-1].operators)
             self._undecodable = Counter(commits[-1].undecodable)
         return commits
 
-    def _report(self, commit: Commit, step_s: float) -> None:
+    def _report(
+        self, commit: Commit, step_s: float, bounds: Mapping[str, Mapping[str, float]]
+    ) -> None:
         self._events.send(
             "commit",
             step=commit.step,
-            outputs=[{"query": o.query, "path": o.path, "rows": o.rows} for o in commit.outputs],
+            outputs=[asdict(output) for output in commit.outputs],
+            bounds=bounds,
             watermarks={query: state["watermark"] for query, state in commit.operators.items()},
             step_s=step_s,
             late_tuples={

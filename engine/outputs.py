@@ -1,8 +1,8 @@
 """Reading what steps have answered, in order; needs neither Spark nor Java.
 
-A small step is one Arrow file that is in order already. A large one is a folder of Parquet files in the
-order of Spark's hash partitions; it is cut into ranges of its first temporal column that fit into memory,
-and each range is sorted.
+A small step is one Arrow file. A large one is a folder of Parquet files. Files whose ranges of the
+first temporal column do not overlap, as the epochs of a merge, are sorted one by one; others are cut
+into ranges that fit into memory. See ``row_order.py`` for the order.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gscope.engine.row_order import in_order
+from gscope.errors import EngineError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -21,37 +24,87 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 4_000_000
 """Rows sorted at once; a single value of the first column may have more."""
 
+_WORTH_SORTING = 65_536
+"""Files with fewer rows are sorted together with their neighbours."""
+
 
 def read_output(
-    path: Path, order: Sequence[str] = (), rows_at_once: int = ROWS_AT_ONCE
+    path: Path,
+    order: Sequence[str] = (),
+    files: Sequence[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.Table]:
-    """The rows of a published output, in pieces that fit into memory.
+    """The rows of a published output in their order, in pieces that fit into memory.
 
     Args:
         path: of the output.
-        order: columns to be in ascending order, NULL first, ``-f`` for a column f in descending order; () for
-            any order.
+        order: the temporal columns, ``-f`` for a column f in descending order.
+        files: the names of those of its files that hold rows, if it is a folder.
         rows_at_once: see ``ROWS_AT_ONCE``.
+
+    Raises:
+        EngineError: a file is missing or damaged.
     """
-    if not path.is_dir():
-        with pa.memory_map(str(path)) as source:
-            yield pa.ipc.open_file(source).read_all()
-        return
-    files = sorted(path.glob("*.parquet"))
+    try:
+        if not files and path.is_dir():
+            return
+        if not files:
+            with pa.memory_map(str(path)) as source:
+                yield in_order(pa.ipc.open_file(source).read_all(), order)
+            return
+        for group in _groups([path / name for name in files], order):
+            yield from _of_group(group, order, rows_at_once)
+    except (OSError, pa.ArrowException) as error:
+        message = f"the answer {path} cannot be read: {error}"
+        raise EngineError(message) from error
+
+
+def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) -> Iterator[pa.Table]:
+    """The rows of some files, sorted together."""
     rows = sum(pq.read_metadata(file).num_rows for file in files)
-    if not rows:
+    if rows <= rows_at_once or not order or order[0].startswith("-"):
+        yield in_order(pa.concat_tables(_row_groups(files), promote_options="permissive"), order)
         return
-    if not order:
-        yield from _row_groups(files)
-    elif len(order) == 1 and not order[0].startswith("-") and _is_in_order(files, order[0]):
-        # each file holds one value, as the epochs of a merge do: sorting would only cost
-        yield from _row_groups(files)
-    elif rows <= rows_at_once or order[0].startswith("-"):
-        yield _sorted(pa.concat_tables(_row_groups(files), promote_options="permissive"), order)
-    else:
-        for low, high in _ranges(files, order[0], rows_at_once):
-            pieces = [_between(group, order[0], low, high) for group in _row_groups(files)]
-            yield _sorted(pa.concat_tables(pieces, promote_options="permissive"), order)
+    for low, high in _ranges(files, order[0], rows_at_once):
+        pieces = [_between(group, order[0], low, high) for group in _row_groups(files)]
+        yield in_order(pa.concat_tables(pieces, promote_options="permissive"), order)
+
+
+def _groups(files: Sequence[Path], order: Sequence[str]) -> list[list[Path]]:
+    """Files in groups that follow each other in the first column of ``order``; at least one.
+
+    All are one group where statistics do not say.
+    """
+    if not order or len(files) == 1:
+        return [list(files)]
+    column, falls = order[0].removeprefix("-"), order[0].startswith("-")
+    spans = []
+    for file in files:
+        span = _span(file, column)
+        if span is None:
+            return [list(files)]
+        spans.append((*span, file))
+    groups: list[list[Path]] = []
+    reached, held = None, 0
+    for least, greatest, rows, file in sorted(spans):
+        if reached is None or (least > reached and held >= _WORTH_SORTING):
+            groups.append([])
+            held = 0
+        groups[-1].append(file)
+        held += rows
+        reached = greatest if reached is None else max(reached, greatest)
+    return groups[::-1] if falls else groups
+
+
+def _span(file: Path, column: str) -> tuple[int, int, int] | None:
+    """The least and greatest value of a column, and how many rows; None if it may hold NULL."""
+    metadata = pq.read_metadata(file)
+    place = metadata.schema.names.index(column)
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    found = [group.column(place).statistics for group in groups if group.num_rows]
+    if not found or not all(each and each.has_min_max and each.null_count == 0 for each in found):
+        return None
+    return min(each.min for each in found), max(each.max for each in found), metadata.num_rows
 
 
 def remove_output(path: Path) -> None:
@@ -69,29 +122,6 @@ def _row_groups(files: Sequence[Path], columns: list[str] | None = None) -> Iter
                 yield parquet.read_row_group(group, columns=columns)
 
 
-def _is_in_order(files: Sequence[Path], column: str) -> bool:
-    """Whether each file holds one value of ``column`` alone, and the files are in its order."""
-    reached: object = None
-    for file in files:
-        bounds = [pc.min_max(group[column]).as_py() for group in _row_groups([file], [column])]
-        values = {value for bound in bounds for value in bound.values()}
-        if len(values) != 1 or None in values:
-            return False
-        (value,) = values
-        if reached is not None and value < reached:
-            return False
-        reached = value
-    return True
-
-
-def _sorted(table: pa.Table, order: Sequence[str]) -> pa.Table:
-    keys = [
-        (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending", "at_start")
-        for name in order
-    ]
-    return table.take(pc.sort_indices(table, sort_keys=keys))
-
-
 def _ranges(
     files: Sequence[Path], column: str, rows_at_once: int
 ) -> Iterator[tuple[pa.Scalar, pa.Scalar]]:
@@ -101,7 +131,7 @@ def _ranges(
         for group in _row_groups(files, [column])
     ]
     counts = pa.concat_tables(counted).group_by(column).aggregate([("count_all", "sum")])
-    counts = _sorted(counts, [column])
+    counts = in_order(counts.select([column, "count_all_sum"]))
     values, sizes = counts[column], counts["count_all_sum"].to_pylist()
     first, rows = 0, 0
     for place, size in enumerate(sizes):

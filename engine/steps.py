@@ -253,6 +253,14 @@ class Steps:
             "carry": [batch_to_json(batch) for batch in port.pending] if is_upstream else [],
         }
 
+    def output_bounds(self) -> dict[str, dict[str, Bound]]:
+        """For each result its temporal columns, below which no later step has rows."""
+        return {
+            result: self.operators[source.query].output_bounds()
+            for result, source in self.program.results
+            if isinstance(source, QueryInput)
+        }
+
     def watermarks(self) -> dict[str, Bound]:
         """The watermark of every operator, for commits and status."""
         return {query: operator.watermark for query, operator in self.operators.items()}

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.engine.outputs import read_output, remove_output
+from gscope.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,13 +19,14 @@ if TYPE_CHECKING:
 _values = st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=12)
 
 
-def _folder(path: Path, parts: Sequence[Sequence[int | None]]) -> Path:
+def _written(path: Path, parts: Sequence[Sequence[int | None]]) -> list[str]:
+    """Write a folder of files; their names."""
     path.mkdir()
     for number, values in enumerate(parts):
         counted = pa.array(range(len(values)), pa.int64())
         table = pa.table({"tb": pa.array(values, pa.int64()), "n": counted})
         pq.write_table(table, path / f"part-{number}.parquet", row_group_size=3)
-    return path
+    return [f"part-{number}.parquet" for number in range(len(parts))]
 
 
 def _rank(value: int | None) -> int:
@@ -35,17 +38,18 @@ def test_a_large_step_comes_in_order_and_whole(
     parts: list[list[int | None]], rows_at_once: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = _folder(Path(folder) / "out", parts)
-        tables = list(read_output(path, ["tb", "n"], rows_at_once))
-    ranks = [_rank(value) for table in tables for value in table["tb"].to_pylist()]
-    assert ranks == sorted(_rank(value) for part in parts for value in part)
+        path = Path(folder) / "out"
+        tables = list(read_output(path, ["tb"], _written(path, parts), rows_at_once))
+    rows = [row for table in tables for row in zip(*table.to_pydict().values(), strict=True)]
+    expected = [(value, n) for part in parts for n, value in enumerate(part)]
+    assert rows == sorted(expected, key=lambda row: (_rank(row[0]), row[1]))
 
 
 @given(st.lists(_values, min_size=1, max_size=4), st.integers(1, 20))
 def test_a_falling_column_falls(parts: list[list[int | None]], rows_at_once: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = _folder(Path(folder) / "out", parts)
-        tables = list(read_output(path, ["-tb"], rows_at_once))
+        path = Path(folder) / "out"
+        tables = list(read_output(path, ["-tb"], _written(path, parts), rows_at_once))
     values = [value for table in tables for value in table["tb"].to_pylist()]
     present = [value for value in values if value is not None]
     assert values == [None] * (len(values) - len(present)) + sorted(present, reverse=True)
@@ -55,14 +59,27 @@ def test_a_falling_column_falls(parts: list[list[int | None]], rows_at_once: int
 @given(st.lists(st.integers(0, 50), min_size=30, max_size=30, unique=True))
 def test_no_more_rows_are_sorted_at_once_than_told(values: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        tables = list(read_output(_folder(Path(folder) / "out", [values]), ["tb"], 7))
+        path = Path(folder) / "out"
+        tables = list(read_output(path, ["tb"], _written(path, [values]), 7))
     assert max(table.num_rows for table in tables) <= 7
 
 
-def test_without_an_order_rows_come_as_they_are(tmp_path: Path) -> None:
-    path = _folder(tmp_path / "out", [[3, 1], [2]])
-    rows = [value for table in read_output(path) for value in table["tb"].to_pylist()]
-    assert rows == [3, 1, 2]
+def test_without_temporal_columns_rows_ascend_by_the_others(tmp_path: Path) -> None:
+    files = _written(tmp_path / "out", [[3, 1], [2]])
+    tables = read_output(tmp_path / "out", (), files)
+    assert [value for table in tables for value in table["tb"].to_pylist()] == [1, 2, 3]
+
+
+def test_files_that_no_record_names_are_not_read(tmp_path: Path) -> None:
+    files = _written(tmp_path / "out", [[1], [2], [3]])
+    tables = read_output(tmp_path / "out", ["tb"], files[:2])
+    assert [value for table in tables for value in table["tb"].to_pylist()] == [1, 2]
+
+
+@pytest.mark.parametrize("files", [(), ("part-0.parquet",)])
+def test_an_answer_that_is_missing_is_an_error(tmp_path: Path, files: tuple[str, ...]) -> None:
+    with pytest.raises(EngineError, match="out cannot be read"):
+        list(read_output(tmp_path / "out", ["tb"], files))
 
 
 def test_a_small_step_is_one_arrow_file(tmp_path: Path) -> None:
@@ -73,7 +90,8 @@ def test_a_small_step_is_one_arrow_file(tmp_path: Path) -> None:
 
 
 def test_a_removed_output_is_gone(tmp_path: Path) -> None:
-    folder = _folder(tmp_path / "folder", [[1]])
+    folder = tmp_path / "folder"
+    _written(folder, [[1]])
     file = tmp_path / "file"
     file.write_bytes(b"")
     for path in (folder, file, tmp_path / "missing"):

@@ -1,0 +1,154 @@
+"""The order of the rows of an answer: by all their values, so that nothing else shows in it.
+
+Rows ascend by the temporal columns (or fall, as these do), then by all other columns from left to
+right; NULL comes first, text and addresses go by their bytes. Rows that are equal in all columns
+look alike. So the order depends on the rows alone, not on the size of batches, the number of tasks or
+the moment at which a step began.
+
+Columns are packed, in their order, into words of 64 bits, each part with no more bits than its range
+needs. Sorting by one word decides nearly all rows; only ties are sorted by the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+_WORD_BITS = 64
+_HALF_BITS = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFF_FFFF)
+_SIGN = np.uint64(1 << 63)
+_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+_ADDRESS_BYTES = 16
+
+
+def in_order(table: pa.Table, order: Sequence[str] = ()) -> pa.Table:
+    """The rows of ``table`` in the order of answers.
+
+    Args:
+        table: the rows.
+        order: the temporal columns, ``-f`` for a column f that falls.
+    """
+    if table.num_rows < 2:
+        return table
+    first = [(name.removeprefix("-"), name.startswith("-")) for name in order]
+    named = {name for name, _ in first}
+    keys = [*first, *((name, False) for name in table.column_names if name not in named)]
+    parts = (part for name, falls in keys for part in _parts(_flat(table[name]), falls=falls))
+    places = _sorted_places(parts, table.num_rows)
+    return table.take(pa.array(places))
+
+
+def _sorted_places(parts: Iterator[Array], count: int) -> Array:
+    """The numbers of ``count`` rows in the order of their ``parts``, the first decides first."""
+    places = np.arange(count)
+    # Where in ``places`` the ties are, and the number of the run of ties that each belongs to.
+    tied, runs = np.arange(count), np.zeros(count, np.uint64)
+    left_over: Array | None = None
+    rows: Array | slice = slice(None)
+    while len(tied):
+        word, left_over = _word(runs, parts, left_over, rows)
+        by_word = np.argsort(word)
+        places[tied] = places[tied][by_word]
+        if left_over is None:
+            return places
+        word = word[by_word]
+        is_same = word[1:] == word[:-1]
+        is_tied = np.append(is_same, False) | np.append(False, is_same)
+        runs = np.append(np.uint64(0), np.cumsum(~is_same, dtype=np.uint64))[is_tied]
+        tied = tied[is_tied]
+        rows = places[tied]
+    return places
+
+
+def _word(
+    runs: Array, parts: Iterator[Array], left_over: Array | None, rows: Array | slice
+) -> tuple[Array, Array | None]:
+    """The number of its run and as many parts as fit in a word, of some rows.
+
+    Returns:
+        The words, and the first part that did not fit; None when all parts are used up.
+    """
+    used = int(runs[-1]).bit_length()
+    word = runs
+    part = left_over if left_over is not None else next(parts, None)
+    while part is not None:
+        values = part[rows]
+        least = values.min()
+        bits = int(values.max() - least).bit_length()
+        if used + bits > _WORD_BITS:
+            return word, part
+        if bits:
+            word = (word << np.uint64(bits)) | (values - least)
+            used += bits
+        part = next(parts, None)
+    return word, None
+
+
+def _parts(column: pa.Array, *, falls: bool) -> Iterator[Array]:
+    """A column as numbers of at most 32 bits: rows ascend as these do, the first decides first."""
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        yield valid.astype(np.uint64)
+        if column.null_count == len(column):
+            return
+    for word in _words(column):
+        turned = ~word if falls else word
+        # A NULL has whatever value is in its place: it must not decide.
+        known = np.where(valid, turned, np.uint64(0)) if column.null_count else turned
+        yield known >> _HALF_BITS
+        yield known & _LOW_HALF
+
+
+def _words(column: pa.Array) -> Iterator[Array]:
+    """A column as numbers of 64 bits: rows ascend as these do, the first decides first."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        bits = column.fill_null(0.0).to_numpy().astype(np.float64).view(np.int64)
+        yield np.where(bits < 0, bits ^ _ALL_BUT_SIGN, bits).view(np.uint64) ^ _SIGN
+    elif pa.types.is_fixed_size_binary(kind) and kind.byte_width == _ADDRESS_BYTES:
+        yield from _halves(column)
+    elif pa.types.is_binary(kind) or pa.types.is_string(kind):
+        length = pc.min_max(pc.binary_length(column)).as_py()
+        if length["min"] == length["max"] == _ADDRESS_BYTES:
+            yield from _halves(column.cast(pa.binary()).cast(pa.binary(_ADDRESS_BYTES)))
+        else:
+            yield _ranks(column)
+    else:
+        numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
+        yield numbers.view(np.uint64) ^ _SIGN
+
+
+def _halves(addresses: pa.Array) -> Iterator[Array]:
+    data = np.frombuffer(
+        addresses.buffers()[1], ">u8", 2 * len(addresses), _ADDRESS_BYTES * addresses.offset
+    )
+    yield data[0::2].astype(np.uint64)
+    yield data[1::2].astype(np.uint64)
+
+
+def _ranks(column: pa.Array) -> Array:
+    coded = column.dictionary_encode()
+    by_value = pc.sort_indices(coded.dictionary).to_numpy()
+    ranks = np.empty(len(by_value), np.uint64)
+    ranks[by_value] = np.arange(len(by_value), dtype=np.uint64)
+    by_row: Array = ranks[coded.indices.fill_null(0).to_numpy()]
+    return by_row
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, of plain values."""
+    joined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)
+    return joined.dictionary_decode() if pa.types.is_dictionary(joined.type) else joined

@@ -1,0 +1,161 @@
+"""A replay gives the same bytes whatever its timing: the rows of an answer, and their order."""
+
+from __future__ import annotations
+
+import io
+import random
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.golden.cases import all_cases
+from tests.golden.driver import CRASHING, RESTLESS, Job, Variation, capture
+
+from gscope.cli.answers import Answers
+from gscope.cli.delivered import StreamPosition
+from gscope.cli.outlet import Outlet
+from gscope.cli.passthrough import order_column
+from gscope.cli.sinks import FolderSink, StreamSink
+from gscope.engine import release
+from gscope.engine.commits import CommitLog
+from gscope.engine.spark import evaluation
+from gscope.queries.plan.program import StreamInput
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from gscope.cli.answers import Sink
+    from gscope.engine.commits import Commit, Output
+    from gscope.engine.steps import Steps
+    from gscope.queries.plan.program import Program
+    from gscope.queries.streams.messages import Message
+
+CASES = {case.name: case for case in all_cases()}
+WHOLE = Variation("whole")
+PIECES = replace(RESTLESS, name="pieces", chunks=40, seed=5)
+KINDS = ("csv", "ndjson", "parquet", "arrow")
+
+
+class AllKinds:
+    """A sink for each format of files, and standard output."""
+
+    def __init__(self, folder: Path, queries: Sequence[str]) -> None:
+        self.folder = folder
+        self.stdout = io.BytesIO()
+        folders = [FolderSink(folder / kind, kind, queries) for kind in KINDS]
+        self._sinks: list[Sink] = [*folders, StreamSink(self.stdout, "ndjson", queries)]
+
+    def begin(self, query: str, schema: pa.Schema) -> None:
+        for sink in self._sinks:
+            sink.begin(query, schema)
+
+    def write(self, query: str, table: pa.Table) -> None:
+        for sink in self._sinks:
+            sink.write(query, table)
+
+    def settle(self, *, is_last: bool) -> dict[str, Any] | None:
+        return None
+
+    def publish(self) -> None: ...
+
+    def close(self, *, is_complete: bool) -> None:
+        for sink in self._sinks:
+            sink.close(is_complete=is_complete)
+
+    def contents(self) -> dict[str, bytes]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return {"-": self.stdout.getvalue(), **{path.name: path.read_bytes() for path in files}}
+
+
+class Delivering(Job):
+    """A job whose commits are delivered as they come, as those of a replay are."""
+
+    def __init__(self, answers: Answers, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._answers = answers
+
+    def on_recovered(self, commits: Sequence[Commit]) -> None:
+        for commit in commits:
+            self._answers.on_commit(commit.step, [asdict(output) for output in commit.outputs])
+
+    def on_committed(self, step: int, outputs: Sequence[Output], steps: Steps) -> None:
+        bounds = steps.output_bounds()
+        self._answers.on_commit(step, [asdict(output) for output in outputs], bounds)
+
+
+def deliver_streams(
+    program: Program, messages: Sequence[Message], log: Path, answers: Answers, seed: int
+) -> None:
+    """Deliver the results that are streams in portions of random size."""
+    chance = random.Random(seed)
+    for query, source in program.results:
+        if not isinstance(source, StreamInput):
+            continue
+        (stream,) = program.lfta(source.lfta).streams
+        outlet = Outlet(query, order_column(program.schema(query)), StreamPosition())
+        for message in (m for m in messages if m.stream == stream):
+            match message:
+                case Batch():
+                    outlet.add(message, partial(pq.read_table, log / message.path))
+                case Heartbeat():
+                    outlet.raise_bound({p.column: p.bound for p in message.punctuations})
+                case EndOfStream():
+                    outlet.has_ended = True
+            if outlet.has_ended or chance.random() < 0.3:
+                tables = outlet.let_go()
+                answers.on_rows([(query, tables)] if tables is not None else [], {})
+
+
+def delivered(
+    name: str, variation: Variation, session: SparkSession | None, folder: Path
+) -> dict[str, bytes]:
+    """The bytes of the answers to a case, in all formats, by name."""
+    case = CASES[name]
+    program = case.program(case.files)
+    messages = capture(program, case.files, variation, folder / "log")
+    sink = AllKinds(folder / "out", [query for query, _ in program.results])
+    answers = Answers(program, CommitLog(folder / "job").outputs, sink)
+    answers.begin()
+    deliver_streams(program, messages, folder / "log", answers, variation.seed)
+    if program.needs_spark:
+        Delivering(answers, program, messages, folder, session, variation).run()
+    answers.finish()
+    sink.close(is_complete=True)
+    contents = sink.contents()
+    assert len(contents) == 1 + len(KINDS) * len(program.results)
+    assert all(contents.values())
+    return contents
+
+
+def test_a_selection_in_a_pipe_or_a_file_is_the_same_in_any_portions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    expected = delivered("selection", WHOLE, None, tmp_path_factory.mktemp("whole"))
+    for variation in (PIECES, CRASHING):
+        found = delivered("selection", variation, None, tmp_path_factory.mktemp("varied"))
+        assert found == expected
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["merged_selection", "heaviest", "talkers", "tcp_flows"])
+def test_steps_batches_tables_and_crashes_do_not_show_in_the_bytes(
+    name: str,
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A merge, aggregations over each other, a running aggregation, and flows."""
+    expected = delivered(name, WHOLE, spark, tmp_path_factory.mktemp("whole"))
+    assert delivered(name, PIECES, spark, tmp_path_factory.mktemp("pieces")) == expected
+    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
+    monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
+    monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
+    assert delivered(name, CRASHING, spark, tmp_path_factory.mktemp("large")) == expected
