@@ -20,24 +20,35 @@ from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from gscope.engine.written import WrittenFile
 
 _STAGED = ".staged-"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Rows of one query that a step answered: a Parquet or Arrow file, or a folder of them.
+    """Rows of one query that a step answered: an Arrow file, or a folder of Parquet files.
 
     Attributes:
         path: relative to the outputs folder.
-        rows: how many, for the summary.
+        rows: in all files together.
+        files: their names within the folder, in the order of their epochs; () for one Arrow file.
+            The folder holds no others, and a reader need not look.
     """
 
     query: str
     path: str
     rows: int
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of_files(cls, query: str, path: str, files: Iterable[WrittenFile]) -> Output:
+        """The output of those of ``files`` that hold rows."""
+        held = [file for file in files if file.rows]
+        return cls(query, path, sum(f.rows for f in held), tuple(f.name for f in held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +141,7 @@ class CommitLog:
             for operator in commit.operators.values()
             for batch in _kept(operator)
         }
-        for path in self.carry.iterdir():
-            if path.name not in named:
-                _remove(path)
+        self.drop_carry(named)
         return commits
 
     @property
@@ -158,9 +167,10 @@ class CommitLog:
             _remove(self._earlier.popleft().record)
 
     def drop_carry(self, keep: set[str]) -> None:
-        """Remove carried rows that no operator waits for any more."""
+        """Delete carried rows but those of the files and folders to ``keep``."""
+        names = {path.partition("/")[0] for path in keep}
         for path in self.carry.iterdir():
-            if path.name not in keep:
+            if path.name not in names:
                 _remove(path)
 
 
@@ -196,7 +206,9 @@ def _kept(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _read(path: Path) -> Commit:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        outputs = tuple(Output(**output) for output in value["outputs"])
+        outputs = tuple(
+            Output(**{**output, "files": tuple(output["files"])}) for output in value["outputs"]
+        )
         trace = tuple(value["trace"])
         return Commit(value["step"], value["operators"], outputs, trace, value["undecodable"])
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -18,7 +18,7 @@ from gscope.engine.spark.inputs import Inputs
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.outputs import Outputs
 from gscope.engine.spark.run_fold import Folded, FoldRunner
-from gscope.engine.spark.task_stage import TaskStage
+from gscope.engine.spark.task_stage import Made, TaskStage
 from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.engine.spark.udf import register_functions
 from gscope.engine.spark.user_folds import register_folds
@@ -115,10 +115,9 @@ class Evaluator:
             query = work.node.query
             if query in made:
                 sizes[query] = made[query].rows
-                if (output := made[query].output) is not None:
-                    merged.append(output)
+                merged += self._delivered(query, made[query])
                 if query in needed:
-                    frames[query] = self._inputs.register(query, made[query].folder)
+                    frames[query] = self._inputs.register(query, made[query].files)
                 continue
             sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
             if isinstance(work.node, RunningNode):
@@ -149,7 +148,7 @@ class Evaluator:
                     for result, query in self._results.items()
                     if query in frames and query not in made
                 ]
-                carries = list(self._carry(pool, step, frames))
+                carries = list(self._carry(pool, step, frames, sizes))
                 late = [pool.submit(self._count_late, work) for work in step.works]
                 return Evaluation(
                     outputs=(*merged, *_results(outputs)),
@@ -162,14 +161,32 @@ class Evaluator:
                 if uses.get(query, 0) > 1:
                     frame.unpersist()
 
+    def _delivered(self, query: str, made: Made) -> Iterator[Output]:
+        """What tasks made of ``query`` as the answer that it is, if it is one."""
+        for result, source in self._results.items():
+            if source == query and (output := made.output(result)) is not None:
+                yield output
+
     def _carry(
-        self, pool: ThreadPoolExecutor, step: Step, frames: dict[str, DataFrame]
+        self,
+        pool: ThreadPoolExecutor,
+        step: Step,
+        frames: dict[str, DataFrame],
+        sizes: dict[str, int],
     ) -> Iterator[Future[Carry | None]]:
         for work in step.works:
             for side, taken in enumerate(work.inputs):
                 for upstream in taken.carries:
                     frame = frames[upstream]
-                    yield pool.submit(self._outputs.carry, work, side, upstream, step.number, frame)
+                    yield pool.submit(
+                        self._outputs.carry,
+                        work,
+                        side,
+                        upstream,
+                        step.number,
+                        frame,
+                        is_small=_is_small(sizes[upstream]),
+                    )
 
     def _count_late(self, work: Work) -> tuple[str, int] | None:
         """How many rows came to ``work`` below its watermark; None if there cannot be any."""
@@ -203,7 +220,7 @@ class Evaluator:
         folded = self._folds.run(work, step, staged, is_small=is_small)
         if not folded.rows:
             return folded
-        return replace(folded, output=Output(result, path, folded.rows))
+        return replace(folded, output=Output.of_files(result, path, folded.files))
 
     def _uses(self, step: Step) -> dict[str, int]:
         """How often each query's rows are read in the step."""

@@ -47,10 +47,10 @@ class Inputs:
         """The view in which the rows that ``query`` gives in this step are to be registered."""
         return f"query_{self._index[query]}"
 
-    def register(self, query: str, folder: Path) -> DataFrame:
+    def register(self, query: str, files: Sequence[str]) -> DataFrame:
         """Rows of ``query`` in Parquet files, in the view of those that it gives in this step."""
         view = self.view(query)
-        self._read(view, self._program.schema(query), [str(folder)], is_logged=False)
+        self._read(view, self._program.schema(query), list(files), is_logged=False)
         return self._session.table(view)
 
     def paths(self, batches: Iterable[Batch]) -> list[str]:

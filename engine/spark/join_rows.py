@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gscope.engine.operators.interval_join import numbered
 from gscope.engine.operators.join_sides import equated
@@ -24,15 +23,15 @@ from gscope.engine.spark.task_rows import (
     is_column,
     is_computable,
 )
-from gscope.engine.spark.tasks import Done, read_files
+from gscope.engine.spark.tasks import read_files
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.expressions import Call, Column
 from gscope.queries.plan.logical import first_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections import Counter
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -60,7 +59,7 @@ _SPARSE = 3
 
 @dataclass(frozen=True, slots=True)
 class JoinTask:
-    """What one task does: join the rows of the files of both sides into the file ``target``.
+    """What one task does: join the rows of the files of both sides.
 
     Attributes:
         within: for each side what is true of the rows that are released, None if all are.
@@ -70,17 +69,23 @@ class JoinTask:
 
     node: JoinNode
     files: tuple[tuple[str, ...], tuple[str, ...]]
-    target: Path
     within: tuple[Expression | None, Expression | None] = (None, None)
     homes: tuple[Expression | None, Expression | None] = (None, None)
 
-    def run(self) -> Done:
-        """Do it."""
-        return join_files(self)
+    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+        """Do it; see ``Task``."""
+        task = self
+        if self.node.interval is not None:
+            task = replace(self, node=numbered(self.node))
+        sides = _sides(task)
+        for pairs in _matches(task.node, *sides, self.homes):
+            write(pa.table({e.name: pairs.column(e.expression) for e in task.node.columns}))
+        undecodable = sides[0].undecodable
+        return undecodable if sides[1] is sides[0] else undecodable + sides[1].undecodable
 
 
 def is_plain_join(node: JoinNode) -> bool:
-    """Whether ``join_files`` can do it: numbers are computed, addresses and texts at most compared."""
+    """Whether a ``JoinTask`` can do it: numbers are computed, addresses and texts at most compared."""
     if node.interval is not None:
         node = numbered(node)
     equal = list(zip(equated(node, 0), equated(node, 1), strict=True))
@@ -91,29 +96,6 @@ def is_plain_join(node: JoinNode) -> bool:
         and all(map(is_computable, conditions))
         and all(is_column(column.expression) for column in node.columns)
     )
-
-
-def join_files(task: JoinTask) -> Done:
-    """Do a task."""
-    if task.node.interval is not None:
-        task = replace(task, node=numbered(task.node))
-    node = task.node
-    sides = _sides(task)
-    writer: pq.ParquetWriter | None = None
-    count = 0
-    for pairs in _matches(node, *sides, task.homes):
-        made = {each.name: pairs.column(each.expression) for each in node.columns}
-        table = pa.table(made)
-        if writer is None:
-            writer = pq.ParquetWriter(
-                task.target, table.schema, compression="none", use_dictionary=False
-            )
-        writer.write_table(table)
-        count += table.num_rows
-    assert writer is not None
-    writer.close()
-    undecodable = sides[0].undecodable
-    return Done(count, undecodable if sides[1] is sides[0] else undecodable + sides[1].undecodable)
 
 
 def _sides(task: JoinTask) -> tuple[Rows, Rows]:

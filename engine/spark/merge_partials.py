@@ -23,7 +23,7 @@ from gscope.engine.spark.task_rows import (
     is_column,
     is_computable,
 )
-from gscope.engine.spark.tasks import Done, read_files, write_file
+from gscope.engine.spark.tasks import read_files
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples
@@ -32,8 +32,8 @@ from gscope.queries.plan.expressions import Column, Expression, Literal, NamedEx
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable
-    from pathlib import Path
 
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
@@ -86,7 +86,7 @@ class PartialMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """What one task does: merge the rows of files into the file ``target``.
+    """What one task does: merge the rows of files.
 
     Attributes:
         within: what is true of the rows that are released, None if all are.
@@ -94,12 +94,22 @@ class MergeTask:
 
     merge: PartialMerge
     files: tuple[str, ...]
-    target: Path
     within: Expression | None = None
 
-    def run(self) -> Done:
-        """Do it."""
-        return merge_files(self)
+    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+        """Do it; see ``Task``."""
+        merge = self.merge
+        values = [value for value, fold in merge.folds if fold != "count_all"]
+        keys = [key.expression for key in merge.keys]
+        read = columns_of(
+            self.within, merge.predicate, *keys, *values, merge.distinct, merge.counted
+        )
+        rows = Rows.of_table(read_files(self.files, read))
+        rows = rows.where(self.within).where(merge.predicate)
+        groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows)))
+        answers = groups.where(merge.having)
+        write(pa.table({each.name: answers.column(each.expression) for each in merge.columns}))
+        return rows.undecodable + answers.undecodable
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
@@ -228,21 +238,6 @@ def _partial(name: str, schema: Schema) -> Column:
 
 def _fold_name(fold: Fold) -> str:
     return f"{fold[0]} {fold[1]}"
-
-
-def merge_files(task: MergeTask) -> Done:
-    """Do a task."""
-    merge = task.merge
-    values = [value for value, fold in merge.folds if fold != "count_all"]
-    keys = [key.expression for key in merge.keys]
-    read = columns_of(task.within, merge.predicate, *keys, *values, merge.distinct, merge.counted)
-    rows = Rows.of_table(read_files(task.files, read))
-    rows = rows.where(task.within).where(merge.predicate)
-    groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows)))
-    answers = groups.where(merge.having)
-    made = {each.name: answers.column(each.expression) for each in merge.columns}
-    write_file(pa.table(made), task.target)
-    return Done(answers.count, rows.undecodable + answers.undecodable)
 
 
 def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark.sql import functions
 
 from gscope.engine.bounds import ENDED
 from gscope.engine.commits import Output
-from gscope.engine.spark.expressions import quote
+from gscope.engine.spark.frame_files import write_frame
 from gscope.engine.spark.inputs import condition
 from gscope.engine.steps import Carry
-from gscope.queries.catalog.types import Direction
-from gscope.queries.streams.messages import Batch, Extent
+from gscope.engine.written import FileWriter
+from gscope.queries.plan.program import QueryInput
+from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from gscope.engine.commits import CommitLog
     from gscope.engine.operators.base import Work
-    from gscope.queries.catalog.schema import ColumnSchema, Schema
     from gscope.queries.plan.program import Program
-
-_PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
-"""Read once, soon, from the page cache: compression and dictionaries would only cost."""
 
 
 class Outputs:
@@ -41,6 +36,11 @@ class Outputs:
         self._program = program
         self._commits = commits
         self._index = {node.query: index for index, node in enumerate(program.nodes)}
+        self._nodes = {
+            result: program.node(source.query)
+            for result, source in program.results
+            if isinstance(source, QueryInput)
+        }
 
     def stage(self, result: str, step: int, ending: str) -> tuple[str, Path]:
         """The path of an output, and where it is to be written before its commit."""
@@ -54,24 +54,30 @@ class Outputs:
         return self._commits.carry / f"{step:012d}-{self._index[query]}-groups"
 
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
-        """Write the rows of a result; None if there are none."""
-        order = [_order(column) for column in self._program.schema(result).temporal]
+        """Write the rows of a result; None if there are none.
+
+        They are in no order: whoever delivers them sorts them.
+        """
         path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
         if is_small:
-            # A global sort behind an Arrow function would compute it twice, once to choose its ranges.
-            one = frame.coalesce(1)
-            table = (one.sortWithinPartitions(*order) if order else one).toArrow()
+            table = frame.coalesce(1).toArrow()
             if table.num_rows == 0:
                 return None
             with pa.ipc.new_file(staged, table.schema) as writer:
                 writer.write_table(table)
             return Output(result, path, table.num_rows)
-        frame.write.options(**_PLAIN_PARQUET).parquet(str(staged))
-        count = sum(pq.read_metadata(file).num_rows for file in staged.glob("*.parquet"))
-        return Output(result, path, count)
+        temporal = [column.name for column in self._nodes[result].schema.temporal]
+        return Output.of_files(result, path, write_frame(frame, staged, temporal))
 
     def carry(
-        self, work: Work, side: int, upstream: str, step: int, frame: DataFrame
+        self,
+        work: Work,
+        side: int,
+        upstream: str,
+        step: int,
+        frame: DataFrame,
+        *,
+        is_small: bool,
     ) -> Carry | None:
         """Keep the rows of ``upstream`` that a side of ``work`` may not read yet; None if all were."""
         epoch = work.inputs[side].epoch
@@ -85,30 +91,22 @@ class Outputs:
         kept = condition(epoch, least, ENDED)
         rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
-        batch = self.keep(name, upstream, step, rest, self._program.schema(upstream))
+        batch = self._keep(name, upstream, step, rest, is_small=is_small)
         return None if batch is None else Carry(query, side, batch)
 
-    def keep(
-        self, name: str, stream: str, step: int, frame: DataFrame, schema: Schema
+    def _keep(
+        self, name: str, upstream: str, step: int, frame: DataFrame, *, is_small: bool
     ) -> Batch | None:
-        """Write the rows of ``frame`` below the carry folder; None if there are none."""
-        folder = self._commits.carry / name
-        frame.coalesce(1).write.options(**_PLAIN_PARQUET).parquet(str(folder))
-        files = sorted(folder.glob("*.parquet"))
-        rows = sum(pq.read_metadata(file).num_rows for file in files)
-        if rows == 0:
+        """Write the rows of ``frame`` as one file below the carry folder; None if there are none."""
+        temporal = [column.name for column in self._program.schema(upstream).temporal]
+        one = frame.coalesce(1)
+        if is_small:
+            writer = FileWriter(self._commits.carry, f"{name}.parquet", temporal)
+            writer.write(one.toArrow())
+            file = writer.close()
+        else:
+            (file,) = write_frame(one, self._commits.carry / name, temporal) or (None,)
+            file = file and replace(file, name=f"{name}/{file.name}")
+        if file is None or file.rows == 0:
             return None
-        table = pq.read_table(folder, columns=[column.name for column in schema.temporal])
-        extents = []
-        for column in table.column_names:
-            bounds = pc.min_max(table[column]).as_py()
-            if bounds["min"] is not None:
-                extents.append(Extent(column, bounds["min"], bounds["max"]))
-        size = sum(file.stat().st_size for file in files)
-        return Batch(stream, step, name, rows, size, tuple(extents))
-
-
-def _order(column: ColumnSchema) -> Column:
-    """What rows are sorted by so that a temporal column moves its own way."""
-    of = functions.col(quote(column.name))
-    return of.desc() if column.ordering.direction is Direction.DECREASING else of.asc()
+        return Batch(upstream, step, file.name, file.rows, file.size_bytes, file.extents)

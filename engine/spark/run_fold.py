@@ -19,7 +19,10 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
-from gscope.engine.spark.tasks import MAX_TASK_ROWS
+from gscope.engine.spark.frame_files import write_frame
+from gscope.engine.spark.tasks import MAX_TASK_ROWS, part_name, run_attempts
+from gscope.engine.written import FileWriter, accept
+from gscope.errors import EngineError
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_install import install
 from gscope.queries.plan.program import RunningNode
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from gscope.engine.commits import Output
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.inputs import Inputs
+    from gscope.engine.written import WrittenFile
     from gscope.queries.catalog.user_files import UserFile
 
 
@@ -45,16 +49,21 @@ class Folded:
     """What a step of a running aggregation left.
 
     Attributes:
-        rows: how many answers.
+        files: the answers; those that hold rows, in the order of their tasks.
         state: for the next step, None if no group lives.
         frame: the answers for those who read them in the same step, None where nobody does.
         output: the answers as what they are delivered as, None where they are not yet.
     """
 
-    rows: int
+    files: tuple[WrittenFile, ...]
     state: Batch | None
     frame: DataFrame | None = None
     output: Output | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many answers."""
+        return sum(file.rows for file in self.files)
 
 
 class FoldRunner:
@@ -96,34 +105,48 @@ class FoldRunner:
         name = f"{step:012d}-{self._inputs.view(node.query)}"
         folder = answers or self._carry / f"{name}-answers"
         after = self._carry / f"{name}-state"
-        before = None if work.state is None else str(self._carry / work.state.path)
+        before = None
+        if work.state is not None:
+            before = _State(str(self._carry / work.state.path), work.state.rows)
         epochs = Epochs(work.low, work.high, work.last)
-        task = _Task(node, epochs, before, str(folder), str(after), self._user_files)
+        task = _Task(node, epochs, before, folder, after, self._user_files)
         folder.mkdir()
         after.mkdir()
         if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            written = [task.run(0, self._reduced(work, node), None)]
+            written = [task.run(0, "driver", self._reduced(work, node), None)]
         elif (files := self._segments(work, node)) is not None:
-            written = _run_tasks(self._session, lambda part: task.run_segments(part, files))
+            written = run_attempts(
+                self._session,
+                range(running.TASKS),
+                lambda part, attempt: task.run_segments(part, attempt, files),
+            )
         else:
             scratch = self._carry / f"{name}-rows"
             frame = self._sql(self._lowered(work, node, is_small=False))
-            frame.write.partitionBy("kb").option("compression", "none").parquet(str(scratch))
-            folder_of_rows = str(scratch)
-            written = _run_tasks(self._session, lambda part: task.run_part(part, folder_of_rows))
+            rows = write_frame(frame, scratch, (), partition_by="kb")
+            parts = [
+                (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
+                for part in range(running.TASKS)
+            ]
+            written = run_attempts(
+                self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
+            )
             shutil.rmtree(scratch)
-        rows, groups = sum(each.answers for each in written), sum(each.groups for each in written)
-        size = sum(file.stat().st_size for file in after.iterdir())
+        answered = tuple(each.answers for each in written if each.answers is not None)
+        states = [each.groups for each in written if each.groups is not None]
+        accept(folder, answered)
+        accept(after, states)
+        groups, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
         state = Batch(node.query, step, after.name, groups, size, ()) if groups else None
         if answers is None:
-            return Folded(rows, state, self._frame(node, folder))
-        if not rows:
+            return Folded(answered, state, self._frame(node, folder, answered))
+        if not answered:
             folder.rmdir()
-        return Folded(rows, state)
+        return Folded(answered, state)
 
-    def _frame(self, node: RunningNode, answers: Path) -> DataFrame:
+    def _frame(self, node: RunningNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
         types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
-        files = [str(file) for file in sorted(answers.glob("*.parquet"))]
+        files = [str(answers / file.name) for file in written]
         if not files:
             return self._session.createDataFrame([], types)
         return self._session.read.schema(types).parquet(*files)
@@ -161,58 +184,72 @@ def no_rows(node: RunningNode) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
+class _State:
+    """The groups that an earlier step left: a folder of files, and how many rows they have."""
+
+    folder: str
+    rows: int
+
+    def read(self, part: int | None) -> pa.Table:
+        """The groups of a ``part``, None for all.
+
+        Raises:
+            EngineError: some are not there.
+        """
+        files = sorted(Path(self.folder).glob("*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        if rows != self.rows:
+            message = (
+                f"expected the state of {self.rows} groups in {self.folder}, got {rows};"
+                " executors must share the folder of the job"
+            )
+            raise EngineError(message)
+        chosen = None if part is None else [("kb", "=", part)]
+        return pq.read_table(self.folder, filters=chosen, use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
 class _Written:
-    answers: int
-    groups: int
+    """The files of a task; None where it has no rows."""
+
+    answers: WrittenFile | None
+    groups: WrittenFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """The part of a fold that one task does; paths are text, since it travels to Spark's workers."""
+    """The part of a fold that one task does; it travels to Spark's workers."""
 
     node: RunningNode
     epochs: Epochs
-    before: str | None
-    answers: str
-    after: str
+    before: _State | None
+    answers: Path
+    after: Path
     user_files: tuple[UserFile, ...]
 
-    def run(self, number: int, rows: pa.Table, part: int | None) -> _Written:
-        """Fold ``rows`` and the state of a ``part`` of the groups, None for all; write files so numbered."""
-        state = None
-        if self.before is not None:
-            chosen = None if part is None else [("kb", "=", part)]
-            state = pq.read_table(self.before, filters=chosen, use_threads=False)
-        count = 0
-        writer: pq.ParquetWriter | None = None
+    def run(self, number: int, attempt: str, rows: pa.Table, part: int | None) -> _Written:
+        """Fold ``rows`` and the state of a ``part`` of the groups, None for all.
 
-        def write(table: pa.Table) -> None:
-            nonlocal count, writer
-            if writer is None:
-                path = f"{self.answers}/part-{number:05d}.parquet"
-                writer = pq.ParquetWriter(
-                    path, table.schema, compression="none", use_dictionary=False
-                )
-            writer.write_table(table)
-            count += table.num_rows
-
-        after = fold(self.node, rows, state, self.epochs, write)
-        if writer is not None:
-            writer.close()
+        ``number`` and ``attempt`` name the files that are written.
+        """
+        state = None if self.before is None else self.before.read(part)
+        name = part_name(number, attempt)
+        temporal = [column.name for column in self.node.schema.temporal]
+        answers = FileWriter(self.answers, name, temporal)
+        after = fold(self.node, rows, state, self.epochs, answers.write)
+        groups = FileWriter(self.after, name)
         if after.num_rows:
-            path = f"{self.after}/part-{number:05d}.parquet"
-            pq.write_table(after, path, compression="none", use_dictionary=False)
-        return _Written(count, after.num_rows)
+            groups.write(after)
+        return _Written(answers.close(), groups.close())
 
-    def run_segments(self, part: int, files: Sequence[str]) -> _Written:
+    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
         """Merge and fold a ``part`` of the groups in segments of the log."""
         tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
-        return self.run(part, reduce_epochs(self.node, tuples, running.TASKS), part)
+        return self.run(part, attempt, reduce_epochs(self.node, tuples, running.TASKS), part)
 
-    def run_part(self, part: int, scratch: str) -> _Written:
+    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
         """Fold the rows that Spark left for a ``part`` of the groups."""
         install(self.user_files)
-        files = sorted(Path(scratch, f"kb={part}").glob("*.parquet"))
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
         rows = (
             pa.concat_tables(tables, promote_options="permissive")
@@ -220,7 +257,7 @@ class _Task:
             else no_rows(self.node).drop_columns("kb")
         )
         task = pa.array([part] * rows.num_rows, pa.int32())
-        return self.run(part, rows.append_column("kb", task), part)
+        return self.run(part, attempt, rows.append_column("kb", task), part)
 
 
 def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
@@ -228,8 +265,3 @@ def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
     return pa.concat_tables(
         [pq.read_table(file, columns=columns, use_threads=False) for file in files]
     )
-
-
-def _run_tasks(session: SparkSession, work: Callable[[int], _Written]) -> list[_Written]:
-    parts = session.sparkContext.parallelize(range(running.TASKS), running.TASKS)
-    return parts.map(work).collect()

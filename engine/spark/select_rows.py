@@ -8,32 +8,31 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gscope.engine.spark.task_rows import Rows, columns_of, is_column, is_computable
-from gscope.engine.spark.tasks import Done, read_files, write_file
+from gscope.engine.spark.tasks import read_files
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections import Counter
+    from collections.abc import Callable
 
     from gscope.queries.plan.program import SelectionNode
 
 
 @dataclass(frozen=True, slots=True)
 class SelectTask:
-    """What one task does: select of the rows of files into the file ``target``."""
+    """What one task does: select of the rows of files."""
 
     node: SelectionNode
     files: tuple[str, ...]
-    target: Path
 
-    def run(self) -> Done:
-        """Do it."""
+    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+        """Do it; see ``Task``."""
         node = self.node
         expressions = [column.expression for column in node.columns]
         read = columns_of(node.predicate, *expressions)
         rows = Rows.of_table(read_files(self.files, read))
         rows = rows.where(node.predicate)
-        made = {each.name: rows.column(each.expression) for each in node.columns}
-        write_file(pa.table(made), self.target)
-        return Done(rows.count, rows.undecodable)
+        write(pa.table({each.name: rows.column(each.expression) for each in node.columns}))
+        return rows.undecodable
 
 
 def is_plain_selection(node: SelectionNode) -> bool:

@@ -20,7 +20,8 @@ from gscope.engine.spark.join_rows import JoinTask, is_plain_join
 from gscope.engine.spark.merge_partials import MergeTask, plain_merge
 from gscope.engine.spark.select_rows import SelectTask, is_plain_selection
 from gscope.engine.spark.task_rows import is_computable
-from gscope.engine.spark.tasks import MAX_TASK_ROWS, TASK_ROWS, run_tasks
+from gscope.engine.spark.tasks import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
+from gscope.engine.written import accept
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
@@ -28,7 +29,7 @@ from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from gscope.engine.release import Taken
     from gscope.engine.spark.inputs import Inputs
     from gscope.engine.spark.outputs import Outputs
-    from gscope.engine.spark.tasks import Task
+    from gscope.engine.spark.tasks import Task, TaskResult
     from gscope.engine.steps import Step
+    from gscope.engine.written import WrittenFile
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import Expression
     from gscope.queries.plan.program import HftaNode, Program
@@ -52,25 +54,29 @@ class Made:
 
     Attributes:
         folder: of the Parquet files.
-        output: them as an answer that is staged, None where nobody is to have it.
-        rows: in all of them.
+        path: of the folder as an answer that is staged, None where it is not delivered.
+        parts: the files as tasks reported them, in the order of their epochs.
     """
 
     folder: Path
-    output: Output | None
-    rows: int = 0
+    path: str | None
+    parts: tuple[WrittenFile, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return sum(part.rows for part in self.parts)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files, in the order of their epochs."""
-        return tuple(str(file) for file in sorted(self.folder.glob("*.parquet")))
+        """The paths of the files, in the order of their epochs."""
+        return tuple(str(self.folder / part.name) for part in self.parts)
 
-    def with_rows(self, rows: int) -> Made:
-        """The same with further rows."""
-        output = self.output
-        if output is not None:
-            output = replace(output, rows=output.rows + rows)
-        return replace(self, output=output, rows=self.rows + rows)
+    def output(self, result: str) -> Output | None:
+        """The files as the answer to ``result``, None where they are not delivered."""
+        if self.path is None:
+            return None
+        return Output.of_files(result, self.path, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +96,8 @@ class _Part:
     homes: tuple[Expression | None, Expression | None] = (None, None)
 
 
-Plan = Callable[[_Part, "Path"], "Task"]
-"""Makes the task that does a part and writes a file."""
+Plan = Callable[[_Part], "Task"]
+"""Makes the task that does a part."""
 
 
 class TaskStage:
@@ -132,38 +138,50 @@ class TaskStage:
         while True:
             ready = [work for work in waiting if all(each in made for each in work.upstream)]
             waiting = [work for work in waiting if work not in ready]
-            tasks: list[tuple[str, int, Task]] = []
+            tasks: list[tuple[int, str, FileTask]] = []
             for work in ready:
                 query, plan = work.node.query, self._plans[work.node.query]
                 parts = self._parts(work, made, uses)
                 if plan is not None and parts:
                     made[query] = self._begun(query, step.number)
+                    temporal = tuple(column.name for column in work.node.schema.temporal)
                     for number, part in enumerate(parts):
-                        target = made[query].folder / f"part-{number:05d}.parquet"
-                        tasks.append((query, part.rows, plan(part, target)))
+                        task = FileTask(plan(part), made[query].folder, number, temporal)
+                        tasks.append((part.rows, query, task))
             if not tasks:
                 return made
-            tasks.sort(key=lambda task: -task[1])
-            done = run_tasks(self._session, [task for _, _, task in tasks])
-            for (query, *_), each in zip(tasks, done, strict=True):
-                made[query] = made[query].with_rows(each.rows)
-                self.undecodable += each.undecodable
+            tasks.sort(key=lambda task: -task[0])
+            done = run_tasks(self._session, [task for *_, task in tasks])
+            for query in dict.fromkeys(query for _, query, _ in tasks):
+                results = [r for (_, q, _), r in zip(tasks, done, strict=True) if q == query]
+                made[query] = self._accepted(made[query], results)
+
+    def _accepted(self, made: Made, results: Sequence[TaskResult]) -> Made:
+        """What the results say was made, if the driver sees it too.
+
+        Raises:
+            EngineError: a file is not here, or not as reported.
+        """
+        parts = sorted((result.file for result in results), key=lambda file: file.name)
+        accept(made.folder, parts)
+        for result in results:
+            self.undecodable += result.undecodable
+        return replace(made, parts=tuple(parts))
 
     def _plan(self, node: HftaNode) -> Plan | None:
         """How tasks would do ``node``; None if they cannot."""
         match node:
             case AggregationNode() if merge := plain_merge(node, self._schema(node)):
-                return lambda part, target: MergeTask(merge, part.files[0], target, part.within[0])
+                return lambda part: MergeTask(merge, part.files[0], part.within[0])
             case JoinNode() if is_plain_join(node):
-                return lambda part, target: JoinTask(
+                return lambda part: JoinTask(
                     node,
                     (part.files[0], part.files[1]),
-                    target,
                     (part.within[0], part.within[1]),
                     part.homes,
                 )
             case SelectionNode() if is_plain_selection(node):
-                return lambda part, target: SelectTask(node, part.files[0], target)
+                return lambda part: SelectTask(node, part.files[0])
             case _:
                 return None
 
@@ -218,12 +236,11 @@ class TaskStage:
 
     def _begun(self, query: str, step: int) -> Made:
         result = next((r for r, q in self._results.items() if q == query), None)
-        folder, output = self._outputs.groups(query, step), None
+        folder, path = self._outputs.groups(query, step), None
         if result is not None:
             path, folder = self._outputs.stage(result, step, ".parquet")
-            output = Output(result, path, 0)
         folder.mkdir()
-        return Made(folder, output)
+        return Made(folder, path)
 
 
 _UNKNOWN = Literal(None, GsqlType.NULL)

@@ -1,29 +1,36 @@
 """Work that Spark's tasks do with Arrow and numpy instead of SQL.
 
 A fresh JVM spends most of a step compiling the code of its plans, and some hundred thousand rows are over before that
-pays; Arrow's kernels are compiled already. A task reads whole files, writes its answer itself and says how
-many rows it has: no exchange, and no row crosses into Java.
+pays; Arrow's kernels are compiled already. A task reads whole files, writes its answer itself and
+returns what it wrote and counted: no exchange, and no row crosses into Java.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 
 from gscope.engine.running.vectors import arrow_type
+from gscope.engine.written import FileWriter
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.written import WrittenFile
     from gscope.queries.plan.expressions import Column
+
+_I = TypeVar("_I")
+_R = TypeVar("_R")
 
 TASK_ROWS = 100_000
 """Small groups of epochs are joined into tasks of this size: more tasks cost more than they gain."""
@@ -33,15 +40,15 @@ MAX_TASK_ROWS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What a task leaves beside its file.
+class TaskResult:
+    """What the attempt of a task that counts returned.
 
     Attributes:
-        rows: in the file.
+        file: that it wrote.
         undecodable: payloads that a function could not read, by function.
     """
 
-    rows: int
+    file: WrittenFile
     undecodable: Counter[str] = field(default_factory=Counter)
 
 
@@ -50,24 +57,64 @@ _STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
 
 
 class Task(Protocol):
-    """One task; it travels to Spark's workers."""
+    """The work of one task; it travels to Spark's workers."""
 
-    @property
-    def target(self) -> Path:
-        """The Parquet file that it writes."""
-
-    def run(self) -> Done:
-        """Do it."""
+    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+        """Write rows, at least one table; payloads that a function could not read, by function."""
 
 
-def run_tasks(session: SparkSession, tasks: Sequence[Task]) -> list[Done]:
-    """Do ``tasks`` side by side as one Spark job, begun in their order; what each has left."""
-    if not tasks:
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A task, and where its rows go.
+
+    Attributes:
+        number: of the file among those of the folder, in the order of their epochs.
+        temporal: names of the temporal columns that are written.
+    """
+
+    task: Task
+    folder: Path
+    number: int
+    temporal: tuple[str, ...]
+
+    def run(self, attempt: str) -> TaskResult:
+        """Do it; ``attempt`` makes the name of the file unique."""
+        writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
+        undecodable = self.task.run(writer.write)
+        file = writer.close()
+        assert file is not None
+        return TaskResult(file, undecodable)
+
+
+def part_name(number: int, attempt: str) -> str:
+    """The name of a file that an attempt writes; names sort by ``number``."""
+    return f"part-{number:05d}-{attempt}.parquet"
+
+
+def run_tasks(session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResult]:
+    """Do ``tasks`` side by side as one Spark job, begun in their order; what each has left.
+
+    Spark may run a task more than once. Of those attempts one returns its result, which names its
+    file; whatever others wrote is in files of other names.
+    """
+    return run_attempts(session, tasks, lambda task, attempt: task.run(attempt))
+
+
+def run_attempts(
+    session: SparkSession, items: Sequence[_I], work: Callable[[_I, str], _R]
+) -> list[_R]:
+    """The result of ``work`` for each item, which a task does; it gets a name for its attempt."""
+    if not items:
         return []
-    made: list[Done] = (
-        session.sparkContext.parallelize(tasks, len(tasks)).map(lambda task: task.run()).collect()
-    )
-    return made
+    # A killed job may have left workers that still write where this one does.
+    job = secrets.token_hex(4)
+
+    def attempted(item: _I) -> _R:
+        context = TaskContext.get()
+        assert context is not None
+        return work(item, f"{job}-{context.taskAttemptId()}")
+
+    return session.sparkContext.parallelize(items, len(items)).map(attempted).collect()
 
 
 def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
@@ -80,8 +127,3 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
     tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
     # The log stores integers as narrow as they are there, a step what it made as 64 bits.
     return pa.concat_tables(tables, promote_options="permissive")
-
-
-def write_file(table: pa.Table, target: Path) -> None:
-    """Write a file that is read once and soon: compression and dictionaries would only cost."""
-    pq.write_table(table, target, compression="none", use_dictionary=False, write_statistics=False)

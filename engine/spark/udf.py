@@ -1,6 +1,7 @@
 """Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning.
 
-Those that read payloads count, in an accumulator, what they could not read.
+Those that read payloads count what they could not read. The counts travel with the result of each attempt of
+a task, and one attempt counts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -43,16 +45,23 @@ _WORTH_REMEMBERING = 100
 """From this cost on a function is computed once for equal arguments of a batch."""
 
 
-class _Counts(AccumulatorParam[Counter[str]]):
-    """Counts by name, added up over tasks."""
+_Counts = dict[tuple[int, int], dict[int, Counter[str]]]
+"""What the attempts of each task counted, by stage and partition, then by attempt."""
 
-    def zero(self, value: Counter[str]) -> Counter[str]:  # noqa: ARG002 - Spark's signature
+
+class _CountsParam(AccumulatorParam[_Counts]):
+    """Keeps the counts of attempts apart: Spark reports those of every attempt that ends well."""
+
+    def zero(self, value: _Counts) -> _Counts:  # noqa: ARG002 - Spark's signature
         """No counts."""
-        return Counter()
+        return {}
 
-    def addInPlace(self, value1: Counter[str], value2: Counter[str]) -> Counter[str]:
+    def addInPlace(self, value1: _Counts, value2: _Counts) -> _Counts:
         """Both together."""
-        value1.update(value2)
+        for task, attempts in value2.items():
+            known = value1.setdefault(task, {})
+            for attempt, counts in attempts.items():
+                known.setdefault(attempt, Counter()).update(counts)
         return value1
 
 
@@ -60,18 +69,28 @@ class RegisteredFunctions:
     """The Arrow functions registered for one session."""
 
     def __init__(self, session: SparkSession) -> None:
-        self._counts: Accumulator[Counter[str]] = session.sparkContext.accumulator(
-            Counter(), _Counts()
-        )
+        self._counts: Accumulator[_Counts] = session.sparkContext.accumulator({}, _CountsParam())
+        self._total: Counter[str] = Counter()
+        self._last_stage = -1
 
     @property
-    def counts(self) -> Accumulator[Counter[str]]:
+    def counts(self) -> Accumulator[_Counts]:
         """What tasks add to."""
         return self._counts
 
     def undecodable(self) -> dict[str, int]:
-        """Payloads that could not be read, by function: once for each time it was computed."""
-        return dict(sorted(self._counts.value.items()))
+        """Payloads that could not be read so far, by function: of each task those of one attempt.
+
+        To be called when no task runs.
+        """
+        counted, self._counts.value = self._counts.value, {}
+        known = self._last_stage
+        for (stage, _), attempts in counted.items():
+            # An attempt that ends after another one was counted must not count as well.
+            if stage > known:
+                self._total += attempts[min(attempts)]
+                self._last_stage = max(stage, self._last_stage)
+        return dict(sorted(self._total.items()))
 
 
 def register_functions(
@@ -119,7 +138,7 @@ def _arrow_function(
     entry: FunctionEntry,
     inputs: list[GsqlType],
     output: GsqlType,
-    counts: Accumulator[Counter[str]],
+    counts: Accumulator[_Counts],
 ) -> Callable[..., pa.Array]:
     arrow_type = ARROW_TYPES.get(output, pa.int64())
 
@@ -156,7 +175,7 @@ def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator
 
 
 def _read(
-    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[Counter[str]]
+    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[_Counts]
 ) -> Iterator[Any]:
     """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
     # dpkt is loaded where it is needed only
@@ -168,7 +187,10 @@ def _read(
         undecodable += not is_readable
         yield value
     if undecodable:
-        counts.add(Counter({entry.name: undecodable}))
+        task = TaskContext.get()
+        assert task is not None
+        counted = {task.taskAttemptId(): Counter({entry.name: undecodable})}
+        counts.add({(task.stageId(), task.partitionId()): counted})
 
 
 def from_spark(value: Any, kind: GsqlType) -> Any:

@@ -345,6 +345,10 @@ class Program:
         """The LFTA called ``name``."""
         return next(lfta for lfta in self.lftas if lfta.name == name)
 
+    def node(self, query: str) -> HftaNode:
+        """The HFTA node of ``query``."""
+        return next(node for node in self.nodes if node.query == query)
+
     def schema(self, query: str) -> Schema:
         """The output schema of ``query``, or of the HFTA node of that name: a part of a query."""
         for name, schema in self.schemas:

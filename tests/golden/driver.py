@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.summary import Summary
+    from gscope.engine.commits import Output
     from gscope.engine.steps import Step
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.program import Program
@@ -241,10 +242,14 @@ class Job:
         self._random = random.Random(variation.seed)
         self._crashes_left = variation.crashes
 
-    def answers(self) -> dict[str, list[Row]]:
-        """Run to the end, through all crashes; the rows of every result."""
+    def run(self) -> None:
+        """Run to the end, through all crashes."""
         while not self._run():
             pass
+
+    def answers(self) -> dict[str, list[Row]]:
+        """Run to the end, through all crashes; the rows of every result."""
+        self.run()
         commits = CommitLog(self._job_folder)
         rows: dict[str, list[Row]] = {
             query: []
@@ -255,7 +260,7 @@ class Job:
             for output in commit.outputs:
                 schema = self._program.schema(output.query)
                 order = [promised_name(column) for column in schema.temporal]
-                for table in read_output(commits.outputs / output.path, order):
+                for table in read_output(commits.outputs / output.path, order, output.files):
                     rows[output.query] += rows_of(table, schema)
         return rows
 
@@ -265,6 +270,7 @@ class Job:
         evaluator = Evaluator(self._session, self._program, self._log_folder, commits)
         steps = Steps(self._program)
         done = commits.recover()
+        self.on_recovered(done)
         if done:
             steps.restore(done[-1].step, done[-1].operators)
         needed = steps.needed()
@@ -297,7 +303,14 @@ class Job:
         if place == 2:
             return False
         commits.drop_carry(steps.carried())
+        self.on_committed(step.number, evaluation.outputs, steps)
         return True
+
+    def on_recovered(self, commits: Sequence[Commit]) -> None:
+        """What was committed before a crash."""
+
+    def on_committed(self, step: int, outputs: Sequence[Output], steps: Steps) -> None:
+        """What a step answered."""
 
     def _dies(self) -> bool:
         if self._crashes_left and self._random.random() < 0.5:

@@ -101,7 +101,7 @@ def test_late_rows_are_counted_and_in_no_answer(
                 steps.on_evaluated(evaluation)
                 commits.publish(evaluation.outputs)
                 for output in evaluation.outputs:
-                    for table in read_output(commits.outputs / output.path):
+                    for table in read_output(commits.outputs / output.path, (), output.files):
                         found += rows_of(table, program.schema(query))
     assert sorted(int(row[0]) for row in found) == TIMES[query]
     assert {q: o.late_tuples for q, o in steps.operators.items()}[query] == LATE[query]

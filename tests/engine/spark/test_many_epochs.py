@@ -78,7 +78,7 @@ def test_a_job_that_comes_back_after_an_hour_of_epochs_answers_them_all(
     commits.publish(done.outputs)
     answers: list[tuple[int, float]] = []
     for output in done.outputs:
-        for table in read_output(commits.outputs / output.path, ["time"]):
+        for table in read_output(commits.outputs / output.path, ["time"], output.files):
             answers += zip(table["time"].to_pylist(), table["m"].to_pylist(), strict=True)
     assert steps.is_finished
     assert answers == [

@@ -14,10 +14,9 @@ from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.merge_partials import (
     MergeTask,
     PartialMerge,
-    merge_files,
     plain_merge,
 )
-from gscope.engine.spark.tasks import run_tasks
+from gscope.engine.spark.tasks import FileTask, run_tasks
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import AggregationNode, Program, QueryInput
 
@@ -75,6 +74,13 @@ def segment(path: Path, seed: int, epochs: tuple[int, ...]) -> str:
     return str(path)
 
 
+def merged(task: MergeTask) -> pa.Table:
+    """The rows that a task writes, done in this process."""
+    written: list[pa.Table] = []
+    task.run(written.append)
+    return pa.concat_tables(written)
+
+
 def rows(table: pa.Table) -> list[tuple[object, ...]]:
     named = table.to_pydict()
     return sorted(zip(*named.values(), strict=True), key=repr)
@@ -86,10 +92,10 @@ def test_it_gives_what_spark_gives(tmp_path: Path, spark: SparkSession) -> None:
     others = [segment(tmp_path / "t.parquet", 9, (3,))]
     (tmp_path / "out").mkdir()
     tasks = [
-        MergeTask(merge(), tuple(part), tmp_path / "out" / f"{number}.parquet")
+        FileTask(MergeTask(merge(), tuple(part)), tmp_path / "out", number, ("tb",))
         for number, part in enumerate((files, others))
     ]
-    count = sum(done.rows for done in run_tasks(spark, tasks))
+    count = sum(done.file.rows for done in run_tasks(spark, tasks))
     ours = pq.read_table(tmp_path / "out")
     frame = spark.read.parquet(*files, *others)
     frame.createOrReplaceTempView("partial_tuples")
@@ -130,10 +136,9 @@ def test_what_is_computed_of_groups_is_what_spark_computes(
     kinds = {"srcIP": pa.binary(16)}
     table = pa.table({n: pa.array(v, kinds.get(n, pa.int64())) for n, v in values.items()})
     pq.write_table(table, tmp_path / "s.parquet")
-    merge_files(MergeTask(merge(text), (str(tmp_path / "s.parquet"),), tmp_path / "o.parquet"))
+    ours = merged(MergeTask(merge(text), (str(tmp_path / "s.parquet"),)))
     spark.read.parquet(str(tmp_path / "s.parquet")).createOrReplaceTempView("partial_tuples")
     theirs = spark.sql(aggregation.lower(node(text), "partial_tuples")).toArrow()
-    ours = pq.read_table(tmp_path / "o.parquet")
     assert ours.column_names == theirs.column_names
     assert rows(ours) == rows(theirs)
 
@@ -181,11 +186,10 @@ def test_rows_of_other_queries_are_aggregated_as_spark_does(
     pq.write_table(table, tmp_path / "s.parquet")
     plan = plain_merge(last, made.schema(last.input.query))
     assert plan is not None
-    merge_files(MergeTask(plan, (str(tmp_path / "s.parquet"),), tmp_path / "o.parquet"))
+    ours = merged(MergeTask(plan, (str(tmp_path / "s.parquet"),)))
     spark.read.parquet(str(tmp_path / "s.parquet")).createOrReplaceTempView("pair_rows")
     register_finishers(spark, last.aggregates)
     theirs = spark.sql(aggregation.lower(last, "pair_rows")).toArrow()
-    ours = pq.read_table(tmp_path / "o.parquet")
     assert ours.column_names == theirs.column_names
     # NaN is not equal to itself, and which zero is the least depends on their order in Spark
     assert repr(rows(ours)) == repr(rows(theirs)).replace("-0.0,", "0.0,")
@@ -196,8 +200,7 @@ def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "s.parquet")
     text = "SELECT tb, sum(window) as s, count(window) as c FROM TCP GROUP BY time/10 as tb"
     files = (str(tmp_path / "s.parquet"),)
-    merge_files(MergeTask(merge(text), files, tmp_path / "o.parquet"))
-    assert pq.read_table(tmp_path / "o.parquet").to_pylist() == [{"tb": 1, "s": None, "c": 0}]
+    assert merged(MergeTask(merge(text), files)).to_pylist() == [{"tb": 1, "s": None, "c": 0}]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,161 @@
+"""Parquet files of a step: what their writer reports, compared with what lies in the folder.
+
+A task names its files by its attempt and returns a ``WrittenFile`` with its result. Files of attempts
+whose result does not count (retries, speculation) lie beside them and are deleted; a file that is
+reported but not there, or not as reported, is one that an executor wrote where the driver cannot
+see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gscope.errors import EngineError
+from gscope.queries.streams.messages import Extent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A complete file as its writer reports it.
+
+    Attributes:
+        name: within the folder that the driver chose.
+        extents: of the temporal columns that hold a value.
+    """
+
+    name: str
+    rows: int
+    size_bytes: int
+    extents: tuple[Extent, ...] = ()
+
+
+class FileWriter:
+    """Writes one Parquet file portion by portion and reports what it holds.
+
+    The file is read once and soon: compression and dictionaries would only cost. Temporal columns
+    have statistics, from which a reader knows the order of files.
+
+    Args:
+        folder: that exists.
+        name: of the file, which is made with the first portion.
+        temporal: names of the temporal columns.
+    """
+
+    def __init__(self, folder: Path, name: str, temporal: Sequence[str] = ()) -> None:
+        self._path = folder / name
+        self._temporal = tuple(temporal)
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+        self._extents: dict[str, Extent] = {}
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._path,
+                table.schema,
+                compression="none",
+                use_dictionary=False,
+                write_statistics=list(self._temporal) or False,
+            )
+        self._writer.write_table(table)
+        self._rows += table.num_rows
+        for extent in extents_of(table, self._temporal):
+            known = self._extents.get(extent.column, extent)
+            least, greatest = min(known.least, extent.least), max(known.greatest, extent.greatest)
+            self._extents[extent.column] = Extent(extent.column, least, greatest)
+
+    def close(self) -> WrittenFile | None:
+        """Complete the file; None if nothing was written, not even a table without rows."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        size = self._path.stat().st_size
+        return WrittenFile(self._path.name, self._rows, size, tuple(self._extents.values()))
+
+
+def extents_of(table: pa.Table, columns: Iterable[str]) -> tuple[Extent, ...]:
+    """The extents of those of ``columns`` that hold a value."""
+    bounds = ((name, pc.min_max(table[name]).as_py()) for name in columns)
+    # Of NaN alone there is no least value.
+    return tuple(
+        Extent(name, both["min"], both["max"])
+        for name, both in bounds
+        if both["min"] is not None and both["min"] <= both["max"]
+    )
+
+
+def accept(folder: Path, files: Iterable[WrittenFile]) -> None:
+    """Check that ``folder`` holds ``files`` as reported, and delete all others.
+
+    Raises:
+        EngineError: a file is missing or differs; one sentence.
+    """
+    names = set()
+    for file in files:
+        _compare(folder, file)
+        names.add(file.name)
+    for path in folder.iterdir():
+        if path.name not in names:
+            path.unlink()
+
+
+def files_in(folder: Path, pattern: str, temporal: Sequence[str]) -> list[WrittenFile]:
+    """The files that match ``pattern``, by name, as they describe themselves."""
+    return [
+        _described(path, str(path.relative_to(folder)), temporal)
+        for path in sorted(folder.glob(pattern))
+    ]
+
+
+def _compare(folder: Path, file: WrittenFile) -> None:
+    path = folder / file.name
+    columns = [extent.column for extent in file.extents]
+    try:
+        found = _described(path, file.name, columns)
+    except (OSError, pa.ArrowException) as error:
+        message = (
+            f"a task reported the file {path} with {file.rows} rows, which cannot be read here;"
+            " executors must share the folder of the job"
+        )
+        raise EngineError(message) from error
+    known = {extent.column for extent in found.extents}
+    extents = tuple(extent for extent in file.extents if extent.column in known)
+    if found != replace(file, extents=extents):
+        message = (
+            f"the file {path} is not as its task reported it: expected {_shown(file)},"
+            f" got {_shown(found)}"
+        )
+        raise EngineError(message)
+
+
+def _described(path: Path, name: str, temporal: Sequence[str]) -> WrittenFile:
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata
+    extents = tuple(extent for column in temporal if (extent := _extent(metadata, column)))
+    return WrittenFile(name, metadata.num_rows, path.stat().st_size, extents)
+
+
+def _extent(metadata: Any, column: str) -> Extent | None:
+    """The extent of a column by the statistics of all row groups; None where there are no values."""
+    place = metadata.schema.names.index(column)
+    groups = (metadata.row_group(n) for n in range(metadata.num_row_groups))
+    found = [group.column(place).statistics for group in groups if group.num_rows]
+    bounds = [(each.min, each.max) for each in found if each is not None and each.has_min_max]
+    if not bounds:
+        return None
+    return Extent(column, min(least for least, _ in bounds), max(most for _, most in bounds))
+
+
+def _shown(file: WrittenFile) -> str:
+    extents = ", ".join(f"{e.column} {e.least} to {e.greatest}" for e in file.extents)
+    return f"{file.rows} rows in {file.size_bytes} bytes ({extents or 'no extents'})"
