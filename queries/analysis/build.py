@@ -94,7 +94,14 @@ class _Select:
         self._check_group_terms()
         self._filtered()
         if not self._is_grouped():
-            self._outputs(Typer(self.source.resolve, self.substitutes, refuse_aggregate))
+            self._outputs(
+                Typer(
+                    self.source.resolve,
+                    self.substitutes,
+                    refuse_aggregate,
+                    rewrite=self.source.rewrite,
+                )
+            )
             return
         typer = Grouping.of(body, self.source, self.substitutes).typer()
         self._outputs(typer)
@@ -128,7 +135,11 @@ class _Select:
             message = "HAVING chooses groups, but the query makes none"
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
-        columns = self._outputs(Typer(self.source.resolve, self.substitutes, refuse_aggregate))
+        columns = self._outputs(
+            Typer(
+                self.source.resolve, self.substitutes, refuse_aggregate, rewrite=self.source.rewrite
+            )
+        )
         if body.distinct:
             return self._distinct(node, columns, self.source.ordering)
         return project(node, columns, self.source.ordering)

@@ -62,7 +62,7 @@ class Grouping:
             GsqlError: a term is wrong.
         """
         grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
-        typer = Typer(grouping._term_name, substitutes, _not_in_term)
+        typer = Typer(grouping._term_name, substitutes, _not_in_term, rewrite=source.rewrite)
         expressions = [typer.type(term.expression) for term in body.group_by]
         names = unique_names(
             [
@@ -127,7 +127,9 @@ class Grouping:
             meant = _meant(name, named)
             if meant is None:
                 raise
-            typer = Typer(self.source.resolve, self.substitutes, _not_in_term)
+            typer = Typer(
+                self.source.resolve, self.substitutes, _not_in_term, rewrite=self.source.rewrite
+            )
             return typer.type(named[meant])
 
     def _known(self, node: nodes.Expression) -> Expression | None:
@@ -138,7 +140,9 @@ class Grouping:
         if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
             return None
         try:
-            meaning = Typer(self.source.resolve, self.substitutes, _not_in_term).type(node)
+            meaning = Typer(
+                self.source.resolve, self.substitutes, _not_in_term, rewrite=self.source.rewrite
+            ).type(node)
         except GsqlError:
             meant = _meant(node, names) if isinstance(node, nodes.Name) else None
             return None if meant is None else self.terms.column(meant)
@@ -193,7 +197,9 @@ class Grouping:
             return keys[meant]
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
-        typer = Typer(self._argument_name, self.substitutes, _not_nested)
+        typer = Typer(
+            self._argument_name, self.substitutes, _not_nested, rewrite=self.source.rewrite
+        )
         running = running_function(node.name, is_running=self.is_running)
         if running is None:
             function, arguments = type_aggregate_call(node, typer, self.source.node)

@@ -53,6 +53,7 @@ class JoinColumns:
         ordering: of the columns of the sides.
         interval: by how much the epochs of a pair may differ, None if they are equal.
         time_field: the packet field that a column of a side is, if that tells the packet's time.
+        is_sql: whether an outer join is in SQL's spelling.
     """
 
     kind: JoinKind
@@ -61,6 +62,7 @@ class JoinColumns:
     ordering: Callable[[Leaf], Ordering]
     interval: Interval | None = None
     time_field: Callable[[Column], str | None] = lambda _: None
+    is_sql: bool = False
 
     def twin(self, column: Column) -> Column | None:
         """The column of the other side that always has the same value in the result, if there is one."""
@@ -88,9 +90,34 @@ class JoinColumns:
         schema = ColumnSchema(name, column.type, expression.is_nullable, ordering)
         return NamedExpression(name, expression), schema
 
+    def filled_epoch(self, name: str) -> tuple[NamedExpression, ColumnSchema] | None:
+        """A column that holds the epoch whichever side is missing; None if no row needs it."""
+        missing = _MISSING[self.kind]
+        is_of_sql_side = self.is_sql and self.kind is not JoinKind.OUTER
+        if not missing or is_of_sql_side or self.interval is not None:
+            return None
+        if self.kind is JoinKind.OUTER:
+            left, right = self.epochs
+            arguments = (_weaken(left, missing), _weaken(right, missing))
+            expression: Expression = Call("coalesce", arguments, left.type, is_nullable=False)
+            ordering = _common(self._ordering(left), self._ordering(right))
+        else:
+            (there,) = {0, 1} - missing
+            expression = self.epochs[there]
+            ordering = self._ordering(expression)
+        schema = ColumnSchema(name, expression.type, is_nullable=False, ordering=ordering)
+        return NamedExpression(name, expression), schema
+
     def _substitute(self, column: Column) -> Expression | None:
-        """What the first equality says ``column`` is, in terms of the other side."""
-        for equality in self.equalities:
+        """What the first equality says ``column`` is, in terms of the other side.
+
+        In SQL a missing side is NULL; only the time of a FULL join is always there, as no order is without.
+        """
+        equalities = self.equalities
+        if self.is_sql:
+            has_time = self.kind is JoinKind.OUTER and self.interval is None
+            equalities = (self.epochs,) if has_time else ()
+        for equality in equalities:
             own, other = equality if column.input == 0 else (equality[1], equality[0])
             solved = _solve(own, column, other)
             if solved is not None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.join_intervals import differences
+from gscope.queries.analysis.sql_joins import (
+    Place,
+    check_spelling,
+    is_sql,
+    never_missing,
+    place_of,
+)
 from gscope.queries.analysis.temporal import column_ordering
 from gscope.queries.analysis.types import Typer
 from gscope.queries.analysis.validate import check_where, refuse_aggregate
@@ -36,30 +43,52 @@ class Clauses:
 
     Attributes:
         filters: for each input what chooses its tuples, ``Column.input`` telling the input.
+        before: for each input what chooses the result of the joins before it, ahead of its own join.
         joins: for each input what is tested when it is joined to those before; () for the first.
+        after: conditions of WHERE on the result of all joins, not typed yet.
     """
 
-    filters: list[list[Expression]] = field(default_factory=list)
-    joins: list[list[Expression]] = field(default_factory=list)
+    filters: list[list[Expression]]
+    before: list[list[Expression]]
+    joins: list[list[Expression]]
+    after: list[nodes.Expression]
+
+    @classmethod
+    def of_inputs(cls, count: int) -> Clauses:
+        """No conditions yet."""
+        return cls(
+            [[] for _ in range(count)], [[] for _ in range(count)], [[] for _ in range(count)], []
+        )
 
 
 def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> Clauses:
     """Type the conditions of a join and learn from them which columns are equal.
 
     A conjunct over one input filters it. A conjunct over several is tested at the join that brings the
-    last of them together, one of an ON not before its own join.
+    last of them together, one of an ON not before its own join. Outer joins in SQL's spelling have
+    rules of their own; see ``sql_joins``.
 
     Raises:
         GsqlError: a condition is wrong.
     """
-    reader = _Reader(names, substitutes)
+    clauses = Clauses.of_inputs(len(names.sides))
+    if is_sql(body):
+        check_spelling(body)
+        _read_sql_clauses(clauses, body, names, ConditionReader(names, substitutes))
+    else:
+        _read_gigascope_clauses(clauses, body, names, ConditionReader(names, substitutes))
+    return clauses
+
+
+def _read_gigascope_clauses(
+    clauses: Clauses, body: nodes.Select, names: Names, reader: ConditionReader
+) -> None:
     conditions: list[tuple[nodes.Expression, str, int]] = []
     if body.where is not None:
         conditions += [(part, "in WHERE", 0) for part in _parts(body.where)]
     for number, join in enumerate(body.joins, start=1):
         if join.on is not None:
             conditions += [(part, "behind ON", number) for part in _parts(join.on)]
-    clauses = Clauses([[] for _ in names.sides], [[] for _ in names.sides])
     plain = [each for each in conditions if not names.is_ambiguous(each[0])]
     for part, where, least in plain:
         for typed in reader.conjuncts(part, where, None):
@@ -69,7 +98,39 @@ def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> 
         if (part, where, least) not in plain:
             for typed in reader.of_all_sides(part, where):
                 _place(clauses, typed, least)
-    return clauses
+
+
+def _read_sql_clauses(
+    clauses: Clauses, body: nodes.Select, names: Names, reader: ConditionReader
+) -> None:
+    """ON says what matches; WHERE chooses from the result, early where that is the same."""
+    on = [
+        (part, number, join)
+        for number, join in enumerate(body.joins, start=1)
+        if join.on is not None
+        for part in _parts(join.on)
+    ]
+    for part, number, join in sorted(on, key=lambda each: names.is_ambiguous(each[0])):
+        for typed in reader.conjuncts(part, "behind ON", None):
+            _equate(names, typed)
+            match place_of(join.kind, number, inputs_of(typed), part):
+                case Place.OWN:
+                    clauses.filters[number].append(typed)
+                case Place.BEFORE:
+                    clauses.before[number].append(typed)
+                case Place.PAIRS:
+                    clauses.joins[number].append(typed)
+    kept = never_missing(body.joins)
+    where = [] if body.where is None else list(_parts(body.where))
+    for part in sorted(where, key=names.is_ambiguous):
+        for typed in reader.conjuncts(part, "in WHERE", None):
+            if not inputs_of(typed) <= kept:
+                clauses.after.append(part)
+                break
+        else:
+            for typed in reader.conjuncts(part, "in WHERE", None):
+                _equate(names, typed)
+                _place(clauses, typed, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +209,14 @@ def _within_interval(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class ConditionReader:
+    """Types the conditions of a join over the columns of its inputs."""
+
     names: Names
     substitutes: Substitutes
 
     def conjuncts(self, part: nodes.Expression, where: str, prefer: int | None) -> list[Expression]:
+        """The typed conjuncts of a condition; see ``Names.resolve`` for ``prefer``."""
         check_where(part)
         typer = Typer(
             lambda name: self.names.resolve(name, prefer), self.substitutes, refuse_aggregate

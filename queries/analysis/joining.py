@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.errors import ResolveError
+from gscope.errors import ResolveError, UnsupportedError
 from gscope.queries.analysis.epochs import time_field
 from gscope.queries.analysis.filter_joining import Lookback, filter_join, lookback
 from gscope.queries.analysis.join_columns import JoinColumns
@@ -20,9 +20,13 @@ from gscope.queries.analysis.join_refusals import empty_interval, unbounded
 from gscope.queries.analysis.join_sides import Names, Side, open_side
 from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.scope import Source
+from gscope.queries.analysis.sql_joins import is_sql
+from gscope.queries.analysis.types import Typer
+from gscope.queries.analysis.validate import check_where, refuse_aggregate
 from gscope.queries.analysis.watchlists import WatchlistSource, check_kind, watchlist_join
+from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.schema import Schema
-from gscope.queries.plan.expressions import Column
+from gscope.queries.plan.expressions import Call, Column, walk
 from gscope.queries.plan.logical import Filter, Join, Node
 from gscope.queries.plan.trees import conjunction, map_expression
 
@@ -54,13 +58,14 @@ def join_inputs(
         _filtered(side, predicates)
         for side, predicates in zip(names.sides, clauses.filters, strict=True)
     ]
-    joined = _Joined(inputs[0], {c: c for c in names.sides[0].meanings.values()})
+    joined = _Joined(inputs[0], {c: c for c in names.sides[0].meanings.values()}, {})
     for side in names.sides[1:]:
         join = body.joins[side.number - 1]
         position = body.inputs[side.number]
         predicates = clauses.joins[side.number]
         before = names.sides[: side.number]
         check_kind(join, side.source, position)
+        joined = joined.filtered(clauses.before[side.number])
         if isinstance(side.source, WatchlistSource):
             filters = clauses.filters[side.number]
             joined = joined.with_watchlist(side, side.source.watchlist, filters, predicates)
@@ -69,18 +74,19 @@ def join_inputs(
             look = lookback(join.bound, names.sides, substitutes)
             joined = joined.with_match(join, inputs[side.number], predicates, side, look)
             continue
-        joined = joined.with_input(
-            join.kind, side, inputs[side.number], predicates, before, position
-        )
-    return JoinSource(
+        joined = joined.with_input(join, side, inputs[side.number], predicates, before, position)
+    source = JoinSource(
         node=joined.node,
         what=" and ".join(side.source.what for side in names.sides),
         qualifiers=tuple(q for side in names.sides for q in side.source.qualifiers),
         fields={c.name: c for c in joined.columns.values()},
-        stars=joined.node.schema.names,
+        stars=tuple(dict.fromkeys(c.name for c in joined.columns.values())),
         names=names,
         columns=joined.columns,
+        filled=joined.filled,
+        is_sql=is_sql(body),
     )
+    return source.filtered(clauses.after, substitutes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +95,62 @@ class JoinSource(Source):
 
     Attributes:
         columns: for each column of an input the column of the result.
+        filled: expressions over the result that have a value also where a column of theirs is missing.
+        is_sql: whether outer joins are in SQL's spelling.
     """
 
     names: Names
     columns: Mapping[Column, Column]
+    filled: Mapping[Expression, Column]
+    is_sql: bool
+
+    def filtered(
+        self, conditions: Sequence[nodes.Expression], substitutes: Substitutes
+    ) -> JoinSource:
+        """The rows of the result for which WHERE holds.
+
+        Raises:
+            GsqlError: a condition is wrong.
+        """
+        typer = Typer(self.resolve, substitutes, refuse_aggregate, rewrite=self.rewrite)
+        typed: list[Expression] = []
+        for condition in conditions:
+            check_where(condition)
+            found = typer.condition(condition, "in WHERE")
+            self._check_missing(found, condition)
+            typed.append(found)
+        predicate = conjunction(typed)
+        if predicate is None:
+            return self
+        return replace(self, node=Filter(self.node, predicate, self.node.schema))
+
+    def rewrite(self, expression: Expression) -> Expression:
+        """What an expression over the result stands for."""
+        return self.filled.get(expression, expression)
+
+    def _check_missing(self, condition: Expression, position: nodes.Expression) -> None:
+        """Refuse to look for rows without a partner by a column that a FULL JOIN fills.
+
+        Raises:
+            UnsupportedError: the condition asks whether such a column is NULL.
+        """
+        asked = [
+            part.arguments[0]
+            for part in walk(condition)
+            if isinstance(part, Call) and part.function == "is_null"
+        ]
+        filled = {
+            column.name
+            for column in (self.node.columns if isinstance(self.node, Join) else ())
+            if isinstance(column.expression, Call) and column.expression.function == "coalesce"
+        }
+        columns = [c for c in asked if isinstance(c, Column) and c.name in filled]
+        if columns:
+            message = (
+                f"{columns[0].name} is never NULL: a FULL JOIN fills the time of a missing side"
+            )
+            remedy = "test another column of that side"
+            raise UnsupportedError(message, position=position.position, remedy=remedy)
 
     def resolve(self, name: nodes.Name) -> Expression:
         """What ``name`` stands for in the result.
@@ -109,7 +167,15 @@ class JoinSource(Source):
             )
             remedy = f"take it from {self.names.sides[0].label}, or write INNER_JOIN"
             raise ResolveError(message, position=name.position, remedy=remedy)
+        if self.is_sql and len(available) > 1:
+            return self._any_of([self.columns[each] for each in available])
         return self.columns[column]
+
+    def _any_of(self, results: Sequence[Column]) -> Expression:
+        """The value of columns that a join makes equal, of whichever side is there."""
+        columns = tuple(dict.fromkeys(results))
+        there = (column for column in columns if not column.is_nullable)
+        return next(there, columns[0] if len(columns) == 1 else call("coalesce", *columns))
 
     def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
         """What ``*`` stands for: all columns of all inputs, or of one.
@@ -130,14 +196,26 @@ class JoinSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """The inputs so far, joined: for each of their columns the column of ``node``."""
+    """The inputs so far, joined: for each of their columns the column of ``node``.
+
+    Attributes:
+        filled: see ``JoinSource``.
+    """
 
     node: Node
     columns: Mapping[Column, Column]
+    filled: Mapping[Expression, Column]
+
+    def filtered(self, predicates: Sequence[Expression]) -> _Joined:
+        """The same rows as far as ``predicates`` hold."""
+        predicate = conjunction([_replaced(p, self.columns) for p in predicates])
+        if predicate is None:
+            return self
+        return replace(self, node=Filter(self.node, predicate, self.node.schema))
 
     def with_input(
         self,
-        kind: nodes.JoinKind,
+        join: nodes.Join,
         side: Side,
         right: Node,
         predicates: Sequence[Expression],
@@ -153,12 +231,13 @@ class _Joined:
         if conditions.interval is not None and conditions.interval.width < 0:
             raise empty_interval(conditions.epochs, before, side, position)
         made = JoinColumns(
-            kind,
+            join.kind,
             conditions.epochs,
             conditions.equalities,
             ordering,
             conditions.interval,
             lambda column: time_field((self.node, right)[column.input], column.name),
+            join.is_sql,
         )
         columns: list[NamedExpression] = []
         schema: list[ColumnSchema] = []
@@ -176,8 +255,16 @@ class _Joined:
             columns.append(column)
             schema.append(described)
             results[one] = Column(name, described.type, described.is_nullable)
+        filled = {_rebuilt(e, results): results[c] for e, c in self.filled.items()}
+        missing = [e for each in conditions.epochs if (e := _rebuilt(each, results)).is_nullable]
+        epoch = made.filled_epoch(free_name("epoch", {c.name for c in schema}))
+        if epoch is not None and missing:
+            columns.append(epoch[0])
+            schema.append(epoch[1])
+            value = Column(epoch[1].name, epoch[1].type, epoch[1].is_nullable)
+            filled |= dict.fromkeys(missing, value)
         node = Join(
-            kind=kind,
+            kind=join.kind,
             inputs=(self.node, right),
             epochs=conditions.epochs,
             keys=conditions.keys,
@@ -186,7 +273,8 @@ class _Joined:
             schema=Schema(tuple(schema)),
             interval=conditions.interval,
         )
-        return _Joined(node, {c: results[column] for c, column in to_two.items()})
+        columns_of = {c: results[column] for c, column in to_two.items()}
+        return _Joined(node, columns_of, {e: c for e, c in filled.items() if e != c})
 
     def with_watchlist(
         self,
@@ -200,7 +288,7 @@ class _Joined:
         conditions = classify([_replaced(p, to_two) for p in predicates], self._ordering(side.node))
         node, names = watchlist_join(self.node, watchlist, conditions, filters, side.label)
         columns = {c: Column(names[c.name], c.type, c.is_nullable) for c in side.meanings.values()}
-        return _Joined(node, {**self.columns, **columns})
+        return _Joined(node, {**self.columns, **columns}, self.filled)
 
     def with_match(
         self,
@@ -218,7 +306,7 @@ class _Joined:
             c: Column(column.name, column.type, column.is_nullable)
             for c, column in self.columns.items()
         }
-        return _Joined(node, columns)
+        return _Joined(node, columns, {})
 
     def _of_both(self, side: Side) -> dict[Column, Column]:
         """The columns of these inputs as input 0, those of ``side`` as input 1."""
@@ -243,6 +331,15 @@ def _replaced(expression: Expression, columns: Mapping[Column, Column]) -> Expre
     return map_expression(
         expression, lambda part: columns[part] if isinstance(part, Column) else part
     )
+
+
+def _rebuilt(expression: Expression, columns: Mapping[Column, Column]) -> Expression:
+    """``expression`` over other columns, as it would be typed over them."""
+    if isinstance(expression, Column):
+        return columns[expression]
+    if isinstance(expression, Call):
+        return call(expression.function, *(_rebuilt(a, columns) for a in expression.arguments))
+    return expression
 
 
 def _columns(node: Node, number: int) -> list[Column]:

@@ -59,6 +59,10 @@ class Source:
             raise ResolveError(message, position=name.position, remedy=remedy or self._way_out())
         return found
 
+    def rewrite(self, expression: Expression) -> Expression:
+        """What an expression over this input stands for: itself, unless the input knows its value."""
+        return expression
+
     def _way_out(self) -> str:
         """What to do about a name that is like none of very many."""
         if not isinstance(self.node, Scan):

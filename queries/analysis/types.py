@@ -47,6 +47,7 @@ class Typer:
         aggregate: what an aggregate stands for here; it raises where none may stand.
         known: the expression that a whole piece of syntax stands for, None to look into it.
         meaning: an expression with what its columns are in place of them, where that is known.
+        rewrite: what a typed expression stands for here, most often itself.
     """
 
     name: Callable[[nodes.Name], Expression]
@@ -54,6 +55,7 @@ class Typer:
     aggregate: Callable[[nodes.FunctionCall], Expression]
     known: Callable[[nodes.Expression], Expression | None] = lambda _: None
     meaning: Callable[[Expression], Expression] = lambda expression: expression
+    rewrite: Callable[[Expression], Expression] = lambda expression: expression
 
     def type(self, node: nodes.Expression) -> Expression:
         """The typed expression.
@@ -62,8 +64,9 @@ class Typer:
             GsqlError: a name is unknown, types do not fit, or something is not supported.
         """
         known = self.known(node)
-        if known is not None:
-            return known
+        return self.rewrite(self._type(node)) if known is None else known
+
+    def _type(self, node: nodes.Expression) -> Expression:
         match node:
             case nodes.Literal():
                 return from_literal(node)

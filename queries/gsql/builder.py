@@ -273,7 +273,7 @@ def _joins(kind: nodes.Join | None, source: Inputs) -> tuple[nodes.Join, ...]:
         if kind is None:
             joins.append(join or nodes.Join(JoinKind.INNER, position=joined.position))
         elif join is None or join.kind is JoinKind.INNER:
-            joins.append(replace(kind, on=join.on if join else None))
+            joins.append(replace(kind, on=join.on if join else None, is_sql=False))
         else:
             message = "a kind of join is already given before FROM"
             raise GsqlSyntaxError(

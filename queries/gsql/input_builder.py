@@ -52,13 +52,13 @@ class InputBuilder(Transformer[Token, Any]):
         return nodes.Join(JoinKind.INNER, position=token_position(word))
 
     def outer_join(self, word: Token, *_: Token) -> nodes.Join:
-        return nodes.Join(JoinKind.OUTER, position=token_position(word))
+        return _outer_join(JoinKind.OUTER, word)
 
     def left_outer_join(self, word: Token, *_: Token) -> nodes.Join:
-        return nodes.Join(JoinKind.LEFT_OUTER, position=token_position(word))
+        return _outer_join(JoinKind.LEFT_OUTER, word)
 
     def right_outer_join(self, word: Token, *_: Token) -> nodes.Join:
-        return nodes.Join(JoinKind.RIGHT_OUTER, position=token_position(word))
+        return _outer_join(JoinKind.RIGHT_OUTER, word)
 
     def filter_join(self, word: Token, *parts: Any) -> nodes.Join:
         column, span = parts[-2:]
@@ -139,3 +139,8 @@ class InputBuilder(Transformer[Token, Any]):
         raise GsqlSyntaxError(
             message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
         )
+
+
+def _outer_join(kind: JoinKind, word: Token) -> nodes.Join:
+    """An outer join; Gigascope writes its kinds as one word."""
+    return nodes.Join(kind, is_sql="_" not in word, position=token_position(word))

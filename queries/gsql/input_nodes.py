@@ -88,8 +88,14 @@ class FilterBound(Node):
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """How one input is joined to all those before it; ``bound`` exactly if the kind is FILTER."""
+    """How one input is joined to all those before it; ``bound`` exactly if the kind is FILTER.
+
+    Attributes:
+        is_sql: whether an outer join is written as in SQL (``LEFT JOIN`` between two inputs), which
+            gives ON and WHERE the meanings of SQL, and not as in Gigascope (``LEFT_OUTER_JOIN``).
+    """
 
     kind: JoinKind
     on: Expression | None = None
     bound: FilterBound | None = None
+    is_sql: bool = False

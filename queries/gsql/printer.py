@@ -142,9 +142,18 @@ def _print_from(select: nodes.Select) -> str:
 
 def _print_join(join: nodes.Join) -> str:
     bound = join.bound
+    if join.is_sql:
+        return f" {_SQL_JOINS[join.kind]}"
     if bound is None:
         return f" {join.kind.value}"
     return f" {join.kind.value}({print_expression(bound.column)}, {_print_extent(bound.span)})"
+
+
+_SQL_JOINS = {
+    JoinKind.OUTER: "FULL JOIN",
+    JoinKind.LEFT_OUTER: "LEFT JOIN",
+    JoinKind.RIGHT_OUTER: "RIGHT JOIN",
+}
 
 
 def _print_input(one: Input) -> str:

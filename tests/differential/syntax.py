@@ -334,7 +334,7 @@ _JOIN_STYLES: dict[str, tuple[str, ...]] = {
     ),
     **{
         kind: (
-            _PLAIN_JOIN.replace("KIND", f"{kind.upper()} JOIN"),
+            _PLAIN_JOIN.replace("KIND", old),
             _OLD_JOIN.replace("KIND", old),
             _MIXED_JOIN.replace("KIND", old),
         )

@@ -6,14 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
+from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
 from gscope.queries.plan.logical import Filter, GroupBy, Join, Node, Project, QueryScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Row = dict[str, Value]
+_TRUE = Literal(True, GsqlType.BOOL)
 
 
 def rows_of(node: Node, streams: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -47,7 +49,7 @@ def _groups(node: GroupBy, rows: Sequence[Row]) -> list[Row]:
         for call in node.aggregates:
             (argument,) = call.arguments
             found = [v for row in members if isinstance(v := value(argument, row, {}), int)]
-            group[call.name] = functions[call.function](found)
+            group[call.name] = functions[call.function](found, default=None)
         made.append(group)
     return made
 
@@ -61,13 +63,13 @@ def _joined(join: Join, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
             if _is_pair(join, one, other):
                 has_match = True
                 matched.add(number)
-                by_epoch[_epoch(join.epochs[0], one, {})].append(_output(join, one, other))
+                by_epoch[_home(join, one, other)].append(_output(join, one, other))
         if not has_match and join.kind in (JoinKind.LEFT_OUTER, JoinKind.OUTER):
-            by_epoch[_epoch(join.epochs[0], one, {})].append(_output(join, one, {}))
+            by_epoch[_home(join, one, None)].append(_output(join, one, {}))
     if join.kind in (JoinKind.RIGHT_OUTER, JoinKind.OUTER):
         for number, other in enumerate(right):
             if number not in matched:
-                by_epoch[_epoch(join.epochs[1], {}, other)].append(_output(join, {}, other))
+                by_epoch[_home(join, None, other)].append(_output(join, {}, other))
     return [row for _, rows in sorted(by_epoch.items()) for row in sorted(rows, key=_descending)]
 
 
@@ -76,11 +78,25 @@ def _descending(row: Row) -> list[int]:
 
 
 def _is_pair(join: Join, left: Row, right: Row) -> bool:
-    for one, other in (join.epochs, *join.keys):
+    equal = join.keys if join.interval is not None else (join.epochs, *join.keys)
+    for one, other in equal:
         first, second = value(one, left, right), value(other, left, right)
         if first is None or first != second:
             return False
+    if join.interval is not None:
+        distance = _epoch(join.epochs[1], left, right) - _epoch(join.epochs[0], left, right)
+        is_near = join.interval.least <= distance <= join.interval.most
+        assert is_near or value(join.residual or _TRUE, left, right) is not True
     return join.residual is None or value(join.residual, left, right) is True
+
+
+def _home(join: Join, left: Row | None, right: Row | None) -> int:
+    """The epoch that a row is answered with: of a RIGHT interval join the right's, else the left's."""
+    first = 1 if join.interval is not None and join.kind is JoinKind.RIGHT_OUTER else 0
+    if (left, right)[first] is not None:
+        return _epoch(join.epochs[first], left or {}, right or {})
+    behind = join.interval.least if join.interval is not None else 0
+    return _epoch(join.epochs[1 - first], left or {}, right or {}) - behind
 
 
 def _epoch(expression: Expression, left: Row, right: Row) -> int:

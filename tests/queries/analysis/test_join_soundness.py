@@ -17,6 +17,12 @@ Query b: SELECT t, k, count(*) as y FROM IP GROUP BY time as t, vlan as k;
 """
 KINDS = ["INNER JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 TERMS = ["{}.t", "{}.t/2", "{}.t/3 + 1", "{}.t - 2", "3 + {}.t", "{}.t*2", "{}.t >> 1"]
+RELATIONS = [
+    "{} = {}",
+    "{1} BETWEEN {0} AND {0} + 3",
+    "abs({1} - {0}) < 2",
+    "{0} - 2.5 < {1} AND {0} >= {1} - 1",
+]
 REST = ["a.k = b.k", "a.k + 1 = b.k", "a.x < b.y", "a.x = b.y", "a.x > 1", "a.k = b.y"]
 ROWS = st.lists(
     st.tuples(st.integers(0, 9), st.none() | st.integers(0, 2), st.integers(0, 3)), max_size=8
@@ -27,6 +33,7 @@ ROWS = st.lists(
 @given(
     kind=st.sampled_from(KINDS),
     terms=st.tuples(st.sampled_from(TERMS), st.sampled_from(TERMS)),
+    relation=st.sampled_from(RELATIONS),
     rest=st.lists(st.sampled_from(REST), max_size=3, unique=True),
     left=ROWS,
     right=ROWS,
@@ -34,11 +41,13 @@ ROWS = st.lists(
 def test_orderings_bands_and_nullability_hold(
     kind: str,
     terms: tuple[str, str],
+    relation: str,
     rest: list[str],
     left: list[tuple[int, int | None, int]],
     right: list[tuple[int, int | None, int]],
 ) -> None:
-    condition = " AND ".join([f"{terms[0].format('a')} = {terms[1].format('b')}", *rest])
+    one, other = f"({terms[0].format('a')})", f"({terms[1].format('b')})"
+    condition = " AND ".join([relation.format(one, other), *rest])
     text = f"SELECT a.t, b.t, a.k, b.k, x, y, a.t/2 FROM a {kind} b ON {condition} WHERE b.y < 3"
     plan = analyze([parse(f"{INPUTS} Query q: {text}")], ("m",), {}, {})
     project = plan.queries[-1].root

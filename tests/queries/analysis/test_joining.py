@@ -61,7 +61,9 @@ def test_every_spelling_of_a_join_is_the_same_join(spelling: str, kind: JoinKind
 
 
 def test_conditions_over_one_side_filter_it_before() -> None:
-    made = join("SELECT a.tb FROM a LEFT JOIN b ON a.tb = b.tb and n > 3 WHERE cnt < 5 and n < 9")
+    made = join(
+        "SELECT a.tb FROM a LEFT_OUTER_JOIN b ON a.tb = b.tb and n > 3 WHERE cnt < 5 and n < 9"
+    )
     left, right = made.inputs
     assert isinstance(left, Filter)
     assert show(left.predicate) == "cnt < 5"
@@ -103,7 +105,7 @@ def test_of_several_temporal_equalities_one_between_columns_is_the_epoch() -> No
 
 def test_a_missing_side_takes_what_it_is_equated_to() -> None:
     made = join(
-        "SELECT a.tb, a.srcIP, cnt, n FROM a FULL JOIN b ON a.tb = b.tb and a.srcIP = b.srcIP"
+        "SELECT a.tb, a.srcIP, cnt, n FROM a OUTER_JOIN b ON a.tb = b.tb and a.srcIP = b.srcIP"
     )
     assert column(made, "tb") == "coalesce(left.tb, right.tb)"
     assert column(made, "srcIP") == "coalesce(left.srcIP, right.srcIP)"
@@ -121,7 +123,7 @@ def test_an_offset_is_solved_for_the_column() -> None:
 
 
 def test_only_the_outer_side_is_nullable() -> None:
-    made = join("SELECT a.tb, cnt, n FROM a RIGHT JOIN b ON a.tb = b.tb + 1")
+    made = join("SELECT a.tb, cnt, n FROM a RIGHT_OUTER_JOIN b ON a.tb = b.tb + 1")
     assert column(made, "tb") == "right.tb + 1"
     assert [c.is_nullable for c in made.schema.columns] == [False, True, False]
 
