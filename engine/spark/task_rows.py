@@ -25,6 +25,7 @@ from gscope.engine.running.vectors import (
     to_arrow,
 )
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.regex import find_all
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Column, Expression, Literal
 
@@ -168,6 +169,11 @@ class Rows:
         if pa.types.is_dictionary(texts.type):
             texts = texts.dictionary_decode()
         entry = FUNCTIONS[call.function]
+        if call.function == "str_extract_regex" and isinstance(others[0], Literal):
+            coded = texts.dictionary_encode()
+            pattern = others[0].value
+            assert isinstance(pattern, bytes)
+            return find_all(coded.dictionary, pattern).take(coded.indices)
         if not entry.is_high_only:
             constants = [other.value for other in others if isinstance(other, Literal)]
             return _by_value(

@@ -20,6 +20,7 @@ from gscope.engine.spark import tables
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.regex import find_all, match_all
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.expressions import Call, Expression, walk
 
@@ -106,8 +107,11 @@ def register_functions(
     }
     for name, call in calls.items():
         entry = FUNCTIONS[call.function]
+        function: Callable[..., pa.Array]
         if call.function == "in_table":
             function = tables.arrow_function(call)
+        elif call.function in _REGEX:
+            function = _REGEX[call.function]
         else:
             kinds = [argument.type for argument in call.arguments]
             function = _arrow_function(entry, kinds, call.type, registered.counts)
@@ -152,6 +156,28 @@ def _arrow_function(
         return pa.array([to_spark(value, output) for value in results], type=arrow_type)
 
     return call
+
+
+def _matches(texts: pa.Array, patterns: pa.Array) -> pa.Array:
+    """``str_regex_match`` of a whole column; the pattern is a constant."""
+    if not len(texts) or not patterns[0].is_valid:
+        return pa.nulls(len(texts), pa.bool_())
+    return match_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+
+
+def _extracts(texts: pa.Array, patterns: pa.Array) -> pa.Array:
+    """``str_extract_regex`` of a whole column."""
+    if not len(texts) or not patterns[0].is_valid:
+        return pa.nulls(len(texts), pa.string())
+    found = find_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+    return pa.array([to_spark(part, GsqlType.STRING) for part in found.to_pylist()], pa.string())
+
+
+def _bytes(texts: pa.Array) -> pa.Array:
+    return pa.array([from_spark(text, GsqlType.STRING) for text in texts.to_pylist()], pa.binary())
+
+
+_REGEX = {"str_regex_match": _matches, "str_extract_regex": _extracts}
 
 
 def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
 from gscope.queries.catalog.scalar.integers import wrap
+from gscope.queries.catalog.scalar.regex import RegexError, check_regex, find, matches
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
@@ -21,22 +20,12 @@ _FNV_OFFSET = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
 
 
-@lru_cache(maxsize=256)
-def compile_regex(pattern: bytes) -> re.Pattern[bytes]:
-    r"""The regular expression as all of gscope reads it: over bytes, ``.`` matches a line end too.
-
-    Raises:
-        re.error: it is not a regular expression.
-    """
-    return re.compile(pattern, re.DOTALL)
-
-
 def _regex_objection(value: Value) -> str:
     if not isinstance(value, bytes):
         return "a regular expression is needed"
     try:
-        compile_regex(value)
-    except re.error as error:
+        check_regex(value)
+    except RegexError as error:
         return f"not a regular expression: {error}"
     return ""
 
@@ -50,12 +39,6 @@ def _match_offset(offset: int, needle: bytes, text: bytes) -> bool:
 
 def _byte_at(offset: int, byte: int, text: bytes) -> bool:
     return 0 <= offset < len(text) and text[offset] == byte
-
-
-def _extract(text: bytes, pattern: bytes) -> bytes | None:
-    """The first part that matches, whole."""
-    match = compile_regex(pattern).search(text)
-    return match.group() if match else None
 
 
 def _suffix(text: bytes, count: int) -> bytes:
@@ -108,7 +91,7 @@ _FUNCTIONS = (
         "str_regex_match",
         (_STRING, _REGEX),
         GsqlType.BOOL,
-        lambda text, pattern: compile_regex(pattern).search(text) is not None,
+        matches,
         cost=1000,
         is_lfta_safe=False,
     ),
@@ -116,7 +99,7 @@ _FUNCTIONS = (
         "str_extract_regex",
         (_STRING, _REGEX),
         GsqlType.STRING,
-        _extract,
+        find,
         makes_null=always,
         cost=1000,
         is_lfta_safe=False,

@@ -1,0 +1,98 @@
+r"""Regular expressions over hostile bytes: RE2, by way of Arrow, whose time grows with the text and with nothing else.
+
+A backtracking matcher takes hours for one payload that its sender fits to the expression, and `.*x.*y` needs no nesting for
+that. RE2 has no look-around and no references to groups; both are refused when the query is compiled.
+
+Texts and expressions are bytes: ``\xff`` is a byte, letters are those of ASCII, ``.`` matches a line end too, and ``$`` is the
+end of the text. Every level asks the functions here, so that the meaning is one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+_WHOLE = b"gscope_whole"
+_PIECE = re.compile(
+    rb"""
+      \\Q.*?(?:\\E|\Z)          # literal text
+    | \\.                       # an escape
+    | \[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]   # a class
+    | (?P<group>\()(?!\?)       # a group without a name
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+class RegexError(ValueError):
+    """The text is not a regular expression of RE2's."""
+
+
+def check_regex(pattern: bytes) -> None:
+    """Refuse what is not a regular expression.
+
+    Raises:
+        RegexError: RE2 refuses it.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        # As it is written first, for the message.
+        pc.match_substring_regex(_binary([b""]), pattern=pattern)
+    except pa.ArrowInvalid as error:
+        raise RegexError(str(error).removeprefix("Invalid regular expression: ")) from error
+    find_all([b""], pattern)
+
+
+def match_all(texts: Any, pattern: bytes) -> Any:
+    """Return for each text of an Arrow array or sequence of bytes whether ``pattern`` matches somewhere in it."""
+    import pyarrow.compute as pc
+
+    return pc.match_substring_regex(_binary(texts), pattern=b"(?s)" + pattern)
+
+
+def find_all(texts: Any, pattern: bytes) -> Any:
+    """Return for each text the first part that ``pattern`` matches; NULL where there is none.
+
+    Raises:
+        RegexError: RE2 refuses the pattern.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = _binary(texts)
+    try:
+        found = pc.extract_regex(array, pattern=_named(pattern))
+    except pa.ArrowInvalid as error:
+        raise RegexError(str(error).removeprefix("Invalid regular expression: ")) from error
+    parts = pc.struct_field(found, _WHOLE.decode())
+    return pc.if_else(found.is_valid(), parts, pa.scalar(None, pa.binary()))
+
+
+def matches(text: bytes, pattern: bytes) -> bool:
+    """Return whether ``pattern`` matches somewhere in ``text``."""
+    return bool(match_all([text], pattern)[0].as_py())
+
+
+def find(text: bytes, pattern: bytes) -> bytes | None:
+    """Return the first part of ``text`` that ``pattern`` matches."""
+    part: bytes | None = find_all([text], pattern)[0].as_py()
+    return part
+
+
+def _binary(texts: Any) -> Any:
+    import pyarrow as pa
+
+    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.binary())
+
+
+@lru_cache(maxsize=256)
+def _named(pattern: bytes) -> bytes:
+    """The pattern as a group with a name; groups without names do not capture, as Arrow asks."""
+
+    def plain(found: re.Match[bytes]) -> bytes:
+        return b"(?:" if found["group"] else found[0]
+
+    return b"(?s)(?P<" + _WHOLE + b">" + _PIECE.sub(plain, pattern) + b")"
