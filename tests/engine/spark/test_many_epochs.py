@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +12,12 @@ from tests.gscope_command import wait_for
 
 from gscope.engine.commits import CommitLog
 from gscope.engine.outputs import read_output
-from gscope.engine.spark import evaluation
+from gscope.engine.spark import evaluation, task_stage
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.tasks import run_tasks
 from gscope.engine.steps import Steps
+from gscope.engine.written import files_in
+from gscope.errors import EngineError
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.spark.tasks import TaskResult
+    from gscope.engine.written import WrittenFile
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 
@@ -36,9 +41,11 @@ def length(epoch: int, number: int) -> int:
     return 40 + (epoch * 31 + number * 17) % 1400
 
 
-def log_of_epochs(folder: Path, epochs: int, rows: int) -> tuple[Program, list[Message]]:
+def log_of_epochs(
+    folder: Path, epochs: int, rows: int, query: str = QUERY
+) -> tuple[Program, list[Message]]:
     """A log with a batch of ``rows`` tuples for each second."""
-    program = compile_queries([QueryText(QUERY, "q.gsql")], Surroundings(("eth",))).program
+    program = compile_queries([QueryText(query, "q.gsql")], Surroundings(("eth",))).program
     (lfta,) = program.lftas
     (stream,) = lfta.streams
     (count,) = (n for n in lfta.stream_schema.names if n not in ("time", "len"))
@@ -106,3 +113,38 @@ def test_epochs_side_by_side_are_a_bounded_number_of_tasks(
     infos = [tracker.getJobInfo(job) for job in jobs]
     stages = [tracker.getStageInfo(number) for info in infos if info for number in info.stageIds]
     assert max(stage.numTasks for stage in stages if stage) == branches
+
+
+def unlink_one(folder: Path) -> None:
+    """Delete a file of the step, as if an executor had written it to a disk of its own."""
+    next(iter(sorted(folder.rglob("part-*.parquet")))).unlink()
+
+
+@pytest.mark.parametrize("query", [QUERY, QUERY.replace("median(len)", "count(*)")])
+def test_a_step_is_refused_when_the_driver_does_not_see_all_files(
+    query: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark writes the files of the first query, tasks those of the second."""
+    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
+    monkeypatch.setattr(evaluation, "BRANCH_ROWS", 10)
+    monkeypatch.setattr(task_stage, "TASK_ROWS", 10)
+
+    def run_and_lose(*arguments: Any) -> list[TaskResult]:
+        results = run_tasks(*arguments)
+        unlink_one(tmp_path / "job")
+        return results
+
+    def lose_and_list(folder: Path, *arguments: Any) -> list[WrittenFile]:
+        unlink_one(folder)
+        return files_in(folder, *arguments)
+
+    monkeypatch.setattr("gscope.engine.spark.task_stage.run_tasks", run_and_lose)
+    monkeypatch.setattr("gscope.engine.spark.frame_files.files_in", lose_and_list)
+    program, messages = log_of_epochs(tmp_path / "log", 4, 10, query)
+    evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))
+    steps = Steps(program)
+    steps.on_messages(messages)
+    step = steps.next()
+    assert step is not None
+    with pytest.raises(EngineError, match="executors must share the folder of the job"):
+        evaluator.run(step)
