@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _RENAMED = {
     "strtoip": "string_to_ip",
     "ipv4": "ip_to_int",
+    "least": "min_of",
+    "greatest": "max_of",
+    "substring": "substr",
 }
 _BY_TYPE: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys(
@@ -35,6 +38,9 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys(("increasing", "decreasing"), ("INT|TIMESTAMP", "as given", "low")),
     "banded": ("INT|TIMESTAMP, n", "as given", "low"),
     "if_else": ("BOOL, any, any", "as given", "low, high"),
+    "nullif": ("any, any", "as given", "low (no STRING), high"),
+    "mod": ("FLOAT|INT, FLOAT|INT", "as given", "low, high"),
+    "concat": ("any, …", "STRING", "high"),
     "bool": ("BOOL|INT", "BOOL", "low, high"),
     "float": ("BOOL|FLOAT|INT", "FLOAT", "low, high"),
     "string": ("BOOL|FLOAT|INT|IP|MAC|STRING|TIMESTAMP", "STRING", "high"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gscope.capture.intrinsics import bswap64, copy_bytes, ld8, ld32, ld64, st32, st64, ult
+from gscope.capture.intrinsics import bswap64, copy_bytes, ld8, ld32, ld64, lshr, st32, st64, ult
 from gscope.capture.jit import intrinsic, kernel, types, unrolled_kernel
 
 if TYPE_CHECKING:
@@ -148,6 +148,32 @@ def store_address(target: int, high: int, low: int) -> None:
     """Store 128 bits in network order."""
     st64(target, bswap64(high))
     st64(target + 8, bswap64(low))
+
+
+@kernel
+def family_bits(high: int, low: int, length: int) -> int:
+    """How many of 128 bits a prefix length stands for, by the family of an address; -1 for none."""
+    if high == 0 and lshr(low, 32) == 0xFFFF:
+        return 96 + length if 0 <= length <= 32 else -1
+    return length if 0 <= length <= 128 else -1
+
+
+@kernel
+def leading_ones(bits: int) -> int:
+    """A word that begins with ``bits`` ones; none for less than 1, all for more than 63."""
+    if bits <= 0:
+        return 0
+    return -1 if bits >= 64 else -1 << (64 - bits)
+
+
+@kernel
+def in_subnet(high: int, low: int, network_high: int, network_low: int, bits: int) -> bool:
+    """Whether the first ``bits`` agree; IPv4 addresses are in no network of IPv6."""
+    if bits < 96 and high == 0 and lshr(low, 32) == 0xFFFF:
+        return False
+    high_differs = (high ^ network_high) & leading_ones(bits)
+    low_differs = (low ^ network_low) & leading_ones(bits - 64)
+    return high_differs == 0 and low_differs == 0
 
 
 @kernel

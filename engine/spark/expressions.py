@@ -64,6 +64,9 @@ _TEMPLATES: dict[str, str] = {
     "or": "({0} OR {1})",
     "not": "(NOT {0})",
     "is_null": "({0} IS NULL)",
+    "is_true": "({0} IS TRUE)",
+    "is_distinct": "(NOT ({0} <=> {1}))",
+    "concat": "concat({0}, {1})",
     "int_to_float": "cast({0} AS DOUBLE)",
     "float_to_int": "CASE WHEN {0} >= -9.223372036854775808E18D AND {0} < 9.223372036854775808E18D "
     "THEN cast({0} AS BIGINT) END",

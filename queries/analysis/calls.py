@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gscope.errors import Position, ResolveError, TypeMismatchError
-from gscope.queries.analysis.constants import apply, parse_network, text_of
-from gscope.queries.analysis.conversions import convert, predicate, unify
+from gscope.queries.analysis import networks, operators
+from gscope.queries.analysis.constants import apply
+from gscope.queries.analysis.conversions import (
+    STRING_STEPS,
+    as_string,
+    convert,
+    predicate,
+    unify,
+    unify_compared,
+)
 from gscope.queries.analysis.declarations import check_declaration
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.analysis.time_calls import date_trunc, time_bucket, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
-from gscope.queries.catalog.scalar.addresses import is_ipv4
 from gscope.queries.catalog.types import GsqlType
+from gscope.queries.gsql.nodes import BinaryOperator
 from gscope.queries.plan.expressions import Expression, Literal
 
 if TYPE_CHECKING:
@@ -25,7 +34,6 @@ if TYPE_CHECKING:
     Builder = Callable[[tuple[Expression, ...], nodes.FunctionCall], Expression]
 
 _INT, _FLOAT, _STRING, _IP = GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING, GsqlType.IP
-_V4_OFFSET = 96
 
 
 def scalar_builder(node: nodes.FunctionCall) -> Builder:
@@ -118,40 +126,47 @@ def _if_else(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Exp
 
 
 def _in_net(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """``in_net[ip, '10.0.0.0/8']``, or with the prefix length as a third argument."""
     _check_count(arguments, node, 2, 3)
-    address = convert(arguments[0], _IP, _position(node, 0), f"as argument 1 of {node.name}")
-    network, position = arguments[1], _position(node, 1)
-    remedy = f"write {node.name}[{_shown(node)}, '10.0.0.0/8']"
-    if not isinstance(network, Literal):
-        message = f"argument 2 of {node.name} must be a constant network"
-        raise TypeMismatchError(message, position=position, remedy=remedy)
-    if network.type is _STRING:
-        parsed = parse_network(text_of(network))
-    else:
-        parsed = (network.value, 128) if isinstance(network.value, int) else None
-    if parsed is None or network.type not in (_STRING, _IP):
-        shown = text_of(network) if network.type is _STRING else network.value
-        message = f"{shown!r} is no network"
-        raise TypeMismatchError(message, position=position, remedy=remedy)
-    base, bits = parsed
-    if len(arguments) == 3:
-        bits = _prefix_length(arguments[2], base, node)
-    return apply("in_net", address, Literal(base, _IP), Literal(bits, _INT))
+    return networks.in_network(arguments, node)
 
 
-def _prefix_length(length: Expression, base: int, node: nodes.FunctionCall) -> int:
-    largest, offset = (32, _V4_OFFSET) if is_ipv4(base) else (128, 0)
-    value = length.value if isinstance(length, Literal) and length.type is _INT else None
-    if not isinstance(value, int) or not 0 <= value <= largest:
-        message = f"argument 3 of {node.name} must be a constant from 0 to {largest}"
-        raise TypeMismatchError(message, position=_position(node, 2))
-    return offset + value
+def _prefix(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    if all(isinstance(length, Literal) for length in arguments[1:]):
+        return catalog_builder("prefix", (_WHOLE_IPV6,))(arguments, node)
+    _check_count(arguments, node, 2, 3)
+    return networks.prefix((*arguments, _WHOLE_IPV6)[:3], node)
 
 
-def _shown(node: nodes.FunctionCall) -> str:
-    parts = getattr(node.args[0], "parts", ("ip",))
-    return ".".join(parts)
+def _concat(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    """The texts of all arguments; NULL is left out."""
+    _check_count(arguments, node, 1, None)
+    texts = [as_string(a, _position(node, n)) for n, a in enumerate(arguments)]
+    present = [apply("coalesce", text, _NOTHING) if text.is_nullable else text for text in texts]
+    return reduce(lambda left, right: apply("concat", left, right), present)
+
+
+def _substr(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    """``substr(s, first, count)``; from the first byte on it is ``str_truncate``, which LFTAs know."""
+    _check_count(arguments, node, 2, 3)
+    first = arguments[1]
+    if isinstance(first, Literal) and isinstance(first.value, int) and first.value < 1:
+        message = f"{node.name} counts from 1, not from {first.value}"
+        remedy = "write str_suffix(s, 4) for the last 4 bytes"
+        raise TypeMismatchError(message, position=_position(node, 1), remedy=remedy)
+    if len(arguments) == 3 and first == Literal(1, _INT):
+        return catalog_builder("str_truncate")((arguments[0], arguments[2]), node)
+    return catalog_builder("substr", (_ALL_BYTES,))(arguments, node)
+
+
+def _nullif(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    _check_count(arguments, node, 2, 2)
+    equal = apply("eq", *unify_compared(arguments, node.position))
+    return apply("case", equal, Literal(None, arguments[0].type), arguments[0])
+
+
+def _mod(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    _check_count(arguments, node, 2, 2)
+    return operators.binary(BinaryOperator.MODULO, arguments[0], arguments[1], node.position)
 
 
 def _check_count(
@@ -196,6 +211,8 @@ _TO_INT = _by_type(
 )
 _TO_TIMESTAMP = _by_type({GsqlType.TIMESTAMP: "", _INT: "int_to_ts"})
 _WHOLE_IPV6 = Literal(128, _INT)
+_ALL_BYTES = Literal(1 << 62, _INT)
+_NOTHING = Literal(b"", _STRING)
 _NO_SEED = Literal(0, _INT)
 
 BUILDERS: dict[str, Builder] = {
@@ -228,24 +245,21 @@ BUILDERS: dict[str, Builder] = {
             GsqlType.BOOL: "bool_to_int int_to_float",
         }
     ),
-    "string": _by_type(
-        {
-            _STRING: "",
-            _INT: "int_to_string",
-            GsqlType.BOOL: "bool_to_string",
-            _FLOAT: "float_to_string",
-            _IP: "ip_to_string",
-            GsqlType.MAC: "mac_to_string",
-            GsqlType.TIMESTAMP: "timestamp_to_string",
-        }
-    ),
+    "string": _by_type(STRING_STEPS),
     "date_trunc": date_trunc,
     "time_bucket": time_bucket,
     "to_timestamp": to_timestamp,
     "strtoip": catalog_builder("string_to_ip"),
     "ipv4": _by_type({_IP: "ip_to_int"}),
-    "prefix": catalog_builder("prefix", (_WHOLE_IPV6,)),
+    "prefix": _prefix,
     "community_id": catalog_builder("community_id", (_NO_SEED,)),
     "in_net": _in_net,
     "if_else": _if_else,
+    "concat": _concat,
+    "substr": _substr,
+    "substring": _substr,
+    "nullif": _nullif,
+    "greatest": _variadic("max_of"),
+    "least": _variadic("min_of"),
+    "mod": _mod,
 }

@@ -70,6 +70,35 @@ def convert(
     return expression
 
 
+STRING_STEPS: dict[GsqlType, str] = {
+    _STRING: "",
+    _INT: "int_to_string",
+    _BOOL: "bool_to_string",
+    _FLOAT: "float_to_string",
+    GsqlType.IP: "ip_to_string",
+    GsqlType.MAC: "mac_to_string",
+    GsqlType.TIMESTAMP: "timestamp_to_string",
+}
+"""What leads from each type to its text, for ``STRING(x)``."""
+
+
+def as_string(expression: Expression, position: Position) -> Expression:
+    """Return the text of ``expression``, as ``STRING`` gives it.
+
+    Raises:
+        TypeMismatchError: its type has none.
+    """
+    if expression.type is GsqlType.NULL:
+        return Literal(None, _STRING)
+    steps = STRING_STEPS.get(expression.type)
+    if steps is None:
+        message = f"{expression.type.value} has no text"
+        raise TypeMismatchError(message, position=position, remedy="add it to a timestamp")
+    for step in steps.split():
+        expression = apply(step, expression)
+    return expression
+
+
 def predicate(expression: Expression, position: Position, where: str) -> Expression:
     """``expression`` as a condition; an INT is true unless it is 0.
 

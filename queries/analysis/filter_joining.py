@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import ResolveError, TemporalError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.join_columns import JoinColumns
+from gscope.queries.analysis.merging import increasing_instead
 from gscope.queries.analysis.naming import free_name
 from gscope.queries.analysis.schemas import column_schema, group_schema
 from gscope.queries.catalog.schema import ColumnSchema, Schema
@@ -92,8 +93,7 @@ def lookback(bound: nodes.FilterBound, sides: Sequence[Side], substitutes: Subst
             message = (
                 f"{text} does not increase in {side.label}, so no join could look back along it"
             )
-            names = [c.name for c in side.node.schema.temporal]
-            remedy = f"look back along {' or '.join(names)}" if names else "select time in it"
+            remedy = increasing_instead(side.node.schema, column.name, "look back along")
             raise TemporalError(message, position=bound.column.position, remedy=remedy)
         columns.append(Column(column.name, column.type, is_nullable=False, input=number))
     left, right = columns

@@ -101,11 +101,20 @@ def _merge_position(source: Source, column: nodes.Name) -> int:
     schema = source.node.schema
     name = next((n for n in source.stars if source.fields[n] == meaning), None)
     if name is None or schema[name].ordering.direction is not Direction.INCREASING:
-        names = [c.name for c in schema.temporal]
         message = f"{'.'.join(column.parts)} does not increase, so nothing could be merged on it"
-        remedy = f"merge on {' or '.join(names)}" if names else "select a temporal column in it"
+        remedy = increasing_instead(schema, name, "merge on")
         raise TemporalError(message, position=column.position, remedy=remedy)
     return schema.names.index(name)
+
+
+def increasing_instead(schema: Schema, name: str | None, action: str) -> str:
+    """Return the remedy for a column that does not increase: one that does, or can be made."""
+    names = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
+    if names:
+        return f"{action} {' or '.join(names)}"
+    if name is not None and schema[name].ordering.direction is Direction.DECREASING:
+        return f"select -{name} AS rising in both inputs, and {action} rising"
+    return f"select time in both inputs, and {action} time"
 
 
 def _check_alike(first: Source, other: Source, node: nodes.Input) -> None:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.constants import apply
-from gscope.queries.analysis.conversions import convert, predicate, unify_compared
+from gscope.queries.analysis.conversions import as_string, convert, predicate, unify_compared
+from gscope.queries.analysis.intervals import interval
 from gscope.queries.analysis.named_values import read_flag_mask
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.nodes import BinaryOperator, UnaryOperator
-from gscope.queries.plan.expressions import Expression, Literal
+from gscope.queries.plan.expressions import Call, Expression, Literal
 
 if TYPE_CHECKING:
     from gscope.errors import Position
 
 _BOOL, _INT, _FLOAT = GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT
+_STRING = GsqlType.STRING
 _IP, _TIMESTAMP, _INTERVAL = GsqlType.IP, GsqlType.TIMESTAMP, GsqlType.INTERVAL
 
 _LOGIC = {BinaryOperator.AND: "and", BinaryOperator.OR: "or"}
@@ -67,6 +69,10 @@ def binary(
         )
     if operator in _COMPARISONS:
         return apply(_COMPARISONS[operator], *unify_compared((left, right), position))
+    if operator is BinaryOperator.CONCATENATE:
+        return _concatenate(left, right, position)
+    if _INTERVAL in (left.type, right.type) and _TIMESTAMP not in (left.type, right.type):
+        return interval(operator, left, right, position)
     if (
         operator in _COMMUTING
         and left.type in (_INTERVAL, _INT)
@@ -89,6 +95,10 @@ def binary(
         return apply(_BITS[operator], left, right)
     if operator in _DIVISIONS:
         return _divide(operator, left, right, position)
+    if operator is BinaryOperator.SUBTRACT and _is_remainder_of(left, right):
+        # x - x % n, which moves with x: n times the quotient, exactly.
+        step = right.arguments[1] if isinstance(right, Call) else right
+        return apply("mul_int", apply("idiv_int", left, step), step)
     if _FLOAT in (left.type, right.type):
         sides = (convert(side, _FLOAT, position) for side in (left, right))
         return apply(f"{_ARITHMETIC[operator]}_float", *sides)
@@ -121,6 +131,22 @@ def unary(operator: UnaryOperator, operand: Expression, position: Position) -> E
     if operator is UnaryOperator.INVERT:
         return apply("bit_not", convert(operand, _INT, position, "behind ~"))
     return apply("neg_float" if operand.type is _FLOAT else "neg_int", operand)
+
+
+def _concatenate(left: Expression, right: Expression, position: Position) -> Expression:
+    if _STRING not in (left.type, right.type):
+        message = f"|| joins texts, not {left.type.value} and {right.type.value}"
+        remedy = "between conditions write OR; STRING(x) || STRING(y) joins the texts of others"
+        raise TypeMismatchError(message, position=position, remedy=remedy)
+    return apply("concat", as_string(left, position), as_string(right, position))
+
+
+def _is_remainder_of(value: Expression, remainder: Expression) -> bool:
+    """Whether ``remainder`` is that of ``value`` by a positive constant."""
+    match remainder:
+        case Call("mod_int", (dividend, Literal(int(divisor)))):
+            return dividend == value and divisor > 0
+    return False
 
 
 def _divide(

@@ -11,6 +11,7 @@ from gscope.queries.analysis.calls import scalar_builder
 from gscope.queries.analysis.casts import check_cast
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
+from gscope.queries.analysis.networks import split_networks
 from gscope.queries.analysis.time_calls import check_nanoseconds
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
@@ -93,6 +94,10 @@ class Typer:
                 return _negated(self._between(node), node.negated)
             case nodes.Like():
                 return _negated(self._like(node), node.negated)
+            case nodes.IsTruth():
+                return _negated(self._is_truth(node), node.negated)
+            case nodes.IsDistinct():
+                return _negated(self._is_distinct(node), node.negated)
             case nodes.IsNull():
                 return _negated(apply("is_null", self._typed_null(node.operand)), node.negated)
 
@@ -144,6 +149,9 @@ class Typer:
     def _in_list(self, node: nodes.InList) -> Expression:
         operand = self.type(node.operand)
         choices = [self.type(choice) for choice in node.choices]
+        choices, networks = split_networks(operand, choices, node.position)
+        if not choices:
+            return _any(networks)
         unified = unify_compared((operand, *choices), node.position)
         literals = [c for c in unified[1:] if isinstance(c, Literal) and c.value is not None]
         others = [c for c in unified[1:] if not isinstance(c, Literal)]
@@ -153,7 +161,7 @@ class Typer:
         if len(literals) + len(others) < len(choices):
             # A NULL among the choices: whatever is not found is not known to be absent.
             tests.append(Literal(None, GsqlType.BOOL))
-        return _any(tests)
+        return _any([*tests, *networks])
 
     def _between(self, node: nodes.Between) -> Expression:
         operand = self.type(node.operand)
@@ -173,6 +181,15 @@ class Typer:
             message = "the pattern of LIKE must be a constant"
             raise TypeMismatchError(message, position=node.pattern.position)
         return apply("like", operand, pattern)
+
+    def _is_truth(self, node: nodes.IsTruth) -> Expression:
+        word = "TRUE" if node.truth else "FALSE"
+        operand = predicate(self.type(node.operand), node.operand.position, f"before IS {word}")
+        return apply("is_true", operand if node.truth else apply("not", operand))
+
+    def _is_distinct(self, node: nodes.IsDistinct) -> Expression:
+        sides = (self.type(node.left), self.type(node.right))
+        return apply("is_distinct", *unify_compared(sides, node.position))
 
     def _typed_null(self, node: nodes.Expression) -> Expression:
         operand = self.type(node)

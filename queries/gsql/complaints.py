@@ -60,6 +60,7 @@ _OPERATORS = _COMPARISONS | frozenset(
         "AMPERSAND",
         "SHIFT_LEFT",
         "SHIFT_RIGHT",
+        "CONCATENATE",
         "PLUS",
         "MINUS",
         "STAR",
@@ -125,17 +126,21 @@ FOREIGN_WORDS = {
     "ORDER": "answers come in the order of their time; sort them where they are read",
     "LIMIT": "a stream has no end to count to; use HAVING, or cut where the answer is read",
     "UNION": "streams are put together with MERGE a.time : b.time FROM a, b",
-    "OVER": "give the input a window: FROM q [RANGE '10 sec' SLIDE '5 sec']",
-    "USING": "write the condition: ON a.id = b.id",
-    "CROSS": "write FROM a, b",
-    "NATURAL": "write the condition: ON a.id = b.id",
+    "OVER": "write running_sum(len) or moving_avg(len, 5) "
+    "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",
+    "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
+    "CROSS": "a join needs related times: FROM a JOIN b ON a.time = b.time",
+    "NATURAL": "write the condition: FROM a JOIN b ON a.time = b.time AND a.srcIP = b.srcIP",
     "INSERT": "a query is SELECT, MERGE or WATCHLIST",
     "CREATE": "name a query with DEFINE { query_name 'x'; }",
     "ILIKE": "write lower(x) LIKE 'pattern'",
-    "MOD": "write %",
+    "MOD": "write % or mod(a, b)",
     "XOR": "write <> between two conditions",
 }
 """Words of SQL that GSQL does not have, in capitals, and what to write instead."""
+
+JOIN_WORDS = frozenset({"CROSS", "NATURAL"})
+"""Those that would pass for another name of an input, for a join may follow one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,8 @@ def _missing_as(misfit: Misfit) -> str:
 
 def _chained_comparison(misfit: Misfit) -> str:
     if misfit.token.type in _COMPARISONS and "AND" in misfit.expected:
+        if any(token.type == "CONCATENATE" for token in misfit.before[-4:]):
+            return "|| joins texts; between conditions write OR"
         return "comparisons do not chain: write a < b AND b < c"
     return ""
 

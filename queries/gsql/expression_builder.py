@@ -9,6 +9,7 @@ from lark import Token, Transformer, v_args
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.casts import cast_function
 from gscope.queries.gsql.constants_list import read_list
 from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.scanner import span, token_position
@@ -78,6 +79,30 @@ class ExpressionBuilder(Transformer[Token, Any]):
         self, operand: Expression, word: Token, negation: Token | None, _null: Token
     ) -> nodes.IsNull:
         return nodes.IsNull(operand, negation is not None, position=token_position(word))
+
+    def is_truth(
+        self, operand: Expression, word: Token, negation: Token | None, truth: Token
+    ) -> nodes.IsTruth:
+        is_true = truth.type == "TRUE"
+        return nodes.IsTruth(operand, is_true, negation is not None, position=token_position(word))
+
+    def is_distinct(
+        self,
+        left: Expression,
+        word: Token,
+        negation: Token | None,
+        _distinct: Token,
+        right: Expression,
+    ) -> nodes.IsDistinct:
+        return nodes.IsDistinct(left, right, negation is not None, position=token_position(word))
+
+    def cast(
+        self, name: Token, operand: Expression, type_name: Token, length: Token | None
+    ) -> nodes.FunctionCall:
+        if name.upper() != "CAST":
+            message = f"{name} takes no AS"
+            raise GsqlSyntaxError(message, position=token_position(name), remedy="write a comma")
+        return _call(cast_function(type_name, has_length=length is not None), (operand,))
 
     def column(self, name: Token) -> nodes.Name:
         return nodes.Name((str(name),), position=token_position(name))

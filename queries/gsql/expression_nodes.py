@@ -88,6 +88,7 @@ class BinaryOperator(Enum):
     SHIFT_RIGHT = ">>"
     ADD = "+"
     SUBTRACT = "-"
+    CONCATENATE = "||"
     MULTIPLY = "*"
     DIVIDE = "/"
     MODULO = "%"
@@ -185,6 +186,24 @@ class IsNull(Node):
     negated: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class IsTruth(Node):
+    """``operand IS [NOT] TRUE`` or ``IS [NOT] FALSE``."""
+
+    operand: Expression
+    truth: bool
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsDistinct(Node):
+    """``left IS [NOT] DISTINCT FROM right``: NULL equals NULL and nothing else."""
+
+    left: Expression
+    right: Expression
+    negated: bool = False
+
+
 Expression: TypeAlias = (
     Literal
     | Name
@@ -199,4 +218,6 @@ Expression: TypeAlias = (
     | Between
     | Like
     | IsNull
+    | IsTruth
+    | IsDistinct
 )

@@ -28,6 +28,7 @@ _BINARY_LEVEL = {
     BinaryOperator.SHIFT_RIGHT: _SHIFT,
     BinaryOperator.ADD: _SUM,
     BinaryOperator.SUBTRACT: _SUM,
+    BinaryOperator.CONCATENATE: _SUM,
     BinaryOperator.MULTIPLY: _PRODUCT,
     BinaryOperator.DIVIDE: _PRODUCT,
     BinaryOperator.MODULO: _PRODUCT,
@@ -47,6 +48,8 @@ def _level(expression: nodes.Expression) -> int:
         case nodes.Unary():
             return _NOT if expression.operator is UnaryOperator.NOT else _UNARY
         case nodes.InList() | nodes.Between() | nodes.Like() | nodes.IsNull():
+            return _COMPARISON
+        case nodes.IsTruth() | nodes.IsDistinct():
             return _COMPARISON
         case _:
             return _PRIMARY
@@ -151,6 +154,20 @@ def _(expression: nodes.Like) -> str:
 def _(expression: nodes.IsNull) -> str:
     operand = _at_least(_BIT_OR, expression.operand)
     return f"{operand} IS NOT NULL" if expression.negated else f"{operand} IS NULL"
+
+
+@_print.register
+def _(expression: nodes.IsTruth) -> str:
+    operand = _at_least(_BIT_OR, expression.operand)
+    negation = "NOT " if expression.negated else ""
+    return f"{operand} IS {negation}{'TRUE' if expression.truth else 'FALSE'}"
+
+
+@_print.register
+def _(expression: nodes.IsDistinct) -> str:
+    left, right = (_at_least(_BIT_OR, side) for side in (expression.left, expression.right))
+    negation = "NOT " if expression.negated else ""
+    return f"{left} IS {negation}DISTINCT FROM {right}"
 
 
 def _operand(expression: nodes.InList | nodes.Between | nodes.Like) -> str:

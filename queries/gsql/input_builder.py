@@ -11,6 +11,7 @@ from lark import Token, Transformer, v_args
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.complaints import FOREIGN_WORDS, JOIN_WORDS
 from gscope.queries.gsql.literals import read_interval_ns
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
@@ -111,6 +112,13 @@ class InputBuilder(Transformer[Token, Any]):
             message = f"this is no name: {str(name)[:40]!r}"
             raise GsqlSyntaxError(message, position=token_position(name))
         return name
+
+    def bare_alias(self, name: Token) -> _Alias:
+        if name.upper() in JOIN_WORDS:
+            message = f"unexpected {name}"
+            remedy = f"{name.upper()} is not in GSQL: {FOREIGN_WORDS[name.upper()]}"
+            raise GsqlSyntaxError(message, position=token_position(name), remedy=remedy)
+        return self.alias(name)
 
     def alias(self, name: Token) -> _Alias:
         return _Alias(str(name))

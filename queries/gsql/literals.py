@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlSyntaxError
@@ -21,6 +22,7 @@ MAX_INTEGER = 2**64 - 1
 MAX_INTERVAL_NS = 2**63 - 1
 
 UNITS_NS = {
+    "week": 604_800_000_000_000,
     "day": 86_400_000_000_000,
     "hour": 3_600_000_000_000,
     "min": 60_000_000_000,
@@ -32,6 +34,7 @@ UNITS_NS = {
 """Units of an interval in nanoseconds, by canonical name, longest first."""
 
 _UNIT_SPELLINGS = {
+    "week": ("w", "week", "weeks"),
     "day": ("d", "day", "days"),
     "hour": ("h", "hr", "hour", "hours"),
     "min": ("m", "min", "mins", "minute", "minutes"),
@@ -41,6 +44,11 @@ _UNIT_SPELLINGS = {
     "ns": ("ns", "nsec", "nanosecond", "nanoseconds"),
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _UNIT_SPELLINGS.items() for spelling in spellings}
+
+
+_INTERVAL_PART = re.compile(r"([0-9.]{1,40})\s*([A-Za-z]+)")
+_INTERVAL = re.compile(rf"(?:{_INTERVAL_PART.pattern}\s*)+", re.ASCII)
+_LONGEST_INTERVAL = 200
 
 
 def read_literal(terminal: str, text: str, position: Position) -> Literal:
@@ -64,15 +72,24 @@ def quote(text: str) -> str:
 
 
 def read_interval_ns(text: str) -> int | None:
-    """Nanoseconds of ``5 sec`` or ``1.5 min``; None if the text is no such length or not a whole, sensible number of them."""
-    text = text.strip()
-    size = len(text) - len(text.lstrip("0123456789."))
-    whole, _, decimals = text[:size].partition(".")
-    unit = _UNIT_OF.get(text[size:].strip().lower())
-    if unit is None or not (whole + decimals).isdigit() or size > 40:
+    """Return the nanoseconds of ``5 sec``, ``1.5 min`` or ``1 min 30 sec``.
+
+    None if the text is no such length, names a unit twice or is not a whole number of nanoseconds.
+    """
+    if len(text) > _LONGEST_INTERVAL or not _INTERVAL.fullmatch(text.strip()):
         return None
-    length_ns, rest = divmod(int(whole + decimals) * UNITS_NS[unit], 10 ** len(decimals))
-    return length_ns if rest == 0 and length_ns <= MAX_INTERVAL_NS else None
+    length_ns, units = 0, set()
+    for number, word in _INTERVAL_PART.findall(text):
+        unit = _UNIT_OF.get(word.lower())
+        whole, _, decimals = number.partition(".")
+        if unit is None or unit in units or not (whole + decimals).isdecimal():
+            return None
+        units.add(unit)
+        part_ns, rest = divmod(int(whole + decimals) * UNITS_NS[unit], 10 ** len(decimals))
+        if rest:
+            return None
+        length_ns += part_ns
+    return length_ns if length_ns <= MAX_INTERVAL_NS else None
 
 
 def write_interval(length_ns: int) -> str:
@@ -132,7 +149,7 @@ def _interval(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]
     length_ns = read_interval_ns(text)
     if length_ns is None:
         message = f"not a length of time: {text[:40]!r}"
-        remedy = f"a number and one of {', '.join(UNITS_NS)}, for example INTERVAL '5 sec'"
+        remedy = f"a number and one of {', '.join(UNITS_NS)}, for example INTERVAL '1 min 30 sec'"
         raise GsqlSyntaxError(message, position=position, remedy=remedy)
     return LiteralKind.INTERVAL, length_ns
 

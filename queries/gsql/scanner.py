@@ -78,7 +78,6 @@ _WRONG_SYMBOLS = {
     "=<": "write <=",
     "=>": "write >=",
     "&&": "write AND",
-    "||": "write OR",
     '"': "text goes in single quotes: 'text'; names need no quotes",
     "`": "names need no quotes; text goes in single quotes: 'text'",
     "\u2018": "write a plain quote: '",

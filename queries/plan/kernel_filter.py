@@ -162,6 +162,8 @@ def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:
     match predicate.function:
         case "not":
             return _necessary(arguments[0], is_negated=not is_negated)
+        case "is_true" if not is_negated:
+            return _necessary(arguments[0])
         case "and" | "or" as function:
             join = all_of if (function == "and") is not is_negated else any_of
             return join(_necessary(part, is_negated=is_negated) for part in arguments)

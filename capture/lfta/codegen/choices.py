@@ -49,6 +49,28 @@ def _is_null(_scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered
     return Lowered(call.type, (null,))
 
 
+def _is_true(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    return Lowered(call.type, (scope.is_true(arguments[0]),))
+
+
+def _is_distinct(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    a, b = arguments
+    if a.is_always_null or b.is_always_null:
+        present = b if a.is_always_null else a
+        if present.is_always_null:
+            return Lowered(call.type, ("False",), is_literal=True, literal=False)
+        if present.null is None:
+            return Lowered(call.type, ("True",), is_literal=True, literal=True)
+        return Lowered(call.type, (scope.value(f"not {present.null}"),))
+    differ = scope.value(f"not {equals(scope, a, b)}")
+    if a.null is None and b.null is None:
+        return Lowered(call.type, (differ,))
+    first, second = a.null or "False", b.null or "False"
+    either = scope.value(f"{first} | {second}")
+    one = scope.value(f"{first} != {second}")
+    return Lowered(call.type, (scope.value(f"{one} if {either} else {differ}"),))
+
+
 def _choose(scope: Scope, condition: str, yes: Lowered, no: Lowered, call: Call) -> Lowered:
     """``yes`` where the boolean ``condition`` holds, else ``no``."""
     if condition in ("True", "False"):
@@ -123,6 +145,8 @@ CHOICES = {
     "and": _and,
     "or": _or,
     "is_null": _is_null,
+    "is_true": _is_true,
+    "is_distinct": _is_distinct,
     "case": _case,
     "coalesce": _coalesce,
     "in": _in,

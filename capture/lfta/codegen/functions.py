@@ -177,6 +177,28 @@ def _in_net(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
     return Lowered(call.type, (inside,), address.null)
 
 
+def _in_subnet(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    address, network, length = arguments
+    bits = scope.value(f"family_bits({', '.join(network.parts)}, {length.code})")
+    is_inside = scope.value(f"in_subnet({', '.join((*address.parts, *network.parts))}, {bits})")
+    is_no_length = scope.value(f"{bits} < 0")
+    null = scope.either(address.null, network.null, length.null, is_no_length)
+    return Lowered(call.type, (is_inside,), null)
+
+
+def _prefix_of(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    address, bits4, bits6 = arguments
+    high, low = address.parts
+    length = scope.value(f"{bits4.code} if {_is_ipv4(scope, address)} else {bits6.code}")
+    bits = scope.value(f"family_bits({high}, {low}, {length})")
+    parts = (
+        scope.value(f"{high} & leading_ones({bits})"),
+        scope.value(f"{low} & leading_ones({bits} - 64)"),
+    )
+    null = scope.either(address.null, bits4.null, bits6.null, scope.value(f"{bits} < 0"))
+    return Lowered(call.type, parts, null, is_ipv4=address.is_ipv4)
+
+
 def _in_network(scope: Scope, address: Lowered, network: int, bits: int) -> str:
     halves = zip(
         address.parts, (network >> 64, network & (2**64 - 1)), _prefix_masks(bits), strict=True
@@ -239,7 +261,9 @@ LOWERINGS: dict[str, Lowering] = {
     "int_to_ip": _int_to_ip,
     "ip_mask": _ip_mask,
     "prefix": _prefix,
+    "prefix_of": _prefix_of,
     "in_net": _in_net,
+    "in_subnet": _in_subnet,
     "is_private": _is_private,
     "length": _length,
     "str_truncate": _str_truncate,

@@ -40,7 +40,7 @@ from gscope.capture.lfta.stage import (
 from gscope.capture.lfta.words import (
     INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, fits_int,
     float_bits, float_key, float_less, float_remainder, round_half_away, same_bytes, starts_with, store_address,
-    swap_words, truncated, wide_less
+    swap_words, truncated, wide_less, family_bits, in_subnet, leading_ones
 )
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length

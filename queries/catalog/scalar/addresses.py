@@ -110,6 +110,22 @@ def _prefix(address: int, bits4: int, bits6: int) -> int:
     return address >> (128 - bits) << (128 - bits)
 
 
+def _in_subnet(address: int, network: int, length: int) -> bool | None:
+    bits = _bits_of(network, length)
+    return None if bits is None else in_network(address, network, bits)
+
+
+def _prefix_of(address: int, bits4: int, bits6: int) -> int | None:
+    bits = _bits_of(address, bits4 if is_ipv4(address) else bits6)
+    return None if bits is None else address >> (128 - bits) << (128 - bits)
+
+
+def _bits_of(address: int, length: int) -> int | None:
+    """How many of 128 bits a prefix length of the address's family stands for; None if it is none."""
+    largest, offset = (32, _V4_BITS) if is_ipv4(address) else (128, 0)
+    return offset + length if 0 <= length <= largest else None
+
+
 def _from_int(number: int) -> int | None:
     return _V4_PREFIX | number if 0 <= number <= _LOW_32 else None
 
@@ -158,6 +174,22 @@ _FUNCTIONS = (
         _BOOL,
         in_network,
         cost=2,
+    ),
+    FunctionEntry(
+        "in_subnet",
+        (Parameter(_IP), Parameter(_IP), Parameter(_INT)),
+        _BOOL,
+        _in_subnet,
+        makes_null=always,
+        cost=8,
+    ),
+    FunctionEntry(
+        "prefix_of",
+        (Parameter(_IP), Parameter(_INT), Parameter(_INT)),
+        _IP,
+        _prefix_of,
+        makes_null=always,
+        cost=8,
     ),
     FunctionEntry("is_private", (Parameter(_IP),), _BOOL, _is_private, cost=5),
     FunctionEntry(

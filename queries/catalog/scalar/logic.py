@@ -45,6 +45,12 @@ def _or(a: bool | None, b: bool | None) -> bool | None:
     return None if a is None or b is None else False
 
 
+def _distinct(a: Value, b: Value) -> bool:
+    if a is None or b is None:
+        return a is not b
+    return bool(order_key(a) != order_key(b))
+
+
 def _case(*arguments: Value) -> Value:
     for condition, result in zip(arguments[:-1:2], arguments[1::2], strict=True):
         if condition:
@@ -111,6 +117,17 @@ _FUNCTIONS = (
     FunctionEntry("not", (Parameter(_BOOL),), _BOOL, lambda a: not a),
     FunctionEntry(
         "is_null", (_ANY,), _BOOL, lambda a: a is None, is_strict=False, is_never_null=True
+    ),
+    FunctionEntry(
+        "is_true",
+        (Parameter(_BOOL),),
+        _BOOL,
+        lambda a: a is True,
+        is_strict=False,
+        is_never_null=True,
+    ),
+    FunctionEntry(
+        "is_distinct", (_ANY, _ANY), _BOOL, _distinct, is_strict=False, is_never_null=True
     ),
     FunctionEntry(
         "case",

@@ -14,6 +14,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "floor": "The next whole number below.",
         "ceil": "The next whole number above.",
         "round": "The nearest whole number, a half going away from zero.",
+        "mod": "mod(x, y): x % y, with the sign of x; NULL where y is 0.",
         "sqrt": "The square root; NULL below 0.",
         "pow": "pow(x, y): x to the power of y; NULL where that is no number.",
         "log": "The natural logarithm; NULL of 0 and below.",
@@ -25,6 +26,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "coalesce": "The first argument that is not NULL.",
         "min_of": "The least of the arguments, NULL left out.",
         "max_of": "The greatest of the arguments, NULL left out.",
+        "least": "The same as min_of.",
+        "greatest": "The same as max_of.",
+        "nullif": "nullif(x, y): NULL where x equals y, otherwise x.",
     },
     "casts": {
         "int": f"{_INTEGER}, of TIMESTAMP nanoseconds; NULL where there is none.",
@@ -44,8 +48,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         "to_timestamp": "The time that many seconds after 1970; of FLOAT with the fraction.",
     },
     "addresses": {
-        "prefix": "prefix(ip, n4, n6): the first n4 bits of an IPv4 address, n6 (or all 128) of an IPv6 one.",
-        "in_net": "in_net[ip, '10.0.0.0/8'], in_net[ip, '10.0.0.0', 8]: whether the address is in the network.",
+        "prefix": (
+            "prefix(ip, n4, n6): the first n4 bits of an IPv4 address, n6 (or all 128) of an IPv6 one; "
+            "NULL where a column gives no such length."
+        ),
+        "in_net": (
+            "in_net[ip, '10.0.0.0/8'], in_net[ip, net, n]: whether the address is in the network; "
+            "NULL where a column gives no such length."
+        ),
         "is_private": "Whether the address is for private use (RFC 1918, RFC 4193).",
         "ipv4": "The IPv4 address as a number; NULL of an IPv6 one.",
         "strtoip": "The address that a text spells; NULL if it is none.",
@@ -63,6 +73,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "str_extract_regex": "str_extract_regex(s, 'x'): the first part of s that matches x; NULL if none does.",
         "str_find": "str_find(s, x): the offset of x in s; NULL if it is not there.",
         "str_truncate": "str_truncate(s, n): the first n bytes.",
+        "substr": "substr(s, i, n): n bytes from place i on, the first being 1; all the rest without n.",
+        "substring": "The same as substr.",
+        "concat": "The texts of all arguments one after the other, NULL left out.",
         "str_suffix": "str_suffix(s, n): the last n bytes.",
         "length": "How many bytes it has.",
         "lower": "The letters a to z for A to Z.",

@@ -45,6 +45,11 @@ def _suffix(text: bytes, count: int) -> bytes:
     return text[max(0, len(text) - max(count, 0)) :]
 
 
+def _substr(text: bytes, first: int, count: int) -> bytes:
+    """The bytes at places ``first`` to ``first + count - 1``, the first byte being at 1."""
+    return text[max(first, 1) - 1 : max(first + max(count, 0), 1) - 1]
+
+
 def _find(text: bytes, needle: bytes) -> int | None:
     offset = text.find(needle)
     return None if offset < 0 else offset
@@ -113,6 +118,22 @@ _FUNCTIONS = (
     ),
     FunctionEntry(
         "str_suffix", (_STRING, _INT), GsqlType.STRING, _suffix, cost=10, is_lfta_safe=False
+    ),
+    FunctionEntry(
+        "substr",
+        (_STRING, _INT, _INT),
+        GsqlType.STRING,
+        _substr,
+        cost=10,
+        is_lfta_safe=False,
+    ),
+    FunctionEntry(
+        "concat",
+        (_STRING, _STRING),
+        GsqlType.STRING,
+        lambda left, right: left + right,
+        cost=20,
+        is_lfta_safe=False,
     ),
     FunctionEntry(
         "str_find",

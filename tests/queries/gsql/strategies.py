@@ -145,6 +145,8 @@ def _compound(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
         st.builds(nodes.Between, inner, inner, inner, st.booleans(), position=here),
         st.builds(nodes.Like, inner, inner, st.booleans(), position=here),
         st.builds(nodes.IsNull, inner, st.booleans(), position=here),
+        st.builds(nodes.IsTruth, inner, st.booleans(), st.booleans(), position=here),
+        st.builds(nodes.IsDistinct, inner, inner, st.booleans(), position=here),
     )
 
 

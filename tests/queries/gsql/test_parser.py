@@ -284,6 +284,9 @@ def test_identifiers_keep_their_case() -> None:
         ("IPV6_VAL '2001:db8::1'", nodes.LiteralKind.IPV6, "2001:db8::1"),
         ("TIMEVAL'10.5'", nodes.LiteralKind.TIMEVAL, "10.5"),
         ("INTERVAL '5 sec'", nodes.LiteralKind.INTERVAL, 5_000_000_000),
+        ("INTERVAL '1 min 30 sec'", nodes.LiteralKind.INTERVAL, 90_000_000_000),
+        ("INTERVAL '1h30m'", nodes.LiteralKind.INTERVAL, 5_400_000_000_000),
+        ("INTERVAL '2 weeks'", nodes.LiteralKind.INTERVAL, 1_209_600_000_000_000),
         ("interval '1.5 hours'", nodes.LiteralKind.INTERVAL, 5_400_000_000_000),
     ],
 )
@@ -308,7 +311,7 @@ def test_literals(text: str, kind: nodes.LiteralKind, value: object) -> None:
         "IP_VAL'10.0.0'",
         "IPV6_VAL'fe80::1%eth0'",
         "INTERVAL '5'",
-        "INTERVAL '5 weeks'",
+        "INTERVAL '5 fortnights'",
         "INTERVAL '0.1 ns'",
         "INTERVAL '99999999999 hour'",
         "INTERVAL '²  sec'",
