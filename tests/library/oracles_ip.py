@@ -188,16 +188,16 @@ def _inner(packet: Packet) -> tuple[str, str] | None:
 
 
 def udp_jitter(packets: Sequence[Packet]) -> Iterator[Values]:
-    """Every pair of consecutive identifications, the second at most a second later."""
+    """Yield the gaps of every pair of consecutive identifications, by when they begin."""
     gaps: dict[Values, list[float]] = defaultdict(list)
     numbered = [p for p in packets if p.version == 4 and p.is_udp]
     for key, group in grouped(numbered, lambda p: p.flow):
         for first in group:
             for second in group:
-                follows = second.number_of("ip.id") == first.number_of("ip.id") + 1
-                if follows and first.time // 10 == second.time // 10:
-                    gap = (second.time_ns - first.time_ns) / 1e6
-                    gaps[first.time // 10, *key].append(gap)
+                step = (second.number_of("ip.id") - first.number_of("ip.id")) % 65536
+                after = second.time_ns - first.time_ns
+                if step == 1 and 0 <= after <= 10**9:
+                    gaps[first.time // 10, *key].append(after / 1e6)
     for key, values in gaps.items():
         if len(values) >= 10:
             mean, spread = statistics.fmean(values), statistics.stdev(values)

@@ -55,6 +55,15 @@ def test_all_can_be_asked_at_once() -> None:
 
 
 @pytest.mark.parametrize("query", sorted(THINGS))
+def test_answers_are_ordered_in_time(query: str) -> None:
+    """So that a live run can give them epoch by epoch."""
+    text = QueryText((LIBRARY / f"{query}.gsql").read_text(), f"{query}.gsql")
+    program = compile_queries([text], Surroundings(("trace",))).program
+    ((result, _),) = program.results
+    assert program.schema(result).columns[0] in program.schema(result).temporal
+
+
+@pytest.mark.parametrize("query", sorted(THINGS))
 def test_a_comment_says_what_the_answer_shows(query: str) -> None:
     first = (LIBRARY / f"{query}.gsql").read_text().splitlines()[0]
     assert first.startswith("-- ")
