@@ -120,8 +120,26 @@ CASES = [
 ]
 
 
-def compile_text(text: str) -> None:
-    compile_queries([QueryText(text, "q")], Surroundings(("main0", "main1"), {}, {}))
+JOINED = "FROM main0.TCP a FULL JOIN main1.TCP b ON a.time/30 = b.time/30 AND a.srcIP = b.srcIP"
+
+
+def compile_text(text: str, *, is_unbounded: bool = False) -> None:
+    surroundings = Surroundings(("main0", "main1"), {}, {}, (), is_unbounded)
+    compile_queries([QueryText(text, "q")], surroundings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT a.time/30 AS tb, count(*) AS n {JOINED} GROUP BY a.time/30",
+        f"SELECT tb, count(*) n {JOINED} GROUP BY b.time/30 tb",
+        "SELECT minute, count(*) n FROM TCP GROUP BY time - time % 60 minute",
+        "SELECT tb, count(*) n FROM TCP GROUP BY timestamp / INTERVAL '1 min 30 sec' tb",
+        "SELECT tb, count(*) n FROM TCP GROUP BY timestamp / (INTERVAL '1 min' * 3) tb",
+    ],
+)
+def test_epochs_that_are_plain_close_groups_of_a_stream_without_end(text: str) -> None:
+    compile_text(text, is_unbounded=True)
 
 
 @pytest.mark.parametrize(("refused", "remedy", "followed"), CASES, ids=lambda text: text[:50])
