@@ -3,8 +3,9 @@
 Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
 into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
 Live, it goes on in the log that a daemon before it left, see ``continuation.py``.
-What happens is told on standard output (see ``events.py``). Live, it opens its sockets first of all and gives up all
-privileges then, before any other thread is started and any user's code is loaded.
+It reports what happens on standard output (see ``events.py``). First of all it opens its sockets, or the captures that
+only root can read. Then it gives up what it does not need any more (see ``confinement/confine.py``), before any other
+thread is started, any byte of a packet is looked at, and any user's code is loaded.
 
 The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless it is needed for a capture): when that
 closes, the supervisor died and so does the daemon, at once. The first SIGTERM or SIGINT ends the input: windows are
@@ -25,9 +26,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from gscope.capture.confinement.plan import Confinement
 from gscope.capture.demands import Demands
 from gscope.capture.events import Events
 from gscope.capture.settings import (
+    CAPTURE_FOLDER,
     LOG_FOLDER,
     SETTINGS_FILE,
     SOCKET_FILE,
@@ -39,7 +42,7 @@ from gscope.queries.streams.claims_file import read_claims
 from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
@@ -73,6 +76,8 @@ class Daemon:
         self._stop: Stopping | None = None
         self._is_stopping = threading.Event()
         self._has_begun = threading.Event()
+        self._confinement = Confinement()
+        self._unconfined: list[str] = []
 
     def run(self, supervisor_fd: int) -> int:
         """Capture and serve; the exit code.
@@ -81,6 +86,9 @@ class Daemon:
             GscopeError: settings, an input or the log are unusable.
         """
         settings = self._settings()
+        self._confinement = Confinement.read(self._run_dir)
+        for folder in (LOG_FOLDER, CAPTURE_FOLDER):
+            (self._run_dir / folder).mkdir(mode=0o700, exist_ok=True)
         if supervisor_fd == 0 and any("-" in each.files for each in settings.interfaces):
             message = "standard input cannot be a capture and the supervisor's pipe; name another descriptor"
             raise UsageError(message)
@@ -88,8 +96,15 @@ class Daemon:
         return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
 
     def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> Summary:
-        self._follow(supervisor_fd)
         began = time.perf_counter()
+        files = [file for interface in settings.interfaces for file in interface.files]
+        if self._confinement.identity is not None:
+            from gscope.capture.sources.held import hold
+            from gscope.capture.sources.stored import open_at_once
+
+            hold(files, self._confinement.identity, open_at_once)
+        self._confine(Path(file).absolute().parent for file in files)
+        self._follow(supervisor_fd)
         # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
         from gscope.capture.inputs import Inputs
         from gscope.capture.replay import Stop, replay_capture
@@ -120,13 +135,12 @@ class Daemon:
         began = time.perf_counter()
         from gscope.capture.continuation import ended_interfaces
         from gscope.capture.devices import Devices
-        from gscope.capture.privileges import drop_privileges
         from gscope.capture.pulse import Pulse
 
         names = (each.name for each in settings.interfaces)
         ended = ended_interfaces(self._run_dir / LOG_FOLDER, names)
         with Devices(settings, ended) as devices:
-            drop_privileges()
+            self._confine(())
             self._follow(supervisor_fd)
             from gscope.capture.live import capture_live
             from gscope.capture.live_stop import LiveStop
@@ -155,6 +169,19 @@ class Daemon:
             with Pulse(self._events) as pulse:
                 return self._serve(program, settings, capture)
 
+    def _confine(self, read: Iterable[Path]) -> None:
+        """Give up what is not needed any more: all inputs that take a privilege are open."""
+        from gscope.capture.confinement.confine import confine
+
+        self._unconfined = confine(
+            self._confinement,
+            self._run_dir,
+            (LOG_FOLDER, CAPTURE_FOLDER),
+            read=read,
+            may_execute=False,
+            has_internet=False,
+        )
+
     def _serve(
         self,
         program: Program,
@@ -173,7 +200,9 @@ class Daemon:
         server = _ServerThread(
             self._log, demands, self._run_dir / SOCKET_FILE, self._events, self._has_begun
         )
-        statistics = CaptureStatistics(self._run_dir / CAPTURE_FILE, settings, self._log)
+        statistics = CaptureStatistics(
+            self._run_dir / CAPTURE_FILE, settings, self._log, unconfined=self._unconfined
+        )
         try:
             summary = capture(self._log, statistics, demands)
             statistics.write()
@@ -190,7 +219,7 @@ class Daemon:
     def _renew_claims(self, log: StreamLog, settings: CaptureSettings) -> None:
         """Spare what readers are reading that another daemon, now gone, was told of."""
         for consumer in settings.consumers:
-            claims = read_claims(self._run_dir, consumer.name)
+            claims = read_claims(self._run_dir / CAPTURE_FOLDER, consumer.name)
             log.claim(consumer.name, {s: claims[s] for s in claims.keys() & set(log.streams)})
 
     def _follow(self, supervisor_fd: int) -> None:

@@ -28,6 +28,7 @@ from numba.extending import intrinsic as _numba_intrinsic
 
 from gscope.capture.lfta.kernel_files import mark_used
 from gscope.queries.ownership import ensure_private_folder
+from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -151,11 +152,18 @@ def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 def kernels_folder() -> Path:
-    """Where compiled kernels are kept, a folder for each file of sources."""
+    """Return where compiled kernels are kept, a folder for each file of sources.
+
+    Raises:
+        OSError: this user has no place for them.
+    """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"])
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "gscope" / "kernels"
+    folder = cache_folder()
+    if folder is None:
+        message = "no folder for compiled kernels"
+        raise OSError(message)
+    return folder / "kernels"
 
 
 def has_compiled() -> bool:
@@ -185,7 +193,7 @@ def _point_numba_at_cache(source: Path) -> bool:
         # numba creates folders in it by the umask: a group that may write those must not reach them.
         folder.chmod(0o700)
         mark_used(folder)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         _log.info("compiled kernels are not kept: %s", error)
         return False
     cast("Any", numba).config.CACHE_DIR = str(folder)

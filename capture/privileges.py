@@ -21,6 +21,31 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _LAST_CAPABILITY = Path("/proc/sys/kernel/cap_last_cap")
 
 
+_CHOWN, _DAC_OVERRIDE, _DAC_READ_SEARCH, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
+    0,
+    1,
+    2,
+    3,
+    5,
+    6,
+    7,
+    8,
+)
+_NET_ADMIN, _NET_RAW, _IPC_LOCK, _SYS_ADMIN, _SYS_RESOURCE = 12, 13, 14, 21, 24
+
+OF_SUPERVISORS = frozenset(
+    {
+        # Folders and processes of the user that it hands the work to.
+        *(_CHOWN, _DAC_OVERRIDE, _DAC_READ_SEARCH, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP),
+        # Sockets and rings of a daemon that is started again.
+        *(_NET_ADMIN, _NET_RAW, _IPC_LOCK),
+        # Mounts that make closed folders reachable for that user, and the limit of open files.
+        *(_SYS_ADMIN, _SYS_RESOURCE),
+    }
+)
+"""What the supervisor of a run keeps of what it has."""
+
+
 class _Header(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
@@ -33,6 +58,35 @@ class _Sets(ctypes.Structure):
     ]
 
 
+def drop_bounding_set() -> None:
+    """Keep files that this process executes from ever giving it a capability; only a holder of CAP_SETPCAP may."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(_last_capability() + 1):
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+def keep_only(numbers: frozenset[int]) -> None:
+    """Give up all capabilities of this thread but ``numbers``, also for files that it executes.
+
+    Raises:
+        CaptureError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(_last_capability() + 1):
+        if number not in numbers:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    header, sets = _Header(_CAPABILITY_VERSION_3, 0), (_Sets * 2)()
+    if libc.capget(ctypes.byref(header), sets) != 0:
+        raise _refused()
+    for word, each in enumerate(sets):
+        mask = sum(1 << (number - 32 * word) for number in numbers if number // 32 == word)
+        each.effective &= mask
+        each.permitted &= mask
+        each.inheritable &= mask
+    if libc.capset(ctypes.byref(header), sets) != 0:
+        raise _refused()
+
+
 def drop_privileges() -> None:
     """Give up all capabilities of this thread for ever, and those that an executed file could bring.
 
@@ -43,8 +97,7 @@ def drop_privileges() -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     # Only a holder of CAP_SETPCAP may, and without no_new_privs only it needs to.
-    for number in range(_last_capability() + 1):
-        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    drop_bounding_set()
     # Kernels before 4.3 have no ambient set.
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:

@@ -15,7 +15,8 @@ from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.errors import UsageError
 
 SETTINGS_FILE = "capture.json"
-SOCKET_FILE = "capture.sock"
+CAPTURE_FOLDER = "capture"
+SOCKET_FILE = "capture/capture.sock"
 LOG_FOLDER = "log"
 
 SECOND_NS = 1_000_000_000

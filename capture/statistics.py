@@ -18,7 +18,7 @@ from gscope.capture.privileges import capabilities, has_no_new_privileges
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gscope.capture.continuation import Past
@@ -121,9 +121,11 @@ class CaptureStatistics:
         settings: CaptureSettings,
         log: StreamLog,
         *,
+        unconfined: Sequence[str] = (),
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._unconfined = unconfined
         self._log = log
         self._settings = settings
         self._wall_ns = wall_ns
@@ -274,16 +276,21 @@ class CaptureStatistics:
     def _looked_up_privileges(self) -> dict[str, Any]:
         now_s = self._monotonic()
         if self._privileges is None or now_s - self._privileges[0] >= PRIVILEGES_S:
-            self._privileges = now_s, privileges()
+            self._privileges = now_s, privileges(self._unconfined)
         return self._privileges[1]
 
 
-def privileges(pid: int | None = None) -> dict[str, Any]:
-    """The capabilities that some thread of a process has, as a bit set, and whether it may never get others."""
+def privileges(unconfined: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what this process may do: its user, the capabilities of all threads as one bit set, what is not confined."""
     held = 0
-    for bits in capabilities(pid).values():
+    for bits in capabilities().values():
         held |= bits
-    return {"capabilities": held, "no_new_privs": has_no_new_privileges(pid)}
+    return {
+        "uid": os.geteuid(),
+        "capabilities": held,
+        "no_new_privs": has_no_new_privileges(),
+        "unconfined": list(unconfined),
+    }
 
 
 def memory_bytes(pid: int | str = "self") -> int:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gscope.errors import GscopeError
+from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
+    from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gscope.cli.run_log import RunLog
     from gscope.cli.supervisor import Supervisor
     from gscope.cli.watchers import Watcher
+    from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
 
 EXIT_FAILED = 1
@@ -135,7 +138,10 @@ class Run:
             config.heartbeat_interval_ns,
             config.failure_step_timeout_ns,
         )
-        supervisor = Supervisor(run_dir.file, watcher, began, patience, log=log)
+        confinement = self._prepared(run_dir)
+        supervisor = Supervisor(
+            run_dir.file, watcher, began, patience, log=log, confinement=confinement
+        )
         with heeded(supervisor):
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
@@ -155,6 +161,22 @@ class Run:
                 supervisor.stop()
         return supervisor.outcome, rows
 
+    def _prepared(self, run_dir: RunDir) -> Confinement:
+        """Make the folder of the run ready for processes that give up privileges."""
+        from gscope.capture.confinement.prepare import prepare
+        from gscope.engine.settings import JOB_FOLDER
+
+        try:
+            return prepare(
+                run_dir.path,
+                (JOB_FOLDER,),
+                self.config.user,
+                is_sandboxed=self.config.is_sandboxed,
+            )
+        except OSError as error:
+            message = f"cannot prepare {run_dir.path}: {(error.strerror or str(error)).lower()}"
+            raise UsageError(message) from error
+
     def _compiled(self, run_dir: RunDir) -> Program:
         from gscope.cli.query_texts import compile_asked
 
@@ -172,6 +194,28 @@ class Run:
         run_dir.file.change(queries=tuple(query for query, _ in program.results))
         return program
 
+    def _closed_watchlists(self, program: Program) -> list[Path]:
+        """Return the folders of tables that the job's user cannot reach as it is.
+
+        Raises:
+            UsageError: that user may not read a table.
+        """
+        from gscope.capture.confinement.identity import chosen_identity
+        from gscope.capture.confinement.prepare import can_reach, may
+
+        identity = chosen_identity(self.config.user)
+        if identity is None:
+            return []
+        paths = [Path(watchlist.path).absolute() for watchlist in _watchlists(program)]
+        for path in paths:
+            if not may(path, identity, stat.S_IROTH):
+                message = (
+                    f"the user {identity.name}, who evaluates queries, may not read the watchlist {path};"
+                    f" run `chmod o+r` on it, or name another user with --user"
+                )
+                raise UsageError(message)
+        return list(dict.fromkeys(p.parent for p in paths if not can_reach(p, identity)))
+
     def _deliver(
         self, run_dir: RunDir, supervisor: Supervisor, program: Program
     ) -> Mapping[str, int]:
@@ -184,6 +228,8 @@ class Run:
         _ensure_watchlists(program)
         if not job_streams(program):
             supervisor.drop_job()
+        elif closed := self._closed_watchlists(program):
+            supervisor.restart_job(closed)
         supervisor.start_capture(
             program, capture_settings(program, self.interfaces, self.config, self.bounds)
         )
@@ -215,14 +261,18 @@ def _ensure_watchlists(program: Program) -> None:
     Raises:
         EngineError: a file is not there, or not right.
     """
-    from gscope.queries.plan.program import WatchlistJoinNode
-
-    watchlists = [node.watchlist for node in program.nodes if isinstance(node, WatchlistJoinNode)]
-    if watchlists:
+    if watchlists := _watchlists(program):
         from gscope.engine.watchlists import read_watchlist
 
-        for watchlist in dict.fromkeys(watchlists):
+        for watchlist in watchlists:
             read_watchlist(watchlist)
+
+
+def _watchlists(program: Program) -> tuple[Watchlist, ...]:
+    from gscope.queries.plan.program import WatchlistJoinNode
+
+    nodes = (node for node in program.nodes if isinstance(node, WatchlistJoinNode))
+    return tuple(dict.fromkeys(node.watchlist for node in nodes))
 
 
 def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:

@@ -58,6 +58,8 @@ class Config:
     log_bytes: int
     memory_bytes: int | None
     job_disk_bytes: int
+    user: str | None
+    is_sandboxed: bool
     work_dir: Path
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -112,8 +114,11 @@ def _find_file() -> Path | None:
     named = os.environ.get(FILE_VARIABLE)
     if named:
         return Path(named)
-    home = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
-    candidates = (Path(FILE_NAME), Path(home) / "gscope" / FILE_NAME)
+    # Without a home, as in containers, "~" stays as it is.
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    candidates = [Path(FILE_NAME)]
+    if Path(home).is_absolute():
+        candidates.append(Path(home) / "gscope" / FILE_NAME)
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is not None and (fault := fault_of_script(found.stat())):
         message = (

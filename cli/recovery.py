@@ -68,12 +68,32 @@ class Recovery:
             silent_s = process.silence_s()
             if process.is_due:
                 self._start_again(process.name)
-            elif not process.is_down and silent_s is not None and self._processes.is_live:
-                self.on_failure(process.name, f"gave no sign of life for {silent_s:.0f} s")
+            elif not process.is_down and silent_s is not None:
+                self._on_silence(process.name, silent_s)
         self._end_capture()
         pauses = [each.until_due_s for each in self._processes]
         pause_s = min([LOOK_S, *(pause for pause in pauses if pause is not None)])
         self.next_look_s = time.monotonic() + pause_s
+
+    def on_stopping(self) -> None:
+        """A signal has ended the input: of a replay, too, whoever is awaited must give signs of life from now on."""
+        if not self._processes.is_live:
+            for process in self._processes:
+                process.liveness.expect(self._processes.patience.job_s)
+
+    def _on_silence(self, name: str, silent_s: float) -> None:
+        """A process hangs: start it again, or leave if the run is to end anyway and cannot be resumed.
+
+        Raises:
+            GscopeError: it is given up.
+        """
+        reason = f"gave no sign of life for {silent_s:.0f} s"
+        if self._processes.is_live:
+            self.on_failure(name, reason)
+        elif self._outcome.signal and name in self._awaited:
+            failure = self._failure(name, f"{TITLES[name]} {reason} after the signal to end")
+            failure.exit_code = 128 + self._outcome.signal
+            raise failure
 
     def on_exit(self, source: str, pid: int, code: int) -> None:
         """A process has ended, as it should or not.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.capture.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
 from gscope.cli.options import (
     Lines,
@@ -191,6 +192,7 @@ def run(
     something was lost (--strict), 128+n ended by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
+    keep_only(OF_SUPERVISORS)
     from gscope.cli.answering import Report, Run
     from gscope.cli.asked import Asked
     from gscope.cli.capture_plan import Bounds

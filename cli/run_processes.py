@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.confinement.plan import CONFINEMENT_FILE, Confinement
+from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.failures import CAPTURE, JOB
 from gscope.cli.interfaces import STDIN
 from gscope.cli.processes import Process
+from gscope.cli.rundir.plain_path import forget, plain_path
 from gscope.cli.supervised import Supervised
-from gscope.engine.settings import LOG_FOLDER
+from gscope.engine.settings import LOG_FOLDER, SETTINGS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.liveness import Patience
@@ -39,10 +44,12 @@ class RunProcesses:
         patience: how long they may be silent.
         policy: how often they are started again.
         log: told what they write to standard error.
+        confinement: what they give up; written down already.
 
     Attributes:
         settings: what the daemon was told first; None before it is started.
         is_resumed: whether an earlier daemon left a log.
+        patience: how long they may be silent.
     """
 
     def __init__(
@@ -52,14 +59,19 @@ class RunProcesses:
         patience: Patience,
         policy: RestartPolicy,
         log: RunLog | None,
+        confinement: Confinement | None = None,
     ) -> None:
         self.settings: CaptureSettings | None = None
         self._run_dir = file.record.path
+        self._plain_dir = plain_path(self._run_dir)
         self._file = file
         self._events = events
-        self._patience = patience
+        self.patience = patience
         self._policy = policy
         self._log = log
+        self._confinement = confinement or Confinement()
+        if self._plain_dir != self._run_dir:
+            let_pass(self._plain_dir.parent, self._confinement.identity)
         self._supervised: dict[str, Supervised] = {}
         self._dropping: threading.Thread | None = None
         self.is_resumed = (self._run_dir / LOG_FOLDER).is_dir()
@@ -85,8 +97,21 @@ class RunProcesses:
     def start_job(self, settings: EngineSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         settings.write(self._run_dir)
+        let_read(self._run_dir / SETTINGS_FILE, self._confinement)
         # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
         # which Java answers its owner, is removed with the run.
+        self._supervise(JOB, grace_s=JOB_GRACE_S)
+
+    def restart_job(self, needed: Iterable[Path]) -> None:
+        """Start the HFTA job once more, before it has begun to work, and let it reach further folders.
+
+        Args:
+            needed: the folders.
+        """
+        self._confinement = replace(self._confinement, needed=tuple(map(str, needed)))
+        self._confinement.write(self._run_dir)
+        let_read(self._run_dir / CONFINEMENT_FILE, self._confinement)
+        self._supervised.pop(JOB).stop()
         self._supervise(JOB, grace_s=JOB_GRACE_S)
 
     def drop_job(self) -> None:
@@ -102,6 +127,8 @@ class RunProcesses:
         from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
 
         write_program(self._run_dir / PROGRAM_FILE, program)
+        let_read(self._run_dir / PROGRAM_FILE, self._confinement)
+        give_folder(self._run_dir / LOG_FOLDER, self._confinement.identity)
         self.settings = settings
         self._tell_capture(settings)
         self._supervise(
@@ -133,7 +160,7 @@ class RunProcesses:
         if not capture.is_stopping and (capture.is_working or not self.is_live):
             capture.is_stopping = True
             capture.process.signal(signal.SIGTERM)
-            capture.liveness.expect(self._patience.start_s if self.is_live else None)
+            capture.liveness.expect(self.patience.start_s if self.is_live else None)
 
     def last_words(self, name: str) -> str:
         """The last line that a process wrote to standard error, "" for none."""
@@ -146,20 +173,23 @@ class RunProcesses:
             each.stop()
         if self._dropping is not None:
             self._dropping.join()
+        forget(self._plain_dir)
 
     def _supervise(self, name: str, **how: Any) -> None:
         on_words = partial(self._log.note, name) if self._log is not None else None
 
         def spawn() -> Process:
             return Process(
-                name, MODULES[name], self._run_dir, self._events, on_words=on_words, **how
+                name, MODULES[name], self._plain_dir, self._events, on_words=on_words, **how
             )
 
         self._supervised[name] = Supervised(
-            name, spawn, self._patience.start_s, self._file, self._policy
+            name, spawn, self.patience.start_s, self._file, self._policy
         )
 
     def _tell_capture(self, settings: CaptureSettings) -> None:
-        from gscope.capture.settings import SETTINGS_FILE
+        from gscope.capture.settings import SETTINGS_FILE as CAPTURE_SETTINGS_FILE
 
-        (self._run_dir / SETTINGS_FILE).write_text(settings.to_json(), encoding="utf-8")
+        path = self._run_dir / CAPTURE_SETTINGS_FILE
+        path.write_text(settings.to_json(), encoding="utf-8")
+        let_read(path, self._confinement)

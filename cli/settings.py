@@ -154,6 +154,13 @@ def _parse_folder(text: str) -> Path:
     return Path(text)
 
 
+def _parse_user(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        message = f"invalid user {text!r}: expected a name or a uid"
+        raise ValueError(message)
+    return text.strip()
+
+
 DURATION = Kind("DURATION", parse_positive_duration, show_duration)
 PATIENCE = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
 STEP_PATIENCE = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
@@ -163,6 +170,7 @@ SLOTS = Kind("N", _parse_slots, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
 FOLDER = Kind("DIR", _parse_folder, str)
+USER = Kind("NAME", _parse_user, str)
 SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
 
 _ENGINE = EngineSettings()
@@ -285,6 +293,21 @@ SETTINGS: tuple[Setting, ...] = (
         _ENGINE.disk_bytes,
         "disk space for answers that nobody has taken yet, and for rows that wait for others",
         flag="--job-disk",
+    ),
+    Setting(
+        "user",
+        "user",
+        USER,
+        None,
+        "the user that decodes packets and evaluates queries, where root starts the run; by default gscope"
+        " if there is such a user, else nobody; root keeps the run root's, without capabilities",
+    ),
+    Setting(
+        "sandbox",
+        "is_sandboxed",
+        SWITCH,
+        True,
+        "restrict the files and system calls of processes that see packets, where the kernel can",
     ),
     Setting(
         "work_dir",

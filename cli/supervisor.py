@@ -28,8 +28,10 @@ from gscope.errors import GscopeError
 from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.answers import Answers
     from gscope.cli.passthrough import Passthrough
@@ -64,6 +66,7 @@ class Supervisor:
         patience: how long processes may be silent.
         policy: how often they are started again.
         log: told what they write to standard error.
+        confinement: what the processes give up; written down already.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Supervisor:
         patience: Patience | None = None,
         policy: RestartPolicy | None = None,
         log: RunLog | None = None,
+        confinement: Confinement | None = None,
     ) -> None:
         self.run_dir = run_file.record.path
         self.outcome = Outcome()
@@ -87,7 +91,7 @@ class Supervisor:
         self._events: Events = queue.SimpleQueue()
         self._awaited: set[str] = set()
         self._processes = RunProcesses(
-            run_file, self._events, self._patience, policy or RestartPolicy(), log
+            run_file, self._events, self._patience, policy or RestartPolicy(), log, confinement
         )
         self._recovery = Recovery(
             self._processes, self._awaited, self.outcome, watcher, self._events, began
@@ -102,6 +106,10 @@ class Supervisor:
         """Start the HFTA job; it starts its Java and waits for the program."""
         self._processes.start_job(settings)
         self.reached("processes started")
+
+    def restart_job(self, needed: Iterable[Path]) -> None:
+        """Let the HFTA job, which has not begun to work, reach further folders."""
+        self._processes.restart_job(needed)
 
     def drop_job(self) -> None:
         """The program needs no Spark after all; the job ends while the capture begins."""
@@ -172,6 +180,7 @@ class Supervisor:
                 self._file.enter("stopping")
                 self._watcher.on_phase("closing windows")
                 self._processes.close_windows()
+                self._recovery.on_stopping()
             case Event("user", "counters"):
                 self._tell_counters(answers)
             case Event("job") if process is None:

@@ -30,6 +30,7 @@ from gscope.capture.jit import has_compiled, kernels_folder, sources_digest
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.kernel_files import mark_used, prune
 from gscope.queries.ownership import ensure_private_folder, is_trusted_file
+from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,10 +145,12 @@ def _write(name: str, source: str) -> Path:
 
 
 def _user_folder() -> Path:
-    """``$XDG_CACHE_HOME/gscope/lfta``, ours alone: what stands there is executed."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    folder = root / "gscope" / "lfta"
-    return ensure_private_folder(folder)
+    """Return the folder ``lfta`` of the cache, which only this user can write: its files are executed."""
+    root = cache_folder()
+    if root is None:
+        message = "no folder for the sources of kernels"
+        raise OSError(message)
+    return ensure_private_folder(root / "lfta")
 
 
 @cache

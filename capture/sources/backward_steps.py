@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.jit import kernel
 from gscope.capture.sources.compressed import MAGIC_BYTES, is_compressed
+from gscope.capture.sources.held import borrow, status_of
 from gscope.capture.sources.open import open_source
 from gscope.capture.sources.stored import STANDARD_INPUT
 from gscope.errors import CaptureError
@@ -147,11 +148,11 @@ def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
     for path in paths:
         try:
             # Looked at before it is opened: opening a named pipe and closing it again would break its writer.
-            if path == STANDARD_INPUT or not stat.S_ISREG(Path(path).stat().st_mode):
+            if path == STANDARD_INPUT or not stat.S_ISREG(status_of(path).st_mode):
                 return None
-            with Path(path).open("rb") as file:
+            with borrow(path) or Path(path).open("rb", buffering=0) as file:
                 size = os.fstat(file.fileno()).st_size
-                is_packed = is_compressed(file.read(MAGIC_BYTES))
+                is_packed = is_compressed(file.read(MAGIC_BYTES) or b"")
         except (OSError, ValueError):
             return None
         compressed += size if is_packed else 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.base import SourceStats
-from gscope.capture.sources.stored import ReadingInterrupted
+from gscope.capture.sources.held import status_of
+from gscope.capture.sources.stored import STANDARD_INPUT, ReadingInterrupted
 from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ChainSource:
         """
         cut: list[CutCaptureError] = []
         for member in reversed(tuple(self._members)):
-            if member is self._members[0] or Path(member.path).is_file() or not _exists(member):
+            if member is self._members[0] or _is_file(member) or not _exists(member):
                 try:
                     member.open()
                 except CutCaptureError as error:
@@ -117,4 +118,16 @@ class ChainSource:
 
 
 def _exists(member: FileSource) -> bool:
-    return member.path == "-" or Path(member.path).exists()
+    return member.path == STANDARD_INPUT or _mode(member) is not None
+
+
+def _is_file(member: FileSource) -> bool:
+    mode = _mode(member)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(member: FileSource) -> int | None:
+    try:
+        return status_of(member.path).st_mode
+    except (OSError, ValueError):
+        return None

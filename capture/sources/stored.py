@@ -9,6 +9,7 @@ import stat
 import threading
 from typing import Protocol
 
+from gscope.capture.sources.held import borrow
 from gscope.errors import CaptureError
 
 STANDARD_INPUT = "-"
@@ -132,15 +133,15 @@ def _open(path: str) -> io.FileIO:
                 message = "standard input is a terminal; pipe a capture into it"
                 raise CaptureError(message)
             return file
-        return io.FileIO(path, opener=_open_at_once)
+        return borrow(path) or io.FileIO(path, opener=open_at_once)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"cannot open {shown}: {reason}"
         raise CaptureError(message) from error
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """A named pipe without a writer must not hold up ``open``, which cannot be interrupted; ``_wait`` can."""
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file; a named pipe without a writer does not hold it up, which could not be interrupted."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -105,8 +105,13 @@ def _process_lines(name: str, process: Mapping[str, Any], document: Document) ->
 
 def _privileges(privileges: Mapping[str, Any]) -> str:
     held = privileges["capabilities"]
-    capabilities = "no capabilities" if not held else f"capabilities {held:#x}"
-    return capabilities + (", no new privileges" if privileges["no_new_privs"] else "")
+    parts = [
+        f"uid {privileges['uid']}",
+        "no capabilities" if not held else f"capabilities {held:#x}",
+        *(["no new privileges"] if privileges["no_new_privs"] else []),
+        *(privileges["unconfined"] or ["confined"]),
+    ]
+    return ", ".join(parts)
 
 
 def _interfaces(capture: Mapping[str, Any]) -> Table:

@@ -32,6 +32,7 @@ from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import DEFAULT_HEAP_BYTES, JvmSettings, launch_jvm, uses_aot_cache
 from gscope.errors import EngineError
 from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
+from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,11 +56,16 @@ _log = logging.getLogger(__name__)
 
 
 def archive_directory(environ: Mapping[str, str]) -> Path:
-    """Where archives are cached: ``$XDG_CACHE_HOME/gscope/jvm``."""
-    cache = environ.get("XDG_CACHE_HOME", "")
-    # The specification tells to ignore relative paths.
-    base = Path(cache) if cache.startswith("/") else Path.home() / ".cache"
-    return base / "gscope" / "jvm"
+    """Return where archives are kept: ``jvm`` in the user's cache.
+
+    Raises:
+        EngineError: this user has no place for them.
+    """
+    folder = cache_folder(environ)
+    if folder is None:
+        message = "no folder for class-data archives: set XDG_CACHE_HOME to one that only you can write to"
+        raise EngineError(message)
+    return folder / "jvm"
 
 
 def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None) -> Path:
@@ -85,7 +91,10 @@ def with_archive(settings: JvmSettings, environ: Mapping[str, str] | None = None
     environment = os.environ if environ is None else environ
     if environment.get(DISABLED_BY):
         return settings
-    path = archive_path(settings, environment)
+    try:
+        path = archive_path(settings, environment)
+    except EngineError:
+        return settings
     if fault_of_folder(path.parent) is not None or not is_trusted_file(path):
         return settings
     with suppress(OSError):
@@ -114,7 +123,10 @@ def build_later(
     environment = os.environ if environ is None else environ
     if environment.get(DISABLED_BY) or not can_archive(settings):
         return None
-    if archive_path(settings, environment).exists():
+    try:
+        if archive_path(settings, environment).exists():
+            return None
+    except EngineError:
         return None
     command = [sys.executable, "-P", "-m", "gscope.engine.spark.archive", "--idle"]
     command += ["--java-home", str(settings.java.home)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import pwd
 import select
 import shutil
 import signal
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.cause import cause_in
 from gscope.engine.spark.class_path import class_path, spark_home
 from gscope.errors import EngineError
 
@@ -34,6 +36,8 @@ MINIMUM_HEAP_BYTES = 512 << 20
 """Spark refuses to start below 450 MiB."""
 
 START_TIMEOUT_S = 60.0
+_MAX_READ = 1 << 20
+"""Of what Java wrote before it ended, so many characters from the first are looked at."""
 
 _log = logging.getLogger(__name__)
 
@@ -165,7 +169,7 @@ def launch_jvm(
         raise EngineError(message)
     log = directory / "jvm.log"
     try:
-        private = Path(tempfile.mkdtemp(prefix="jvm-", dir=directory)).resolve()
+        private = Path(tempfile.mkdtemp(prefix="jvm-", dir=directory)).absolute()
         (private / "tmp").mkdir()
         (private / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         (private / "classpath").write_text(_class_path_argument(jars), encoding="utf-8")
@@ -185,6 +189,7 @@ class JvmProcess:
         self.settings = settings
         self.directory = private
         self.log = log
+        self._logged_before = log.stat().st_size if log.exists() else 0
         self._crash_log = log.with_name("jvm-crash.log")
         self._environment = environment
         # Another thread may stop it while its owner starts it once more.
@@ -255,10 +260,10 @@ class JvmProcess:
                 if not self._is_stopped:
                     self._process, self._lifeline = self._spawn()
             return self._shake_hands(timeout_s)
-        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        telling = [line.strip() for line in said if any(map(str.isalnum, line))]
-        last = telling[-1] if telling else "it said nothing"
-        message = f"Spark's Java ended at its start with code {code}: {last} (log: {self.log})"
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            log.seek(self._logged_before)
+            why = cause_in(log.read(_MAX_READ).splitlines())
+        message = f"Spark's Java ended at its start with code {code}: {why} (log: {self.log})"
         raise EngineError(message)
 
     def close_input(self) -> None:
@@ -310,10 +315,27 @@ def _options(settings: JvmSettings, private: Path) -> list[str]:
     if settings.only_c1:
         options.append("-XX:TieredStopAtLevel=1")
     options.append(f"-Djava.io.tmpdir={private / 'tmp'}")
+    # A uid without an entry in the user database, as containers have, has neither home nor name for Java: Spark and
+    # Hadoop fail on that. Nothing of ours is looked for in a home.
+    options += [f"-Duser.home={private / 'tmp'}", f"-Duser.name={user_name()}"]
     options.append(f"-Dlog4j2.configurationFile={(private / 'log4j2.properties').as_uri()}")
     if settings.archive is not None:
         options += archive_options(java, settings.archive)
     return [*options, *settings.options]
+
+
+def has_name() -> bool:
+    """Return whether the user database knows this user."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return True
+
+
+def user_name() -> str:
+    """Return the name of this user, or its number if it has no name."""
+    return pwd.getpwuid(os.geteuid()).pw_name if has_name() else str(os.geteuid())
 
 
 def _class_path_argument(jars: list[Path]) -> str:

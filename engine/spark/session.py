@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gscope.engine.spark.cause import cause_in
+from gscope.engine.spark.jvm import has_name, user_name
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -108,13 +110,21 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
         conf = pyspark.SparkConf(loadDefaults=False)
         conf.setAll(list(chosen.configuration(jvm).items()))
         with _interrupts_untouched(), _variables(PYSPARK_PYTHON=sys.executable):
+            _log_in(gateway)
             context = pyspark.SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
     except (Py4JError, PySparkException) as error:
         _forget_gateway(gateway)
-        first = str(error).strip().splitlines()[0]
-        message = f"the Spark session could not be opened: {first} (log: {jvm.log})"
+        why = cause_in(str(error).splitlines())
+        message = f"the Spark session could not be opened: {why} (log: {jvm.log})"
         raise EngineError(message) from error
+
+
+def _log_in(gateway: Any) -> None:
+    """Name the user for Hadoop where the user database does not; looking a name up there it would fail."""
+    if not has_name():
+        group_information = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        group_information.setLoginUser(group_information.createRemoteUser(user_name()))
 
 
 def stop_session(session: SparkSession, jvm: JvmProcess) -> None:

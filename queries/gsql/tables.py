@@ -17,7 +17,8 @@ import lark
 from lark import Lark
 
 from gscope.queries.gsql.builder import Builder
-from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
+from gscope.queries.ownership import fault_of_folder, is_trusted_file
+from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ class Tables:
 @cache
 def user_tables() -> Tables:
     """The tables, from the cache of the user who runs this if there is one; loaded once a process."""
-    return load_tables(_user_cache())
+    return load_tables(cache_folder())
 
 
 def load_tables(directory: Path | None) -> Tables:
@@ -88,15 +89,6 @@ def _compile(grammar: str, cached: Path | None) -> Lark:
         transformer=Builder(),
         cache=str(cached) if cached else False,
     )
-
-
-def _user_cache() -> Path | None:
-    try:
-        root = os.environ.get("XDG_CACHE_HOME")
-        directory = (Path(root) if root else Path.home() / ".cache") / "gscope"
-        return ensure_private_folder(directory)
-    except (OSError, RuntimeError):
-        return None
 
 
 def _is_usable(directory: Path) -> bool:

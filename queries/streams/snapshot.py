@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 INTERVAL_S = 1.0
 """A snapshot is not replaced more often."""
 
-CAPTURE_FILE = "capture.stats.json"
-JOB_FILE = "job.stats.json"
+CAPTURE_FILE = "capture/stats.json"
+JOB_FILE = "job/stats.json"
+"""Below the folder of a run, each in the folder that its process may write to."""
 
 
 class SnapshotFile:
@@ -36,6 +37,8 @@ class SnapshotFile:
         self._staged = path.with_suffix(".new")
         self._monotonic = monotonic
         self._written_s: float | None = None
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
 
     @property
     def is_due(self) -> bool:

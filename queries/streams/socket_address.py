@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import StreamError
@@ -14,10 +15,14 @@ _LONGEST = 100
 """The kernel takes 107 characters; gRPC wants a few for itself."""
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
+
+
 class SocketAddress:
     """The Flight address of the socket ``path``; it holds until ``close``.
 
-    A path too long for the kernel is reached through an open descriptor of its folder.
+    A path that is too long for the kernel, or has characters that mean something in an address, is reached
+    through an open descriptor of its folder.
 
     Raises:
         StreamError: the folder cannot be opened.
@@ -26,7 +31,7 @@ class SocketAddress:
     def __init__(self, path: Path) -> None:
         self._descriptor = -1
         reachable = str(path.absolute())
-        if len(reachable.encode()) > _LONGEST:
+        if len(os.fsencode(reachable)) > _LONGEST or not _PLAIN.fullmatch(reachable):
             try:
                 self._descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             except OSError as error:

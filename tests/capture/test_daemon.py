@@ -19,6 +19,7 @@ from gscope.capture.events import Events
 from gscope.capture.log.log import Beat
 from gscope.capture.replay import open_log
 from gscope.capture.settings import (
+    CAPTURE_FOLDER,
     SETTINGS_FILE,
     SOCKET_FILE,
     CaptureSettings,
@@ -200,8 +201,9 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
         batch = pa.record_batch({"tb": pa.array([number])})
         log.append(STREAM, batch, (Extent("tb", number, number),))
         log.beat(number, number, [Beat(STREAM, (Punctuation("tb", number + 1),))])
-    write_claims(tmp_path, "job", {STREAM: [0], "another@main": [0]})
-    write_claims(tmp_path, "nobody", {STREAM: [2]})
+    (tmp_path / CAPTURE_FOLDER).mkdir()
+    write_claims(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
+    write_claims(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})
     Daemon(tmp_path, Events(io.StringIO()))._renew_claims(log, settings)
     assert [batch.sequence for batch in log.sheddable()] == [2]
     log.close()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.gscope_command import is_alive
 
+from gscope.capture.confinement.plan import Confinement
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.cli import recovery, run_processes
 from gscope.cli.failures import CAPTURE, JOB
@@ -107,6 +108,8 @@ class Stage:
         self.scripts.mkdir()
         run_dir = tmp_path / "run"
         run_dir.mkdir()
+        # The scripts keep notes in the folder of the run.
+        Confinement(is_sandboxed=False).write(run_dir)
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
         monkeypatch.setattr(run_processes, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
         monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 60.0)

@@ -1,0 +1,1 @@
+"""Taking rights away from processes that read packets: another user, no capabilities, Landlock, seccomp."""

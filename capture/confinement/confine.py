@@ -1,0 +1,187 @@
+"""Confines this process: what it can reach, who it is, what it may do.
+
+In this order: mounts (which need root), the user, capabilities, and then Landlock and seccomp, which need no
+privileges. It must be done before there is another thread, since each thread has its own Landlock and seccomp.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gscope
+from gscope.capture.confinement import seccomp
+from gscope.capture.confinement.identity import Identity, become
+from gscope.capture.confinement.kernel_calls import stay_dumpable
+from gscope.capture.confinement.landlock import (
+    READ,
+    WRITE,
+    Access,
+    Rules,
+    landlock_version,
+    restrict,
+)
+from gscope.capture.confinement.view import make_reachable, unreachable
+from gscope.capture.privileges import drop_bounding_set, drop_privileges
+from gscope.errors import CaptureError
+from gscope.queries.user_cache import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.capture.confinement.plan import Confinement
+
+OLDEST_LANDLOCK = 2
+"""Version 1 forbids renames from folder to folder."""
+
+TEMPORARY_FOLDER = "tmp"
+
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/nix",
+    "/gnu",
+)
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+
+
+def confine(
+    confinement: Confinement,
+    run_dir: Path,
+    folders: Iterable[str],
+    *,
+    read: Iterable[Path] | None,
+    may_execute: bool,
+    has_internet: bool,
+) -> list[str]:
+    """Confine this process, which has one thread, and return in sentences what could not be done.
+
+    Args:
+        confinement: how.
+        run_dir: the folder of the run.
+        folders: in it, where the process may write.
+        read: what it may read besides the system's files, Python's and the run's; None for everything.
+        may_execute: whether it may execute files.
+        has_internet: whether it may open TCP and UDP sockets.
+
+    Raises:
+        CaptureError: the process would keep rights, or the other user could not reach what is needed.
+    """
+    writable = [run_dir / folder for folder in (*folders, TEMPORARY_FOLDER)]
+    _set_environment(confinement, writable[-1])
+    programs = program_folders()
+    if confinement.identity is not None:
+        own = [] if confinement.cache is None else [confinement.cache]
+        needed = [*programs, run_dir, *map(Path, (*own, *confinement.needed))]
+        _change_user(confinement.identity, needed)
+    drop_privileges()
+    caches = _caches()
+    if not confinement.is_sandboxed:
+        return ["neither Landlock nor seccomp is used: the sandbox is switched off"]
+    access = [(path, READ | WRITE) for path in (*writable, *caches)]
+    access += [(Path(device), Access.WRITE_FILE | Access.READ_FILE) for device in _DEVICES]
+    if read is not None:
+        readable = [*map(Path, _SYSTEM), *programs, run_dir, *read]
+        access += [(path, READ) for path in readable]
+    rules = Rules(tuple(access), read is not None, may_execute, has_internet)
+    return [
+        *_landlocked(rules),
+        *_with_seccomp(may_execute=may_execute, has_internet=has_internet),
+    ]
+
+
+def _set_environment(confinement: Confinement, temporary: Path) -> None:
+    """Let this process and those that it starts find the folders that they may write to."""
+    if temporary.is_dir():
+        os.environ["TMPDIR"] = str(temporary)
+    if confinement.cache is not None:
+        os.environ["XDG_CACHE_HOME"] = confinement.cache
+        os.environ.pop("NUMBA_CACHE_DIR", None)
+    if confinement.identity is not None:
+        # Root's home is closed to the user, and a library that looks for a file of its own there would fail.
+        os.environ["HOME"] = str(temporary)
+
+
+def _caches() -> list[Path]:
+    """Return the folders of compiled kernels and class-data archives."""
+    folder = cache_folder()
+    own = os.environ.get("NUMBA_CACHE_DIR")
+    return [*([] if folder is None else [folder]), *([Path(own)] if own else [])]
+
+
+def program_folders() -> list[Path]:
+    """Return the folders that Python, Java and gscope are loaded from."""
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *sys.path]
+    paths += [str(Path(sys.executable).resolve().parents[1])]
+    paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    if java_home := os.environ.get("JAVA_HOME"):
+        paths.append(java_home)
+    rooms = [Path(__file__).parents[1], *_rooms()]
+    found = [Path(path) for path in paths if path.startswith("/")] + rooms
+    resolved = [path.resolve() for path in found]
+    return list(dict.fromkeys(path for path in (*found, *resolved) if path != Path("/")))
+
+
+def _rooms() -> list[Path]:
+    """Return the folders of gscope's code, which are links in an editable installation."""
+    package = Path(gscope.__file__).parent
+    return [package, *(path for path in package.iterdir() if path.is_dir())]
+
+
+def _change_user(identity: Identity, needed: list[Path]) -> None:
+    try:
+        closed = unreachable(needed, identity)
+        if closed:
+            make_reachable(closed)
+    except OSError as error:
+        folder = next(iter(closed), Path("/"))
+        message = (
+            f"the user {identity.name} cannot reach {closed.get(folder, ['it'])[0]}, which is below the"
+            f" closed folder {folder}, and the kernel does not let gscope change that"
+            f" ({(error.strerror or str(error)).lower()}): install gscope and choose --work-dir where"
+            " that user can reach them, or name another with --user"
+        )
+        raise CaptureError(message) from error
+    try:
+        drop_bounding_set()
+        become(identity)
+        stay_dumpable()
+    except OSError as error:
+        message = (
+            f"cannot change to the user {identity.name}: {(error.strerror or str(error)).lower()};"
+            " name another with --user"
+        )
+        raise CaptureError(message) from error
+
+
+def _landlocked(rules: Rules) -> list[str]:
+    version = landlock_version()
+    if version < OLDEST_LANDLOCK:
+        found = f"version {version} of Landlock is too old" if version else "no Landlock"
+        return [f"files are not restricted: {found} in this kernel"]
+    try:
+        restrict(rules, version)
+    except OSError as error:
+        return [f"files are not restricted: Landlock: {(error.strerror or str(error)).lower()}"]
+    return []
+
+
+def _with_seccomp(*, may_execute: bool, has_internet: bool) -> list[str]:
+    if not seccomp.is_supported():
+        return [f"system calls are not restricted: unknown architecture {os.uname().machine}"]
+    try:
+        seccomp.refuse_calls(may_execute=may_execute, has_internet=has_internet)
+    except OSError as error:
+        return [
+            f"system calls are not restricted: seccomp: {(error.strerror or str(error)).lower()}"
+        ]
+    return []

@@ -1,0 +1,59 @@
+"""What a process of a run gives up before it reads packets, as the supervisor wrote it down."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from gscope.capture.confinement.identity import Identity
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFINEMENT_FILE = "confinement.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How the processes of a run are confined.
+
+    Attributes:
+        identity: the user to change to; None to stay the user who started the run.
+        is_sandboxed: whether Landlock and seccomp are used where the kernel has them.
+        cache: the folder for compiled kernels, in place of $XDG_CACHE_HOME; None for the usual one.
+        needed: further files and folders that must be reachable for the user.
+    """
+
+    identity: Identity | None = None
+    is_sandboxed: bool = True
+    cache: str | None = None
+    needed: tuple[str, ...] = ()
+
+    def write(self, run_dir: Path) -> None:
+        """Leave it in the folder of the run."""
+        (run_dir / CONFINEMENT_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, run_dir: Path) -> Confinement:
+        """Return what is written in the folder of a run; the defaults if nothing is.
+
+        Raises:
+            UsageError: it is damaged.
+        """
+        path = run_dir / CONFINEMENT_FILE
+        try:
+            value = json.loads(path.read_bytes())
+            identity = value.pop("identity")
+            value["needed"] = tuple(value["needed"])
+            return cls(None if identity is None else Identity(**identity), **value)
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            message = f"cannot read {path}: {os.strerror(error.errno or 0).lower()}"
+            raise UsageError(message) from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            message = f"{path} is damaged: {error}"
+            raise UsageError(message) from error

@@ -1,0 +1,41 @@
+"""Why a Java that failed has failed, in one line, from what it wrote."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_THROWN = re.compile(
+    r"(?:^|[\s:])((?:[A-Za-z_$][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)\b.*)"
+)
+_FRAME = re.compile(r"\s*(?:at \S+\(|\.\.\. \d+ more)")
+_ASIDE = re.compile(
+    r"\s*(?:WARNING:|NOTE:|Picked up |Using Spark's default log4j|Setting default log level)"
+)
+_HEADING = re.compile(r"Error occurred during initialization of \S+|Error: .* has occurred.*")
+
+
+def cause_in(lines: Sequence[str]) -> str:
+    """Return the first line of the first exception in ``lines``, or else their first line that says something.
+
+    What follows an exception are its frames, and what a later one says is often a consequence.
+
+    Args:
+        lines: the output of a Java that has ended.
+    """
+    for line in lines:
+        if (found := _THROWN.search(line)) and not _FRAME.match(line):
+            return found.group(1).strip()
+    telling = [
+        line.strip()
+        for line in lines
+        if any(map(str.isalnum, line)) and not (_FRAME.match(line) or _ASIDE.match(line))
+    ]
+    if not telling:
+        return "it wrote nothing"
+    if _HEADING.fullmatch(telling[0]) and len(telling) > 1:
+        return f"{telling[0]}: {telling[1]}"
+    return telling[0]

@@ -1,0 +1,52 @@
+"""A user who is a number only, as OpenShift gives containers: no entry in the user database, with a home or without."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.capture.test_replay import write_pcap
+from tests.gscope_command import command
+from tests.live.test_run import udp
+
+UID = 1_000_660_000
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without a name"),
+]
+
+
+@pytest.mark.parametrize("home", [None, "/"])
+def test_queries_are_answered(home: str | None, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "tmp").mkdir()
+    write_pcap(own / "main.pcap", [(10**9 * n, udp(n)) for n in range(3)])
+    for path in (own, own / "tmp"):
+        os.chown(path, UID, 0)
+    environment = {
+        key: os.environ[key] for key in ("PATH", "LANG", "JAVA_HOME") if key in os.environ
+    }
+    environment |= {"TMPDIR": str(own / "tmp"), "GSCOPE_NO_ARCHIVE": "1", "PYTHONPATH": str(ROOT)}
+    if home is not None:
+        environment["HOME"] = home
+    query = "SELECT tb, count(*) AS n FROM UDP GROUP BY time/60 AS tb"
+    arguments = command("replay", "main.pcap", "-e", query, "-o", "csv", "-w", "answers")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.safety.as_user", str(UID), "0", *arguments],
+        cwd=own,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (own / "answers" / "query.csv").read_text() == "tb,n\n0,3\n"
+    cache = own / "tmp" / f"gscope-{UID}" / "cache"
+    assert list(cache.rglob("*.nbi")), "kernels are kept"
