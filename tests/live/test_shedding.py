@@ -39,7 +39,7 @@ def test_what_a_job_that_stands_still_misses_is_counted_to_the_packet(live: Any)
     os.kill(job, signal.SIGCONT)
     sent += send_for(phases[2])
     assert sent == total
-    assert running.wait() == 3
+    assert running.wait() == 3, running.summary
     assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
     found = re.search(r"which stood for ([\d,]+) packets", running.summary)
     assert found is not None, running.summary
