@@ -46,9 +46,15 @@ def _takes_part(join: Join, side: int, row: Row) -> bool:
 
 
 def _are_equal(join: Join, pair: Pair) -> bool:
-    for left, right in join.equalities:
+    for number, (left, right) in enumerate(join.equalities):
         one, other = value_of(left, pair), value_of(right, pair)
-        if one is None or other is None or order(one) != order(other):
+        if one is None or other is None:
+            return False
+        if join.interval is not None and not number:
+            least, most = join.interval
+            if not least <= other - one <= most:
+                return False
+        elif order(one) != order(other):
             return False
     return True
 
@@ -56,7 +62,7 @@ def _are_equal(join: Join, pair: Pair) -> bool:
 def _known(join: Join, side: int, pair: Pair) -> Row:
     """What the columns of a missing side must be, given the side that is there."""
     known: Row = {}
-    for equality in join.equalities:
+    for equality in join.equalities[0 if join.interval is None else 1 :]:
         own, other = equality if side == 0 else equality[::-1]
         value = value_of(other, pair)
         if own.op in "+-" and own.arguments[1].op == "literal" and value is not None:

@@ -22,7 +22,7 @@ _RESIDUALS = ("<", "<=", ">", ">=", "<>", "or", "is null", "is not null", "not",
 def random_join(
     random: Random, left: Readable, right: Readable, aliases: tuple[str, str]
 ) -> Join | None:
-    """A join of two inputs with an equality of their times; None if they have none to offer."""
+    """A join of two inputs by their times, equal or within an interval; None if they have none to offer."""
     times = _equal_times(random, left, right)
     if times is None:
         return None
@@ -38,7 +38,11 @@ def random_join(
         for _ in range(random.choice((0, 0, 1, 2)))
         if (made := grower.condition()).op in _RESIDUALS
     ]
-    is_plain = all(side.op == "column" for side in times)
+    interval = None
+    if times[0].type is Type.INT and random.random() < 0.3:
+        least = random.choice((-3, -1, 0, 0, 0, 1))
+        interval = least, least + random.choice((0, 1, 2, 5))
+    is_plain = interval is None and all(side.op == "column" for side in times)
     sides = tuple(
         tuple(
             replace(
@@ -59,6 +63,7 @@ def random_join(
     return Join(
         *(kind, style, (left, right), aliases, tuple(equalities), tuple(conditions)),
         (sides[0], sides[1]),
+        interval,
     )
 
 

@@ -294,6 +294,7 @@ class Join:
         equalities: expressions of the left and of the right that are equal, the temporal one first.
         conditions: what else is asked, of either side or of both; none is an equality or an AND.
         fields: of either side, those that stay ordered in the result with a unit.
+        interval: the right's time may be this much ahead of the left's, from and to; None if equal.
     """
 
     kind: str
@@ -303,6 +304,7 @@ class Join:
     equalities: tuple[tuple[Expression, Expression], ...]
     conditions: tuple[Expression, ...]
     sides: tuple[tuple[Field, ...], tuple[Field, ...]]
+    interval: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -316,6 +318,10 @@ class Join:
             " = ".join(side.render(self.aliases) for side in equality)
             for equality in self.equalities
         ]
+        if self.interval is not None:
+            left, right = (side.render(self.aliases) for side in self.equalities[0])
+            low, high = (f"{left} {'-' if n < 0 else '+'} {abs(n)}" for n in self.interval)
+            parts[0] = f"{right} BETWEEN {low} AND {high}"
         parts += [c.render(self.aliases) for c in self.conditions]
         styles = _JOIN_STYLES[self.kind]
         pattern = styles[self.style % len(styles)]
