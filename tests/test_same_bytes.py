@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 from dataclasses import asdict, replace
 from functools import partial
@@ -48,6 +49,7 @@ class AllKinds:
 
     def __init__(self, folder: Path, queries: Sequence[str]) -> None:
         self.folder = folder
+        self._queries = queries
         self.stdout = io.BytesIO()
         folders = [FolderSink(folder / kind, kind, queries) for kind in KINDS]
         self._sinks: list[Sink] = [*folders, StreamSink(self.stdout, "ndjson", queries)]
@@ -71,7 +73,11 @@ class AllKinds:
 
     def contents(self) -> dict[str, bytes]:
         files = (path for path in self.folder.rglob("*") if path.is_file())
-        return {"-": self.stdout.getvalue(), **{path.name: path.read_bytes() for path in files}}
+        # How lines of several queries interleave is not fixed; those of each are in order.
+        lines = self.stdout.getvalue().splitlines(keepends=True)
+        if len(self._queries) > 1:
+            lines.sort(key=lambda line: json.loads(line)["query"])
+        return {"-": b"".join(lines), **{path.name: path.read_bytes() for path in files}}
 
 
 class Delivering(Job):
