@@ -24,9 +24,15 @@ def _text(value: Any, kind: Type) -> str:
 
 
 def _escaped(value: bytes) -> str:
+    text = value.replace(b"\\", b"\\\\").decode("utf-8", errors="backslashreplace")
+    return "".join(c if c.isprintable() else _unprintable(c) for c in text)
+
+
+def _unprintable(character: str) -> str:
     short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    text = value.decode("utf-8", errors="backslashreplace")
-    return "".join(short.get(c) or (c if c.isprintable() else f"\\x{ord(c):02x}") for c in text)
+    code = ord(character)
+    wide = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return short.get(character) or (f"\\x{code:02x}" if code < 0x80 else wide)
 
 
 _TEXTS: dict[Type, Callable[[Any], str]] = {
