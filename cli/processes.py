@@ -79,7 +79,7 @@ class Process:
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
         modules = [module] if is_privileged else [UNPRIVILEGED, module]
-        # Without -P Python would import from the working directory first, whoever can write there.
+        # Without -P Python would import from the working directory first, which others may write to.
         arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(

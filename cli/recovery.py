@@ -76,7 +76,7 @@ class Recovery:
         self.next_look_s = time.monotonic() + pause_s
 
     def on_stopping(self) -> None:
-        """A signal has ended the input: of a replay, too, whoever is awaited must give signs of life from now on."""
+        """A signal has ended the input: from now on a process that the run waits for must give signs of life, in a replay as well."""
         if not self._processes.is_live:
             for process in self._processes:
                 process.liveness.expect(self._processes.patience.job_s)

@@ -170,7 +170,7 @@ def _guarded(folder: Path) -> int:
 
 
 def remove_run(folder: Path) -> None:
-    """Delete the folder of a run; one that is interrupted meanwhile can still be told from a user's folder."""
+    """Delete the folder of a run; if that is interrupted, what is left still differs from a user's folder."""
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.name == RUN_FILE:

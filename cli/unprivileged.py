@@ -1,7 +1,7 @@
 """Runs a module with few rights: ``python -m gscope.cli.unprivileged MODULE RUN_DIR ARGUMENT…``.
 
 The HFTA job is started so. Whatever the supervisor may do, the job, its Java and its Python workers run as the user that
-the run was told to use, never hold a capability, neither root's nor those that a service manager hands down (systemd's
+the run was given, never hold a capability, neither root's nor those that a service manager hands down (systemd's
 AmbientCapabilities), and write only where they have to.
 """
 

@@ -1,6 +1,6 @@
 """Captures that only root can read, opened before the process becomes another user.
 
-Each file is held by two descriptors, because a replay reads it while it walks over its times. Whoever opens the file
+Each file is held by two descriptors, because a replay reads it while it walks over its times. A process that opens the file
 borrows one, and closing gives it back.
 """
 

@@ -95,7 +95,7 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def escape(value: bytes) -> str:
-    r"""Return bytes as text from which they can be told: UTF-8 where it is printable, ``\\`` for a backslash.
+    r"""Return bytes as text that stands for no other bytes: UTF-8 where it is printable, ``\\`` for a backslash.
 
     ``\xNN`` is one byte, ``\n``, ``\r`` and ``\t`` are the usual ones, ``\uNNNN`` and ``\UNNNNNNNN`` are
     characters that do not print.

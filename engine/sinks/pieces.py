@@ -1,6 +1,6 @@
 """Results cut into pieces whose text is small, and values cut where they would not be.
 
-What a byte costs as text is decided by whoever sent the packet: a control character takes four, each of them an object while
+The sender of a packet decides what a byte costs as text: a control character takes four, each of them an object while
 it is made. So a table with STRING columns becomes text in pieces of ``PIECE_BYTES``, and of a value only ``MOST_BYTES`` do.
 """
 

@@ -37,7 +37,7 @@ MINIMUM_HEAP_BYTES = 512 << 20
 
 START_TIMEOUT_S = 60.0
 _MAX_READ = 1 << 20
-"""Of what Java wrote before it ended, so many characters from the first are looked at."""
+"""At most this many characters of what Java wrote before it ended are searched, from the first."""
 
 _log = logging.getLogger(__name__)
 

@@ -56,7 +56,7 @@ class Outputs:
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
         """Write the rows of a result; None if there are none.
 
-        They are in no order: whoever delivers them sorts them.
+        They are in no order: delivery sorts them.
         """
         path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
         if is_small:

@@ -171,7 +171,7 @@ def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
 
 
 def time_field(node: Node, name: str) -> str | None:
-    """The packet field that the column ``name`` of ``node`` is, if that tells the packet's time."""
+    """The packet field that the column ``name`` of ``node`` is, if that is a time of the packet."""
     match node:
         case Filter():
             return time_field(node.input, name)

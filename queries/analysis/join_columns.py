@@ -52,7 +52,7 @@ class JoinColumns:
         equalities: all of the join, the temporal one first.
         ordering: of the columns of the sides.
         interval: by how much the epochs of a pair may differ, None if they are equal.
-        time_field: the packet field that a column of a side is, if that tells the packet's time.
+        time_field: the packet field that a column of a side is, if that is a time of the packet.
         is_sql: whether an outer join is in SQL's spelling.
     """
 

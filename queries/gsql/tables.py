@@ -53,7 +53,7 @@ def user_tables() -> Tables:
 def load_tables(directory: Path | None) -> Tables:
     """Return the tables from a cache directory, and put them there if they are missing.
 
-    The cache is a pickle: whoever can write it can run code here. A directory that other users can write to or
+    The cache is a pickle: a user who can write it can run code here. A directory that other users can write to or
     replace is not used; None means no cache.
     """
     grammar = _GRAMMAR.read_text(encoding="utf-8")

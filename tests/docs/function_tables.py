@@ -14,7 +14,7 @@ _SECTION = re.compile(r"(<!-- ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def with_tables(text: str) -> str:
-    """A page with its sections ``<!-- name --> … <!-- end -->`` written anew."""
+    """A page with its sections ``<!-- name --> … <!-- end -->`` replaced."""
     return _SECTION.sub(lambda section: section[1] + _section(section[2]) + section[4], text)
 
 

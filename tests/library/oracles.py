@@ -114,7 +114,7 @@ SECOND: dict[str, Oracle] = {
         "`dns.time`, by which tshark itself matches answers with questions",
         {
             "ndpi-fuzz-2006-06-26-2594.pcap": "damaged names and ids, which tshark matches otherwise",
-            "zeek-ipv6-fragmented-dns.pcap": "a repeated question, from which tshark counts anew",
+            "zeek-ipv6-fragmented-dns.pcap": "a repeated question, from which tshark starts counting again",
         },
     ),
 }

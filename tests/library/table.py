@@ -1,4 +1,4 @@
-"""The table of oracles in ``docs/library.md``; ``python -m tests.library.table`` writes it anew."""
+"""The table of oracles in ``docs/library.md``; ``python -m tests.library.table`` rewrites it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECTION = re.compile(r"(<!-- (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def with_tables(page: str, found: Sequence[Comparison]) -> str:
-    """Return the page with its sections ``<!-- name --> … <!-- end -->`` written anew."""
+    """Return the page with its sections ``<!-- name --> … <!-- end -->`` replaced."""
     tables = {"users": _users(found), "published": _published()}
     return _SECTION.sub(lambda section: section[1] + tables[section[2]] + section[4], page)
 

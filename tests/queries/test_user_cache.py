@@ -1,4 +1,4 @@
-"""Where a user's cache is: it must work for users without a home, and be nobody else's."""
+"""Where a user's cache is: it must work for users without a home, and belong to that user alone."""
 
 from __future__ import annotations
 
