@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.device import DeviceState
@@ -46,8 +47,11 @@ class FanoutSource:
         total = LiveStats()
         for each in dataclasses.fields(LiveStats):
             values = [getattr(ring.stats, each.name) for ring in self.rings]
-            is_shared = each.name == "interruptions_total"
-            setattr(total, each.name, max(values) if is_shared else sum(values))
+            if each.name == "unread_links":
+                total.unread_links = dict(sum((Counter(value) for value in values), Counter()))
+            else:
+                is_shared = each.name == "interruptions_total"
+                setattr(total, each.name, max(values) if is_shared else sum(values))
         return total
 
     @property

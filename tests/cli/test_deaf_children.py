@@ -33,7 +33,8 @@ def test_a_signal_ends_a_replay_whose_job_never_answers(
     )
     monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGTERM))
     with pytest.raises(
-        GscopeError, match=r"job gave no sign of life for \d+ s after the sig"
+        GscopeError,
+        match=r"the (HFTA job|capture daemon) gave no sign of life for \d+ s after the sig",
     ) as caught:
         stage.run()
     assert caught.value.exit_code == 128 + signal.SIGTERM

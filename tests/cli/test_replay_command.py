@@ -65,7 +65,7 @@ def test_what_is_no_capture_is_one_sentence(tmp_path: Path, content: bytes | Non
     path = tmp_path / "x.pcap"
     if content is not None:
         path.write_bytes(content)
-    done = _replay(path, "-e", QUERY, "-o", "csv")
+    done = _replay(path, "-e", QUERY, "-o", "csv", "--work-dir", tmp_path / "work")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.count(b"\n") == 1
     assert b"Traceback" not in done.stderr

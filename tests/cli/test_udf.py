@@ -131,6 +131,7 @@ def test_a_function_in_the_capture_daemon_answers_and_a_wrong_one_is_refused(
 @pytest.mark.skipif(not CAPTURE.exists(), reason="the shared captures are not here")
 def test_a_function_that_fails_ends_the_query_with_one_sentence(tmp_path: Path) -> None:
     query = "SELECT time, fragile(len) as f FROM IP"
-    done = run_process("replay", CAPTURE, "--udf", "mine.py", "-e", query, cwd=tmp_path)
+    arguments = ("--udf", "mine.py", "-e", query, "--work-dir", tmp_path / "work")
+    done = run_process("replay", CAPTURE, *arguments, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "gscope: fragile(219) failed at mine.py:14: AssertionError: too long\n"

@@ -42,3 +42,8 @@ def test_a_seed_makes_the_same_mutant_again(make: Callable[[object], object]) ->
     assert [make(random.Random(n)) for n in range(20)] == [
         make(random.Random(n)) for n in range(20)
     ]
+
+
+def test_damaged_lz4_gives_the_same_packets_in_blocks_of_any_size() -> None:
+    """The seed that found it: a large read lost what a small one had got out before the damage."""
+    assert packets.check_file(1052928360) == ""

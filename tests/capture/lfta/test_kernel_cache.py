@@ -151,6 +151,7 @@ print(generate(compiled.program.lftas).source)
 def test_a_folder_that_takes_the_place_of_the_users_is_removed(tmp_path: Path) -> None:
     """Of this process when it ends, and of one that was killed by the next that needs one."""
     (tmp_path / "cache").write_text("no folder")
+    (tmp_path / f"gscope-{os.geteuid()}").write_text("no folder either")
     killed = tmp_path / f"gscope-lfta-{2**22 + 7}-x"
     (killed / "inside").mkdir(parents=True)
     kept = [tmp_path / "gscope-lfta-1-x", tmp_path / "gscope-lfta-mine"]
