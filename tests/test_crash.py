@@ -215,7 +215,7 @@ def test_a_file_that_is_no_capture_is_a_sentence(
     [
         ("SELECT tb, srcIP,\n count(* FROM TCP", 2, "FROM", ")"),
         ("SELECT time,\n scrIP FROM TCP", 2, "scrIP", "srcIP"),
-        ("SELECT srcIP, count(*)\nFROM TCP GROUP BY srcIP", 2, "srcIP", "time/60"),
+        ("SELECT tb\nFROM TCP WHERE count(*) > 1 GROUP BY time/60 AS tb", 2, "count", "HAVING"),
         ("SELECT time FROM TPC", 1, "TPC", "TCP"),
     ],
 )

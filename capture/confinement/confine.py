@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,11 +102,16 @@ def confine(
 
 def _set_environment(confinement: Confinement, temporary: Path) -> None:
     """Let this process and those that it starts find the folders that they may write to."""
+    usual = cache_folder() if confinement.cache is None else None
     if temporary.is_dir():
         os.environ["TMPDIR"] = str(temporary)
+        tempfile.tempdir = None
     if confinement.cache is not None:
         os.environ["XDG_CACHE_HOME"] = confinement.cache
         os.environ.pop("NUMBA_CACHE_DIR", None)
+    elif usual is not None and cache_folder() != usual:
+        # It is among the temporary files of the user, and those of the run are deleted with it.
+        os.environ["XDG_CACHE_HOME"] = str(usual)
     if confinement.identity is not None:
         # Root's home is closed to the user, and a library that looks for a file of its own there would fail.
         os.environ["HOME"] = str(temporary)

@@ -92,7 +92,7 @@ def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
     others = ("-e", "SELECT time FROM UDP", "-i", DEVICE, "-w", out, "--run", "numbers")
     refused = run("run", *others, "--work-dir", work)
     assert refused.returncode == 2
-    assert "numbers was killed while it answered other queries" in refused.stderr
+    assert "numbers: it was killed while it answered other queries" in refused.stderr
     begun = detached(work, "-w", out, "-o", kind)
     assert begun.returncode == 0, begun.stderr
     sent += send(udp(n) for n in range(sent, sent + 30))
