@@ -205,7 +205,7 @@ def _counted(evaluation: Evaluation, commits: CommitLog, columns: Sequence[str])
     packets = 0
     for output in evaluation.outputs:
         path = commits.outputs / output.path
-        for table in read_output(path):
+        for table in read_output(path, (), output.files):
             packets += sum(pc.sum(table[column]).as_py() or 0 for column in columns)
         remove_output(path)
     return packets

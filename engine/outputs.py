@@ -30,8 +30,8 @@ _WORTH_SORTING = 65_536
 
 def read_output(
     path: Path,
-    order: Sequence[str] = (),
-    files: Sequence[str] = (),
+    order: Sequence[str],
+    files: Sequence[str],
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.Table]:
     """The rows of a published output in their order, in pieces that fit into memory.
@@ -39,7 +39,7 @@ def read_output(
     Args:
         path: of the output.
         order: the temporal columns, ``-f`` for a column f in descending order.
-        files: the names of those of its files that hold rows, if it is a folder.
+        files: the names of those of its files that hold rows, if it is a folder; without any it holds none.
         rows_at_once: see ``ROWS_AT_ONCE``.
 
     Raises:

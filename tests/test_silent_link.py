@@ -125,7 +125,7 @@ def answers_by_beat(
             rows = [
                 row
                 for output in run_steps(steps, evaluator, commits)
-                for table in read_output(commits.outputs / output.path)
+                for table in read_output(commits.outputs / output.path, (), output.files)
                 for row in rows_of(table, schema)
             ]
             yield clock_ns, steps.watermarks()["full_flow"], rows

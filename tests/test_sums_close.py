@@ -65,7 +65,7 @@ class Job:
                 self.steps.on_evaluated(evaluation)
                 self._commits.publish(evaluation.outputs)
                 for output in evaluation.outputs:
-                    for table in read_output(self._commits.outputs / output.path):
+                    for table in read_output(self._commits.outputs / output.path, (), output.files):
                         self.answered_packets += pc.sum(table["cnt"]).as_py()
             self._log.acknowledge("job", self.steps.needed())
 

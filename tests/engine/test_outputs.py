@@ -86,7 +86,7 @@ def test_a_small_step_is_one_arrow_file(tmp_path: Path) -> None:
     table = pa.table({"tb": [1, 2]})
     with pa.ipc.new_file(tmp_path / "out", table.schema) as writer:
         writer.write_table(table)
-    assert list(read_output(tmp_path / "out", ["tb"])) == [table]
+    assert list(read_output(tmp_path / "out", ["tb"], ())) == [table]
 
 
 def test_a_removed_output_is_gone(tmp_path: Path) -> None:

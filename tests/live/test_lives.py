@@ -87,8 +87,9 @@ def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
     (record,) = find_runs(work)
     wait_for(partial(holds, record.path / "log", sent), "the rows in the log")
     kill(record)
-    (stale,) = find_runs(work)
-    assert stale.standing == "stale"
+    wait_for(
+        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
+    )
     others = ("-e", "SELECT time FROM UDP", "-i", DEVICE, "-w", out, "--run", "numbers")
     refused = run("run", *others, "--work-dir", work)
     assert refused.returncode == 2
