@@ -130,3 +130,13 @@ def test_time_in_which_no_group_lives_costs_nothing() -> None:
     rows = epoch_rows(query.node, [{"tb": 0, **one}, {"tb": 1 << 60, **one}])
     fold(query.node, rows, None, Epochs(-math.inf, 1 << 61), tables.append)
     assert [row[0] for row in answers_of(query, tables)] == [0, 1, 1 << 60, (1 << 60) + 1]
+
+
+def test_groups_of_both_zeros_are_one_group() -> None:
+    query = CASES[4]
+    one = {"ip": 5, "n": 1, "x": 3, "s": b"", "i": b"a"}
+    tables: list[pa.Table] = []
+    rows = epoch_rows(query.node, [{"tb": 1, **one, "f": 0.0}, {"tb": 2, **one, "f": -0.0}])
+    fold(query.node, rows, None, Epochs(-math.inf, 3), tables.append)
+    # tb % 3 = 0 closes no epoch here, so the group of epoch 1 also has a row for epoch 2.
+    assert [row[:3] for row in answers_of(query, tables)] == [(1, b"", 0.0), (2, b"", 0.0)]
