@@ -22,10 +22,14 @@ EXIT_WRONG = 2
 ONCE = "answers once, at the end of a replay or of a run with --duration or -c; refused otherwise"
 
 
-@click.command(short_help="Say whether queries are right.")
+@click.command(short_help="Check queries without running them.")
 @click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
 @with_texts
-@option("--together", is_flag=True, help="The texts may read each other's results.")
+@option(
+    "--together",
+    is_flag=True,
+    help="Check all queries as one set, so that they can read each other's results.",
+)
 @with_interfaces
 @with_config(without=OF_RUNS)
 def check(
@@ -36,14 +40,13 @@ def check(
     interfaces: tuple[str, ...],
     config: Config,
 ) -> int:
-    """Check query files, folders of them, queries of the library by name, or texts.
+    """Check query files, folders of query files, library queries by name, or texts.
 
-    Prints a line for each query that is right, and every error with its place. Interfaces that queries
-    name must be known only if some are given with -i or in the configuration. The input is taken to be
-    finite; a query that needs that is marked. A file of user code is checked as a whole, also without a
-    query.
+    Prints a line for each valid query, and each error with its position. Any interface name is valid
+    unless interfaces are given with -i or in the configuration file. Marks queries that run on finite
+    input only. Checks files of user code (--udf) even without a query.
 
-    Exit codes: 0 all are right, 2 some are wrong.
+    Exit codes: 0 all queries are valid, 2 some are invalid.
     """
     from gscope.cli.query_texts import (
         Asked,
@@ -64,7 +67,7 @@ def check(
         else:
             names.append(query)
     if not queries and not expressions and not files:
-        message = "there is nothing to check: name a file or folder, or write a query with -e"
+        message = "nothing to check: name a file or folder, or give a query with -e"
         raise UsageError(message)
     named, unknown = gather_texts(Asked(names, expressions))
     texts += named

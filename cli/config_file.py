@@ -30,7 +30,7 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in allowed:
-            message = f"{text!r} is none of {', '.join(allowed)}"
+            message = f"invalid value {text!r}: expected one of {', '.join(allowed)}"
             raise ValueError(message)
         return text
 
@@ -102,22 +102,22 @@ def read_file(path: Path) -> FileContents:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        message = f"cannot read the configuration {path}: {error.strerror}"
+        message = f"cannot read configuration file {path}: {error.strerror}"
         raise UsageError(message) from error
     except UnicodeDecodeError as error:
-        message = f"the configuration {path} is not UTF-8 text"
+        message = f"configuration file {path} is not UTF-8 text"
         raise UsageError(message) from error
     if len(text) > _LARGEST_FILE:
-        message = f"the configuration {path} is larger than {_LARGEST_FILE} characters"
+        message = f"configuration file {path} is larger than {_LARGEST_FILE} characters"
         raise UsageError(message)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
-        message = f"{path}:{line}: this is no YAML: {error.problem}"
+        message = f"{path}:{line}: invalid YAML: {error.problem}"
         raise UsageError(message) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        message = f"the configuration {path} is no YAML: {str(error).splitlines()[0]}"
+        message = f"configuration file {path} is not valid YAML: {str(error).splitlines()[0]}"
         raise UsageError(message) from error
     return _Reader(path).contents(root)
 
@@ -173,7 +173,7 @@ class _Reader:
         if live and "device" not in live:
             keys = [key for key, (attribute, _) in _DEVICE_KEYS.items() if attribute in live]
             raise self._wrong(
-                node, f"{', '.join(keys)} is for a device; name it with `device: eth0`"
+                node, f"{', '.join(keys)}: allowed only with a device, such as `device: eth0`"
             )
         if live and files:
             raise self._wrong(node, "device and files exclude each other")
@@ -238,4 +238,4 @@ def _below(where: str) -> str:
 
 def _hint(key: str, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(key, list(allowed), 1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(allowed)}"
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(allowed)}"

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from gscope.cli.config import Config
 
 
-@click.command(short_help="Show what becomes of queries, stage by stage.")
+@click.command(short_help="Show how queries are compiled, stage by stage.")
 @click.argument("queries", nargs=-1, metavar="FILE|NAME...")
 @with_texts
 @with_deliver
 @with_interfaces
-@option("--lfta", "shows_kernel", is_flag=True, help="Show the generated kernel's source as well.")
-@option("--spark", "shows_spark", is_flag=True, help="Show the Spark SQL of each HFTA as well.")
-@option("--dot", "is_dot", is_flag=True, help="The split as a graph, for dot -Tsvg of Graphviz.")
-@option("--json", "is_json", is_flag=True, help="Everything as one JSON object.")
+@option(
+    "--lfta", "shows_kernel", is_flag=True, help="Also show the source of the generated kernel."
+)
+@option("--spark", "shows_spark", is_flag=True, help="Also show the Spark SQL of each HFTA.")
+@option(
+    "--dot", "is_dot", is_flag=True, help="Print the split as a graph for Graphviz (dot -Tsvg)."
+)
+@option("--json", "is_json", is_flag=True, help="Print everything as one JSON object.")
 @with_config(without=OF_RUNS)
 def explain(
     queries: tuple[str, ...],
@@ -44,13 +48,14 @@ def explain(
     is_json: bool,
     config: Config,
 ) -> None:
-    """Explain query files, queries of the library by name, or texts, compiled together.
+    """Explain query files, library queries by name, or texts, compiled together.
 
-    Shows each query as it is understood, the plan, the plan after each rewrite, the split into LFTAs
-    (beside the packets) and HFTAs (on Spark), the prefilter's bits, the ordering of columns, and what bounds the state.
+    Shows each query as parsed, its logical plan, the plan after each rewrite, the split into LFTAs (in
+    the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of columns,
+    and what bounds the state.
     """
     if is_dot and (is_json or shows_kernel or shows_spark):
-        message = "--dot shows the graph alone"
+        message = "--dot cannot be combined with --json, --lfta or --spark"
         raise click.UsageError(message)
     from gscope.cli.explanation import as_text, explain_compiled, spark_texts
     from gscope.cli.query_texts import Asked, compile_asked

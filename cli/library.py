@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _END_OF_SENTENCE = re.compile(r"(?<=\.) ")
 
 
-@click.command(short_help="List or show the queries that ship with gscope.")
+@click.command(short_help="List or print the queries that ship with gscope.")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def library(names: tuple[str, ...]) -> None:
-    """List the library's queries with what their answers show, or print those named.
+    """List the library queries and what their answers show, or print the named ones.
 
     \b
       gscope library top_talkers

@@ -18,11 +18,11 @@ _HEADER = ("INTERFACE", "STATE", "LINK TYPE", "ADDRESSES")
 
 
 @click.command(short_help="List the network interfaces.")
-@option("--json", "is_json", is_flag=True, help="As JSON.")
+@option("--json", "is_json", is_flag=True, help="Print JSON.")
 def interfaces(is_json: bool) -> None:
-    """List the network interfaces: state, link type, addresses, and whether they can be captured on.
+    """List network interfaces: state, link type, addresses, and why capture is not possible, if so.
 
-    any stands for all of them at once.
+    The interface named any captures on all of them.
     """
     from gscope.capture.sources.interfaces import list_interfaces
 

@@ -1,4 +1,4 @@
-"""The command ``gscope``: finds the subcommand, and turns errors into text and exit codes."""
+"""The command ``gscope``: finds the subcommand, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ A first command to try:
 
   gscope replay trace.pcap -q top_talkers
 
-`gscope -h` lists the commands, `gscope COMMAND -h` explains one.
+`gscope -h` lists the commands, `gscope COMMAND -h` describes one.
 """
 
 
 class ReaderGone(Exception):
-    """Nobody reads standard output any more; click would take ``BrokenPipeError`` for its own."""
+    """The reader of standard output is gone; click would handle ``BrokenPipeError`` itself."""
 
 
 class Commands(click.Group):
@@ -78,7 +78,7 @@ class Commands(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}"
-            message = f"there is no command {name!r}; {hint}"
+            message = f"unknown command {name!r}; {hint}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -110,7 +110,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code. Messages are on standard error."""
     settle()
-    # Flight's transport would complain on its own of each connection that breaks, which is ours to tell.
+    # Flight's transport would log each broken connection itself; gscope reports them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
@@ -142,7 +142,7 @@ def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "gscope"
     message = error.format_message().strip().rstrip(".")
-    return f"{path}: {message[:1].lower()}{message[1:]}\n`{path} -h` explains the command."
+    return f"{path}: {message[:1].lower()}{message[1:]}\n`{path} -h` describes the command."
 
 
 def _system(error: OSError) -> str:
@@ -156,7 +156,7 @@ def _bug(error: Exception) -> int:
     first = (str(error).splitlines() or [""])[0]
     _say(
         f"gscope: this is a bug in gscope ({type(error).__name__}: {first}); "
-        f"{DEBUG_VARIABLE}=1 shows where"
+        f"set {DEBUG_VARIABLE}=1 for a traceback"
     )
     return 1
 
@@ -169,13 +169,13 @@ def _say(text: str) -> None:
 
 
 def _leave_pipe() -> int:
-    """Nobody reads any more: say nothing, also not when the interpreter flushes at its end."""
+    """Exit silently after the reader has gone, also when the interpreter flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE
 
 
 def _forsake_output() -> None:
-    """If standard output takes nothing any more, keep the interpreter from finding that out as well at its end."""
+    """Keep the interpreter from failing at exit if standard output is closed."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Options that several commands share. Each has an environment twin, shown in its help."""
+"""Options that several commands share. Help shows the environment variable of each."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def with_queries(function: F) -> F:
             metavar="NAME=VALUE",
             multiple=True,
             type=Lines(),
-            help="Value of a PARAM entry of a query. May be repeated.",
+            help="Set a query parameter declared in PARAM. May be repeated.",
         ),
         option(
             "-e",
@@ -83,7 +83,7 @@ def with_queries(function: F) -> F:
             metavar="GSQL",
             multiple=True,
             type=WholeText(),
-            help="Query text. May be repeated; the texts may read each other's results.",
+            help="Query text. May be repeated; queries can read each other's results.",
         ),
         option(
             "-q",
@@ -92,9 +92,8 @@ def with_queries(function: F) -> F:
             metavar="QUERY",
             multiple=True,
             type=Lines(),
-            help="A .gsql file, or a query of the library by name (see `gscope library`). "
-            "A name that is neither but occurs in the given texts chooses what is delivered, "
-            "like --deliver. May be repeated.",
+            help="A .gsql file or the name of a library query (see `gscope library`). The name of a query"
+            " inside the given files and texts selects its result, as --deliver does. May be repeated.",
         ),
     ):
         function = each(function)
@@ -109,7 +108,7 @@ def with_texts(function: F) -> F:
         metavar="NAME=VALUE",
         multiple=True,
         type=Lines(),
-        help="Value of a PARAM entry of a query. May be repeated.",
+        help="Set a query parameter declared in PARAM. May be repeated.",
     )
     expressions = option(
         "-e",
@@ -124,7 +123,7 @@ def with_texts(function: F) -> F:
 
 
 def with_output(files: str) -> Callable[[F], F]:
-    """``--write``, ``--timings``, ``--quiet``: where answers go, and what is told beside them.
+    """``--write``, ``--timings``, ``--quiet``: where answers go, and what else is reported.
 
     Args:
         files: the help of ``--write``.
@@ -137,8 +136,10 @@ def with_output(files: str) -> Callable[[F], F]:
         type=click.Path(file_okay=False, path_type=Path),
         help=files,
     )
-    timings = option("--timings", is_flag=True, help="Say on standard error where the time went.")
-    quiet = option("--quiet", is_flag=True, help="No progress and no summary on standard error.")
+    timings = option(
+        "--timings", is_flag=True, help="Report on standard error how long each phase took."
+    )
+    quiet = option("--quiet", is_flag=True, help="Suppress progress and summary on standard error.")
     return lambda function: folder(timings(quiet(function)))
 
 
@@ -150,8 +151,8 @@ def with_deliver(function: F) -> F:
         metavar="NAME",
         multiple=True,
         type=Lines(),
-        help="Deliver the result of this query and of no other that is not named. "
-        "By default the results that no other query reads, and external ones.",
+        help="Deliver only the results of the named queries. May be repeated. By default deliver results that"
+        " no other query reads, and those of external queries.",
     )(function)
 
 
@@ -164,7 +165,7 @@ def with_interfaces(function: F) -> F:
         metavar="NAME",
         multiple=True,
         type=Lines(),
-        help="An interface by name. By default those of the configuration.",
+        help="Interface that queries may name. May be repeated. By default those of the configuration file.",
     )(function)
 
 
@@ -204,15 +205,15 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
                 metavar="FILE",
                 multiple=True,
                 type=Lines(),
-                help="A Python file with functions and aggregates that queries may call. May be repeated. "
-                "By default those of the configuration.",
+                help="Python file that defines functions and aggregates for queries. May be repeated. By default"
+                " those of the configuration file.",
             )(decorated)
         named: F = option(
             "--config",
             "config_path",
             metavar="FILE",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Configuration; by default ./gscope.yaml or ~/.config/gscope/gscope.yaml.",
+            help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
         )(decorated)
         return named
 
@@ -220,13 +221,13 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
 
 
 def with_work_dir(function: F) -> F:
-    """``--work-dir`` and ``--config``: where runs are looked for; the command gets ``config``."""
+    """``--work-dir`` and ``--config``: where to look for runs; the command gets ``config``."""
     others = tuple(key for key in OF_RUNS if key != "work_dir")
     return with_config(without=others, has_udf=False)(function)
 
 
 def with_run_name(help_text: str) -> Callable[[F], F]:
-    """``--run``: which run, or what it is called; the command gets ``name``."""
+    """``--run``: the name of a run; the command gets ``name``."""
     return option("--run", "name", metavar="NAME", help=help_text)
 
 

@@ -39,7 +39,7 @@ def parse_duration(text: str) -> int:
     number, unit = _quantity(text)
     scale = _NS.get(_NS_SPELLINGS.get(unit, unit)) if number is not None else None
     if number is None or scale is None:
-        message = f"{text!r} is no duration; write it like 500ms, 10s, 2 min or 1h"
+        message = f"invalid duration {text!r}: expected a value such as 500ms, 10s, 2 min or 1h"
         raise ValueError(message)
     return _whole(number * scale, text)
 
@@ -52,7 +52,7 @@ def parse_positive_duration(text: str) -> int:
     """
     value = parse_duration(text)
     if value < 1:
-        message = f"{text!r} is too short; it must be more than 0"
+        message = f"{text!r} is too short: expected more than 0"
         raise ValueError(message)
     return value
 
@@ -74,7 +74,7 @@ def parse_size(text: str) -> int:
     number, unit = _quantity(text)
     scale = _BYTES.get(re.sub(r"i?b$", "", unit.lower())) if number is not None else None
     if number is None or scale is None:
-        message = f"{text!r} is no size; write it like 64M, 2G or 4096"
+        message = f"invalid size {text!r}: expected a value such as 64M, 2G or 4096"
         raise ValueError(message)
     return _whole(number * scale, text)
 
@@ -94,7 +94,7 @@ def parse_count(text: str) -> int:
         ValueError: it is none.
     """
     if not re.fullmatch(r"[0-9][0-9_]{0,25}", text.strip()) or not int(text) > 0:
-        message = f"{text!r} is no positive whole number"
+        message = f"invalid number {text!r}: expected a positive integer"
         raise ValueError(message)
     return _whole(Decimal(int(text)), text)
 

@@ -40,19 +40,18 @@ if TYPE_CHECKING:
     metavar="[NAME=]DURATION",
     multiple=True,
     type=Lines(),
-    help="Count packets of an interface (or of all) that step back in time by at most DURATION. "
-    "Default: enough to count every packet of regular files; 10s for pipes.",
+    help="Accept packets of interface NAME (or of all) whose timestamps step back by at most DURATION. Default:"
+    " enough to accept every packet of regular files; 10s for pipes.",
 )
 @option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Replay at X times the speed of the trace; by default as fast as possible.",
+    help="Replay at X times the speed of the trace. By default as fast as possible.",
 )
 @with_output("Write each result to a file in DIR, which appears when it is complete.")
 @with_run_name(
-    "What the run is called, for `gscope status` and `gscope stop`. Default: the name of the first query,"
-    " made unique."
+    "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query, made unique."
 )
 @with_config()
 def replay(
@@ -70,19 +69,19 @@ def replay(
     name: str | None,
     config: Config,
 ) -> int:
-    """Answer GSQL queries over captures: pcap or pcapng, compressed or not, - for standard input.
+    """Answer GSQL queries over captures: pcap or pcapng, compressed or not; - reads standard input.
 
-    A capture is an interface with the file's base name (a/main1.pcap.gz is main1), or NAME. One NAME
-    given several times is one interface, read in that order. Without captures, the interfaces of the
-    configuration are read.
+    Each capture is an interface called NAME, by default the base name of the file (main1 for
+    a/main1.pcap.gz). Captures with the same NAME form one interface and are read in the given order.
+    Without captures, reads the interfaces of the configuration file that have files.
 
     \b
       gscope replay trace.pcap -q top_talkers
       gscope replay trace.pcap -e 'SELECT tb, count(*) FROM TCP GROUP BY time/60 as tb'
       gscope replay in=a.pcap out=b.pcap -q flows.gsql -o csv -w answers
 
-    Exit codes: 0 answered, 1 a capture or process failed, 2 wrong usage or query, 3 answered but
-    something was lost (--strict), 128+n ended by signal n.
+    Exit codes: 0 success, 1 a capture or process failed, 2 usage or query error, 3 success but packets
+    or input were lost (--strict), 128+n terminated by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
@@ -103,5 +102,5 @@ def replay(
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:
     if any(STDIN in interface.files for interface in interfaces) and sys.stdin.isatty():
-        message = "standard input is a terminal; pipe a capture into it, or name a file"
+        message = "standard input is a terminal; pipe a capture into it or name a file"
         raise UsageError(message)

@@ -43,73 +43,74 @@ if TYPE_CHECKING:
     metavar="[NAME=]DEVICE",
     multiple=True,
     type=Lines(),
-    help="Capture on this device, as an interface of that name. May be repeated. "
-    "By default the interfaces of the configuration that have a device.",
+    help="Capture on DEVICE, as interface NAME (by default the name of the device). May be repeated. By default"
+    " capture on the interfaces of the configuration file that have a device.",
 )
 @option(
     "-f",
     "--filter",
     "bpf",
     metavar="EXPRESSION",
-    help="Let the kernel take only packets that match, as in tcpdump (see pcap-filter(7)).",
+    help="Capture only packets that match EXPRESSION, in the syntax of tcpdump (see pcap-filter(7)).",
 )
 @option(
     "-s",
     "--snaplen",
     metavar="BYTES",
     callback=quantity(parse_count),
-    help="Capture at most so much of a packet. Default: 262144.",
+    help="Truncate packets to BYTES. Default: 262144.",
 )
 @option(
     "--ring",
     metavar="SIZE",
     callback=quantity(parse_size),
-    help="Memory for packets that wait, for each interface. Default: 64M.",
+    help="Size of the capture ring of each interface. Default: 64M.",
 )
 @option(
     "-p",
     "--no-promiscuous",
     "not_promiscuous",
     is_flag=True,
-    help="Take only packets that are for this host.",
+    help="Do not put devices into promiscuous mode.",
 )
 @option(
     "--fanout",
     metavar="N",
     callback=quantity(parse_count),
-    help="Share the packets of each interface among N threads, flow by flow. Default: 1.",
+    help="Distribute the packets of each interface over N threads, by flow. Default: 1.",
 )
 @option(
     "--source",
     metavar="SOURCE",
     type=click.Choice(SOURCES),
-    help="What captures: af_packet (the kernel's ring), scapy (slow, where there is no AF_PACKET), or auto.",
+    help="How to capture: af_packet (ring shared with the kernel), scapy (slow, for systems without AF_PACKET), or"
+    " auto. Default: auto.",
 )
 @option(
     "--timestamps",
     metavar="CLOCK",
     type=click.Choice(TIMESTAMPS),
-    help="Who stamps packets: kernel, hardware (the network card), or arrival (kernel, but a packet that"
-    " comes too late gets the time that is reached). Default: kernel.",
+    help="Source of timestamps: kernel, hardware (the network card), or arrival (kernel, but late packets get the"
+    " time that the interface has reached instead of being discarded). Default: kernel.",
 )
 @option(
     "--no-kernel-filter",
     "sees_all",
     is_flag=True,
-    help="Let the kernel hand over also what no query can want, so that counters count it.",
+    help="Do not derive a kernel filter from the queries; counters then include packets that no query reads.",
 )
 @option(
     "-c",
     "--count",
     metavar="N",
     callback=quantity(parse_count),
-    help="Stop after N packets of all interfaces together.",
+    help="Stop after N packets, over all interfaces.",
 )
 @option(
     "--duration",
     metavar="DURATION",
     callback=quantity(parse_positive_duration),
-    help="Stop after so long.",
+    help="Stop after DURATION.",
 )
 @option(
     "--skew",
@@ -117,36 +118,36 @@ if TYPE_CHECKING:
     metavar="[NAME=]DURATION",
     multiple=True,
     type=Lines(),
-    help="How long after its stamp a packet of an interface (or of all) may reach gscope and still count "
-    "as in time; answers come later by as much. Default: 200ms, at least 50ms.",
+    help="Accept packets of interface NAME (or of all) that reach gscope up to DURATION after their timestamp;"
+    " delays answers by as much. At least 50ms. Default: 200ms.",
 )
 @with_output(
-    "Append each result to a file in DIR, with every answer; parquet and arrow come in parts of at most"
-    " a minute."
+    "Append each result to a file in DIR as answers are emitted; parquet and arrow results are split into files"
+    " of at most one minute."
 )
 @with_run_name(
-    "What the run is called, for `gscope status` and `gscope stop`. A run of that name that was killed is"
-    " resumed. Default: the name of the first query, made unique."
+    "Name of the run, for `gscope status` and `gscope stop`. Resumes the run if one of that name was killed."
+    " Default: the name of the first query, made unique."
 )
 @option(
     "-d",
     "--detach",
     is_flag=True,
-    help="Go on in the background when packets are captured. Needs -w; `gscope stop` ends it.",
+    help="Continue in the background once capture has started. Requires -w; stop it with `gscope stop`.",
 )
 @option(
     "--log-file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the run's log: what happened, what its processes complained of, the summary. Old parts"
-    " are FILE.1 to FILE.4.",
+    help="Log events, messages of the run's processes and the summary to FILE. Rotated files are FILE.1 to"
+    " FILE.4.",
 )
 @option(
     "--metrics",
     metavar="[ADDRESS:]PORT",
     callback=quantity(parse_address),
-    help="Serve metrics for Prometheus on http://ADDRESS:PORT/metrics. Default address: 127.0.0.1;"
-    " for PORT 0 a free one is found and told.",
+    help="Serve Prometheus metrics at http://ADDRESS:PORT/metrics. PORT 0 picks a free port and reports it. Default"
+    " address: 127.0.0.1.",
 )
 @with_config(without=("limits.block",))
 def run(
@@ -178,18 +179,18 @@ def run(
 ) -> int:
     """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
 
-    QUERY is a file, or a query of the library by name. Rows come when their epoch is over, also on
-    silent interfaces. Ctrl-C (or SIGTERM) closes the windows, answers what there is and tells what
-    became of every packet; a second one leaves at once. Needs CAP_NET_RAW, and gives it up when the
-    sockets are open.
+    QUERY is a file or the name of a library query. Rows are emitted when their epoch ends, even while
+    interfaces are silent. Ctrl-C (or SIGTERM) closes all windows, emits the remaining answers and
+    prints the loss summary; a second one exits immediately. Requires CAP_NET_RAW, and drops it once
+    the sockets are open.
 
     \b
       gscope run top_talkers -i eth0
       gscope run flows.gsql -i in=eth0 -i out=eth1 -o csv
       gscope run -i eth0 -f 'udp port 53' -e 'SELECT time, srcIP, destIP FROM UDP'
 
-    Exit codes: 0 answered, 1 an interface or process failed, 2 wrong usage or query, 3 answered but
-    something was lost (--strict), 128+n ended by signal n.
+    Exit codes: 0 success, 1 an interface or process failed, 2 usage or query error, 3 success but
+    packets were lost (--strict), 128+n terminated by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
@@ -235,17 +236,15 @@ def run(
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
             if metrics is not None and not metrics.port:
-                shown.on_notice(f"metrics are served on {endpoint.url}")
+                shown.on_notice(f"serving metrics at {endpoint.url}")
         return run.answer(shown, Report(quiet, timings, config.is_strict), began, *listeners)
 
 
 def _detached(folder: Path | None) -> Detached | int:
-    """Go into the background; in the process that stays, the exit code."""
+    """Move the run to the background; return the exit code in the process that stays."""
     from gscope.cli.detach import detach
 
     if folder is None:
-        message = (
-            "a run in the background has no standard output; name a folder for answers with -w DIR"
-        )
+        message = "a background run has no standard output; write answers to a folder with -w DIR"
         raise UsageError(message)
     return detach()

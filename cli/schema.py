@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.types import Ordering
 
 
-@click.command(short_help="Show the columns of protocols and queries.")
+@click.command(short_help="Show the fields of protocols and the columns of queries.")
 @click.argument("names", nargs=-1, metavar="PROTOCOL|FILE|NAME...")
-@option("--json", "is_json", is_flag=True, help="As JSON.")
-@option("--functions", "is_functions", is_flag=True, help="The functions and aggregates.")
+@option("--json", "is_json", is_flag=True, help="Print JSON.")
+@option("--functions", "is_functions", is_flag=True, help="List functions and aggregates.")
 @with_interfaces
 @with_config(without=OF_RUNS)
 def schema(
@@ -31,9 +31,9 @@ def schema(
     interfaces: tuple[str, ...],
     config: Config,
 ) -> None:
-    """Show the fields of protocols, or the columns of queries (files, or the library's by name).
+    """Show the fields of protocols, or the columns of queries (files, or library queries by name).
 
-    Without a name: the protocols.
+    Without arguments, lists the protocols.
     """
     if is_functions:
         _list_functions(config, is_json=is_json)

@@ -1,4 +1,4 @@
-"""The table of settings: what can be set in ``gscope.yaml``, in the environment and with flags.
+"""The table of settings in ``gscope.yaml``, in the environment and in flags.
 
 Defaults are those of the things they configure.
 """
@@ -58,7 +58,7 @@ class Setting:
     Attributes:
         key: its place in ``gscope.yaml``: ``section.name`` or ``name``.
         attribute: of ``Config``.
-        default: the value when nobody sets it; None for "chosen by gscope".
+        default: the value of a setting that is not set; None if gscope chooses it.
         meaning: one phrase for help.
         short: a one-letter flag, "" for none.
     """
@@ -101,7 +101,7 @@ def _at_least(least_ns: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = parse_duration(text)
         if value < least_ns:
-            message = f"{text!r} is too short; it must be at least {show_duration(least_ns)}"
+            message = f"{text!r} is too short: expected at least {show_duration(least_ns)}"
             raise ValueError(message)
         return value
 
@@ -111,7 +111,7 @@ def _at_least(least_ns: int) -> Callable[[str], int]:
 def _parse_positive_size(text: str) -> int:
     value = parse_size(text)
     if value < 1:
-        message = f"{text!r} is too little; it must be more than 0"
+        message = f"{text!r} is too small: expected more than 0"
         raise ValueError(message)
     return value
 
@@ -119,21 +119,21 @@ def _parse_positive_size(text: str) -> int:
 def _parse_slots(text: str) -> int:
     slots = parse_count(text)
     if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
-        message = f"{text!r} is no power of two of at least {MIN_TABLE_SLOTS}"
+        message = f"invalid number of slots {text!r}: expected a power of two of at least {MIN_TABLE_SLOTS}"
         raise ValueError(message)
     return slots
 
 
 def _parse_format(text: str) -> str:
     if text not in FORMATS:
-        message = f"{text!r} is no output format; there are {', '.join(FORMATS)}"
+        message = f"invalid output format {text!r}: expected one of {', '.join(FORMATS)}"
         raise ValueError(message)
     return text
 
 
 def _parse_mode(text: str) -> HeartbeatMode:
     if text not in list(HeartbeatMode):
-        message = f"{text!r} is no mode of heartbeats; there are {', '.join(HeartbeatMode)}"
+        message = f"invalid heartbeat mode {text!r}: expected one of {', '.join(HeartbeatMode)}"
         raise ValueError(message)
     return HeartbeatMode(text)
 
@@ -142,14 +142,14 @@ def _parse_switch(text: str) -> bool:
     words = {"true": True, "yes": True, "on": True, "1": True}
     words |= {"false": False, "no": False, "off": False, "0": False}
     if text.strip().lower() not in words:
-        message = f"{text!r} is neither true nor false"
+        message = f"invalid switch {text!r}: expected true or false"
         raise ValueError(message)
     return words[text.strip().lower()]
 
 
 def _parse_folder(text: str) -> Path:
     if not text or "\0" in text:
-        message = f"{text!r} is no folder"
+        message = f"invalid folder {text!r}: expected a path"
         raise ValueError(message)
     return Path(text)
 
@@ -184,7 +184,7 @@ SETTINGS: tuple[Setting, ...] = (
         "output_format",
         FORMAT,
         None,
-        "format of results: by default a table on a terminal, ndjson in a pipe, csv in files",
+        "output format; by default table on a terminal, ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",
     ),
@@ -194,40 +194,48 @@ SETTINGS: tuple[Setting, ...] = (
         "heartbeat_interval_ns",
         DURATION,
         _CAPTURE.heartbeat_interval_ns,
-        "time between heartbeats, of the trace or of live interfaces; answers do not depend on it",
+        "interval between heartbeats, in the time of the trace or of the clock; does not change answers",
     ),
     Setting(
         "heartbeat.mode",
         "heartbeat_mode",
         MODE,
         _CAPTURE.heartbeat_mode,
-        "when heartbeats are sent: at every interval, when an operator that waits asks, or never; how soon "
-        "answers come depends on it, not what they say",
+        "when to send heartbeats: at every interval, when a waiting operator requests one, both, or never;"
+        " affects how soon answers are emitted, not their content",
     ),
     Setting(
         "failure.timeout",
         "failure_timeout_ns",
         PATIENCE,
         None,
-        "a live interface whose streams are silent for so long has failed, and its process is started again; by"
-        " default 5 heartbeat intervals, at least 5s",
+        "restart the capture daemon if a live interface sends no heartbeat for DURATION; by default 5 heartbeat"
+        " intervals, at least 5s",
     ),
     Setting(
         "failure.step_timeout",
         "failure_step_timeout_ns",
         STEP_PATIENCE,
         None,
-        "a step of which Spark ends no task for so long has failed, and the HFTA job is started again from the last"
-        " commit; by default it is told of after 5min and waited for",
+        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION; by default"
+        " only report such a step, after 5min",
     ),
-    Setting("spark.cores", "spark_cores", COUNT, _ENGINE.cores, "cores for Spark; by default all"),
-    Setting("spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "heap of Spark's Java"),
+    Setting(
+        "spark.cores",
+        "spark_cores",
+        COUNT,
+        _ENGINE.cores,
+        "number of cores for Spark; by default all",
+    ),
+    Setting(
+        "spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "Java heap size of Spark"
+    ),
     Setting(
         "limits.table_slots",
         "table_slots",
         SLOTS,
         _LFTA.table_slots,
-        "slots of each LFTA's group table, a power of two",
+        "slots in the group table of each LFTA, a power of two",
         flag="--table-slots",
     ),
     Setting(
@@ -235,7 +243,7 @@ SETTINGS: tuple[Setting, ...] = (
         "output_rows",
         COUNT,
         _LFTA.batch_rows,
-        "rows of an LFTA's output buffer",
+        "rows in the output buffer of each LFTA",
         flag="--output-rows",
     ),
     Setting(
@@ -243,7 +251,7 @@ SETTINGS: tuple[Setting, ...] = (
         "block_bytes",
         SIZE,
         _CAPTURE.block_bytes,
-        "input read at once",
+        "bytes to read from a capture at a time",
         flag="--block",
     ),
     Setting(
@@ -251,7 +259,7 @@ SETTINGS: tuple[Setting, ...] = (
         "batch_rows",
         COUNT,
         _CAPTURE.batch_rows,
-        "rows at which a batch of the stream log is sealed",
+        "seal a batch of the stream log at N rows",
         flag="--batch-rows",
     ),
     Setting(
@@ -259,7 +267,7 @@ SETTINGS: tuple[Setting, ...] = (
         "batch_bytes",
         SIZE,
         _CAPTURE.batch_bytes,
-        "size at which a batch of the stream log is sealed",
+        "seal a batch of the stream log at SIZE",
         flag="--batch",
     ),
     Setting(
@@ -283,7 +291,7 @@ SETTINGS: tuple[Setting, ...] = (
         "memory_bytes",
         SIZE,
         _CAPTURE.memory_bytes,
-        "memory of the capture daemon: tables, buffers, rings; by default half of the machine's",
+        "memory limit of the capture daemon (tables, buffers, rings); by default half of the machine's memory",
         flag="--memory",
     ),
     Setting(
@@ -291,7 +299,7 @@ SETTINGS: tuple[Setting, ...] = (
         "job_disk_bytes",
         SIZE,
         _ENGINE.disk_bytes,
-        "disk space for answers that nobody has taken yet, and for rows that wait for others",
+        "disk space for answers that are not delivered yet and for rows that operators hold back",
         flag="--job-disk",
     ),
     Setting(
@@ -299,22 +307,22 @@ SETTINGS: tuple[Setting, ...] = (
         "user",
         USER,
         None,
-        "the user that decodes packets and evaluates queries, where root starts the run; by default gscope"
-        " if there is such a user, else nobody; root keeps the run root's, without capabilities",
+        "user to decode packets and evaluate queries as, if root starts the run; by default gscope if that user"
+        " exists, else the user nobody; root stays root, without capabilities",
     ),
     Setting(
         "sandbox",
         "is_sandboxed",
         SWITCH,
         True,
-        "restrict the files and system calls of processes that see packets, where the kernel can",
+        "restrict file access and system calls of the processes that handle packets, as far as the kernel supports it",
     ),
     Setting(
         "work_dir",
         "work_dir",
         FOLDER,
         default_work_dir(),
-        "where a run keeps its private folder while it lasts",
+        "folder that holds the private folder of each run",
     ),
 )
 

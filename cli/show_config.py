@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Print the effective configuration.")
 @with_config()
 def config(config: Config) -> None:
-    """Print the effective configuration as YAML, and where each value comes from.
+    """Print the effective configuration as YAML, with the origin of each value.
 
-    Flags count more than environment variables, these more than gscope.yaml, and that more than
-    defaults.
+    Flags override environment variables, which override gscope.yaml, which overrides defaults.
     """
     if config.path is not None:
         click.echo(f"# {config.path}")

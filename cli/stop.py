@@ -1,4 +1,4 @@
-"""``gscope stop``: ends a run from outside."""
+"""``gscope stop``: stops a run from outside."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 _END = {"stale": "been killed", "failed": "failed"}
 
 
-@click.command(short_help="End a run.")
-@with_run_name("Which; by default the only one.")
+@click.command(short_help="Stop a run.")
+@with_run_name("Name of the run. By default the only active one.")
 @option(
     "--now",
     "is_at_once",
     is_flag=True,
-    help="Do not wait until everything is answered; what is not is lost.",
+    help="Stop immediately; answers that are not delivered yet are lost.",
 )
 @option(
     "--timeout",
     metavar="DURATION",
     callback=quantity(parse_duration),
-    help="Wait at most so long for the end. By default as long as it takes.",
+    help="Wait at most DURATION for the run to stop. By default without limit.",
 )
 @with_work_dir
 def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config) -> None:
-    """End a run as Ctrl-C does: windows are closed and everything is answered.
+    """Stop a run as Ctrl-C does: close all windows and emit the remaining answers.
 
-    It returns when the run has ended, with what became of every packet. A run that was killed is
-    removed, with what it has not answered yet; `gscope run --run NAME` resumes it instead.
+    Returns when the run has ended, and prints its loss summary. If --run names a run that was killed,
+    removes it with everything it has not answered; `gscope run --run NAME` resumes it instead.
 
-    Exit codes: 0 it has ended, 1 there is no run, it failed or has not ended in time, 2 wrong usage.
+    Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
     """
     from gscope.cli.runs import choose_run
 
@@ -62,7 +62,7 @@ def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config
 
 
 def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
-    """Ask the supervisor to end, wait for that and tell what it says.
+    """Ask the supervisor to end, wait for that and print its summary.
 
     Raises:
         GscopeError: it is somebody else's, it has not ended in time, or it failed.
@@ -84,8 +84,8 @@ def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
         if not _has_ended(supervisor, timeout_ns):
             waited = show_duration(timeout_ns or 0)
             message = (
-                f"{run.name} still answers what there is after {waited}; it will end when it has,"
-                f" and at once with `gscope stop --now --run {run.name}`"
+                f"{run.name} is still emitting its remaining answers after {waited}, and will stop when done;"
+                f" `gscope stop --now --run {run.name}` stops it immediately"
             )
             raise GscopeError(message)
     click.echo(f"{run.name} has ended")
@@ -102,7 +102,7 @@ def _signal(supervisor: int, run: RunRecord, number: signal.Signals) -> None:
     except ProcessLookupError:
         return
     except PermissionError as error:
-        message = f"{run.name} (process {run.pid}) belongs to another user; stop it as that user"
+        message = f"{run.name} (process {run.pid}) belongs to another user; stop it as that user or as root"
         raise GscopeError(message) from error
 
 
@@ -127,11 +127,11 @@ def _remove(run: RunRecord) -> None:
         message = f"cannot remove {run.path}: {(error.strerror or str(error)).lower()}"
         raise GscopeError(message) from error
     if lock is None:
-        message = f"{run.name} has just been started again; `gscope stop` once more ends it"
+        message = f"{run.name} has just been started again; repeat `gscope stop` to stop it"
         raise GscopeError(message)
     remove_run(run.path)
     os.close(lock)
-    click.echo(f"{run.name} had {_END[run.standing]}; what it left is removed")
+    click.echo(f"{run.name} had {_END[run.standing]}; its folder is removed")
 
 
 class _Summary:
@@ -145,7 +145,7 @@ class _Summary:
             self._file = os.open(folder / SUMMARY_FILE, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> str:
-        """What the run said at its end; "" if it said nothing."""
+        """Return the summary that the run wrote at its end; "" without one."""
         if self._file is None:
             return ""
         with os.fdopen(self._file, encoding="utf-8", errors="replace") as file:

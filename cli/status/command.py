@@ -22,12 +22,17 @@ _PIPE_COLUMNS = 200
 """Nothing is cut where the terminal's width is not known."""
 
 
-@click.command(short_help="Show how a run stands.")
-@with_run_name("Which run. By default the only one that is active.")
-@option("--watch", "is_watch", is_flag=True, help="Keep showing it, until q, Ctrl-C or its end.")
-@option("--trace", "trace", metavar="ID", help="Follow this heartbeat, hop by hop.")
-@option("--json", "is_json", is_flag=True, help="As JSON (docs/status.schema.json).")
-@option("--prometheus", "is_prometheus", is_flag=True, help="As text for Prometheus.")
+@click.command(short_help="Show the state of a run.")
+@with_run_name("Name of the run. By default the only active one.")
+@option("--watch", "is_watch", is_flag=True, help="Refresh until q, Ctrl-C or the end of the run.")
+@option("--trace", "trace", metavar="ID", help="Show the path of heartbeat ID, hop by hop.")
+@option("--json", "is_json", is_flag=True, help="Print JSON (see docs/status.schema.json).")
+@option(
+    "--prometheus",
+    "is_prometheus",
+    is_flag=True,
+    help="Print metrics in the text format of Prometheus.",
+)
 @with_work_dir
 def status(
     name: str | None,
@@ -37,21 +42,21 @@ def status(
     is_prometheus: bool,
     config: Config,
 ) -> int:
-    """Show how a run stands: interfaces, queries, operators and whom they wait for, traces of heartbeats.
+    """Show the state of a run: interfaces, queries, operators and what they wait for, heartbeat traces.
 
-    It reads what the run has written into its folder last, so it also shows a run that was killed.
+    Reads the files that the run writes to its folder, so it also shows a run that was killed.
 
-    Exit codes: 0 shown, 1 no run is active, 2 wrong usage.
+    Exit codes: 0 success, 1 no active run, 2 usage error.
     """
     from gscope.cli.runs import choose_run
     from gscope.cli.status.document import status_document, traces
     from gscope.errors import UsageError
 
     if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
-        message = "--watch, --trace, --json and --prometheus exclude each other"
+        message = "--watch, --trace, --json and --prometheus are mutually exclusive"
         raise UsageError(message)
     if is_watch and not sys.stdout.isatty():
-        message = "--watch needs a terminal; take --json or --prometheus elsewhere"
+        message = "--watch requires a terminal; use --json or --prometheus instead"
         raise UsageError(message)
     run = choose_run(config.work_dir, name)
     if is_watch:

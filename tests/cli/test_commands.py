@@ -77,13 +77,13 @@ def test_variables_are_distinct() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["repaly"], "no command 'repaly'; did you mean replay?"),
+        (["repaly"], "unknown command 'repaly'; did you mean replay?"),
         (["replay", "--timing"], "--timings"),
         (["replay", "x.pcap"], "write one with -e"),
         (["replay", "-q", "flow"], "nothing to read"),
         (["replay", "x.pcap", "-q", "top_talker"], "did you mean 'top_talkers'"),
         (["replay", "x.pcap", "-q", "no/such.gsql"], "cannot read the query file"),
-        (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "no output format"),
+        (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "invalid output format"),
         (["replay", "x.pcap", "-e", GOOD, "--speed", "0"], "speed"),
         (["replay", "x.pcap", "-e", GOOD, "--param", "x"], "--param NAME=VALUE"),
         (["run", "-i", "lo", "-e", GOOD, "--run", ""], "no name of a run"),
@@ -91,7 +91,7 @@ def test_variables_are_distinct() -> None:
         (["explain"], "write one with -e"),
         (["schema", "nix"], "no protocol, no file and no query"),
         (["library", "flwo"], "did you mean flow?"),
-        (["config", "--log", "x"], "--log: 'x' is no size"),
+        (["config", "--log", "x"], "--log: invalid size 'x'"),
     ],
 )
 def test_wrong_usage_is_a_sentence_and_exit_code_2(

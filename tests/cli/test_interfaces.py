@@ -59,7 +59,7 @@ def test_without_captures_the_configured_ones_are_read() -> None:
         ([], [], [], "nothing to read"),
         (["a.pcap"], ["b"], [], "no interface 'b'; there are a"),
         (["a.pcap"], [], ["b=1s"], "no interface 'b'"),
-        (["a.pcap"], [], ["a=soon"], "no duration"),
+        (["a.pcap"], [], ["a=soon"], "invalid duration"),
     ],
 )
 def test_what_cannot_be_chosen_is_a_sentence(

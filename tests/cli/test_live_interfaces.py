@@ -89,9 +89,9 @@ def test_the_configuration_names_devices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ("{snaplen: 64}", "name it with `device: eth0`"),
+        ("{snaplen: 64}", "such as `device: eth0`"),
         ("{device: eth0, file: a.pcap}", "device and files exclude each other"),
-        ("{device: eth0, ring: much}", "'much' is no size"),
+        ("{device: eth0, ring: much}", "invalid size 'much'"),
     ],
 )
 def test_a_wrong_entry_is_told_with_its_line(tmp_path: Path, entry: str, complaint: str) -> None:
@@ -119,8 +119,11 @@ def test_how_a_device_is_captured_can_be_configured_and_overridden(tmp_path: Pat
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ("source: pcap", r"gscope.yaml:1: 'pcap' is none of auto, af_packet, scapy"),
-        ("timestamps: gps", r"'gps' is none of kernel, hardware"),
+        (
+            "source: pcap",
+            r"gscope.yaml:1: invalid value 'pcap': expected one of auto, af_packet, scapy",
+        ),
+        ("timestamps: gps", r"invalid value 'gps': expected one of kernel, hardware"),
         ("fanout: 1000", r"eth1: a fanout of 1000 cannot be; it is 1 to 64"),
         ("fanout: 2, source: scapy", r"not to be had with scapy"),
     ],

@@ -103,5 +103,5 @@ def test_a_timeout_below_what_signs_of_life_allow_is_refused(key: str, least_s: 
     (setting,) = (each for each in SETTINGS if each.key == key)
     assert setting.parse(f"{least_s}s") == least_s * SECOND
     assert setting.parse("auto") is None
-    with pytest.raises(ValueError, match="must be at least"):
+    with pytest.raises(ValueError, match="expected at least"):
         setting.parse(f"{least_s - 1}s")

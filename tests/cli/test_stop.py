@@ -86,7 +86,7 @@ def test_a_run_that_takes_longer_is_told(
 ) -> None:
     start("flows", signals=3)
     assert stop(tmp_path, "--timeout", "100ms") == 1
-    assert "still answers what there is after 100ms" in capsys.readouterr().err
+    assert "still emitting its remaining answers after 100ms" in capsys.readouterr().err
 
 
 def test_of_several_runs_one_must_be_named(
@@ -120,7 +120,7 @@ def test_what_a_killed_run_left_is_removed_when_it_is_named(
     assert "flows is stale" in capsys.readouterr().err
     assert path.exists()
     assert stop(tmp_path, "--run", "flows") == 0
-    assert capsys.readouterr().out == "flows had been killed; what it left is removed\n"
+    assert capsys.readouterr().out == "flows had been killed; its folder is removed\n"
     assert not path.exists()
 
 

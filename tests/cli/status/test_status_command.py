@@ -208,4 +208,4 @@ def test_what_excludes_each_other_is_refused(work: Path, status: Any) -> None:
     with run_folder(work, has_told=False):
         code, _, err = status("--watch")
     assert code == 2
-    assert "needs a terminal" in err
+    assert "requires a terminal" in err
