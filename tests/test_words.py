@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 
-TEXTS = ("README.md", "CONTRIBUTING.md", "docs/glossary.md")
+TEXTS = ("README.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/operations.md")
 """Glob patterns of files that are checked as a whole."""
 
 CODE: tuple[str, ...] = ()
