@@ -210,8 +210,8 @@ class Run:
         for path in paths:
             if not may(path, identity, stat.S_IROTH):
                 message = (
-                    f"the user {identity.name}, who evaluates queries, may not read the watchlist {path};"
-                    f" run `chmod o+r` on it, or name another user with --user"
+                    f"the user {identity.name}, which evaluates queries, cannot read the watchlist "
+                    f"{path}; run `chmod o+r` on it, or name another user with --user"
                 )
                 raise UsageError(message)
         return list(dict.fromkeys(p.parent for p in paths if not can_reach(p, identity)))
@@ -286,7 +286,7 @@ def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator
         yield from timing_lines(outcome)
     # like cat: the others are answered, and the exit code says that one was not
     for sentence in outcome.capture["refused"].values():
-        yield f"gscope: {sentence}; it was left out"
+        yield f"gscope: {sentence}; skipped"
     for name, sentence in outcome.capture.get("failed", {}).items():
         yield f"gscope: interface {name}: {sentence}"
 

@@ -38,7 +38,7 @@ class Asked:
         """
         if not self.queries and not self.expressions:
             message = (
-                "there is no query: write one with -e 'SELECT …', or name a file or a query of the "
-                f"library{how}; `gscope library` lists them"
+                "no query given: write one with -e 'SELECT …', or name a file or a library "
+                f"query{how}; `gscope library` lists them"
             )
             raise UsageError(message)

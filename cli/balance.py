@@ -48,7 +48,7 @@ def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
     received = sum(int(each.get("received_packets") or 0) for each in interfaces)
     yield f"  {received:,} packets received = {' + '.join(parts)}"
     log = statistics.get("log", {})
-    yield f"  {tuple_equation(log)}; {log.get('open_tuples', 0):,} more not logged yet"
+    yield f"  {tuple_equation(log)}; {log.get('open_tuples', 0):,} not logged yet"
 
 
 def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterator[str]:
@@ -62,10 +62,10 @@ def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterat
     if log.get("shed_tuples_total", 0):
         yield f"  {tuple_equation(final(log))}"
         yield from _shed_streams(capture)
-        yield "  shed tuples are in no answer: the log was full; give it more with --log"
+        yield "  shed tuples are in no answer: the log was full; raise its limit with --log"
     for query, count in carried.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        yield f"  {rows} that waited for {query} were shed; give them more room with --job-disk"
+        yield f"  {rows} waiting for {query} shed; raise the limit with --job-disk"
     if log.get("full_disk_total", 0):
         yield "  the disk was full"
 
@@ -78,7 +78,7 @@ def _shed_streams(capture: Mapping[str, Any]) -> Iterator[str]:
     }
     for name, counters in list(streams.items())[:_STREAMS_SHOWN]:
         packets = counters["shed_packets_total"]
-        stood_for = f", which stood for {packets:,} packets" if packets else ""
+        stood_for = f" for {packets:,} packets" if packets else ""
         yield f"    {name}: {counters['shed_tuples_total']:,} of {counters['tuples_total']:,}{stood_for}"
     if len(streams) > _STREAMS_SHOWN:
         yield f"    … and {len(streams) - _STREAMS_SHOWN} more streams"

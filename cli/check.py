@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXIT_WRONG = 2
 
-ONCE = "answers once, at the end of a replay or of a run with --duration or -c; refused otherwise"
+ONCE = "answers once, at the end of a replay or of a run with --duration or -c; rejected otherwise"
 
 
 @click.command(short_help="Check queries without running them.")
@@ -72,7 +72,7 @@ def check(
     named, unknown = gather_texts(Asked(names, expressions))
     texts += named
     if unknown:
-        message = f"{unknown[0]!r} is neither a file nor a query of the library"
+        message = f"{unknown[0]!r} is neither a file nor a library query"
         raise UsageError(message)
     known = interfaces or tuple(config.interfaces)
     for line in _check_user_code(wrong):
@@ -94,7 +94,7 @@ def check(
 def _query_files(folder: Path) -> list[Path]:
     found = sorted(path for path in folder.rglob("*.gsql") if path.is_file())
     if not found:
-        message = f"there is no .gsql file in {folder}"
+        message = f"no .gsql file in {folder}"
         raise UsageError(message)
     return found
 
@@ -166,7 +166,7 @@ def _check(
             if file.protocols:
                 yield f"ok  {file.source}: no query"
             else:
-                reason = "there is no query in the text"
+                reason = "the text contains no query"
                 _add(wrong, ResolveError(reason, source=file.source))
         for name, query in named_queries(file):
             if isinstance(query.body, Watchlist):

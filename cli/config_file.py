@@ -167,7 +167,7 @@ class _Reader:
                 attribute, parse = _DEVICE_KEYS[key]
                 live[attribute] = self._parsed(value, parse)
             elif files:
-                raise self._wrong(value, "file and files exclude each other")
+                raise self._wrong(value, "file and files are mutually exclusive")
             else:
                 files = (self._text(value),) if key == "file" else self._names(value)
         if live and "device" not in live:
@@ -176,7 +176,7 @@ class _Reader:
                 node, f"{', '.join(keys)}: allowed only with a device, such as `device: eth0`"
             )
         if live and files:
-            raise self._wrong(node, "device and files exclude each other")
+            raise self._wrong(node, "device and files are mutually exclusive")
         try:
             device = DeviceSettings(**live) if live else None
         except UsageError as error:

@@ -98,5 +98,5 @@ def _read(path: Path) -> Position:
     except FileNotFoundError:
         return Position()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        message = f"the record {path} of what was delivered is unreadable; the run cannot go on"
+        message = f"cannot read the delivery record {path}; the run cannot continue"
         raise GscopeError(message) from error

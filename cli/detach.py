@@ -76,9 +76,9 @@ def sentence(run: RunRecord) -> str:
     """What the user is told of a run that has been detached."""
     place = f" --work-dir {run.path.parent}" if _needs_place(run.path.parent) else ""
     return (
-        f"gscope: {run.name} captures as process {run.pid} and writes to {run.folder};"
-        f" `gscope status --run {run.name}{place}` shows it,"
-        f" `gscope stop --run {run.name}{place}` ends it\n"
+        f"gscope: {run.name} is capturing as process {run.pid} and writing to {run.folder}; "
+        f"`gscope status --run {run.name}{place}` shows it, `gscope stop --run "
+        f"{run.name}{place}` stops it\n"
     )
 
 

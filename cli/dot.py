@@ -31,7 +31,7 @@ def as_dot(program: Program, explanation: dict[str, Any], anywhere: str) -> Iter
     for interface in dict.fromkeys((*program.interfaces, *named, *anywhere_else)):
         yield _node("interface", interface, [interface])
     yield "  subgraph cluster_lftas {"
-    yield '    label="LFTAs, beside the packets";'
+    yield '    label="LFTAs, in the capture daemon";'
     for entry in explanation["lftas"]:
         yield "  " + _node("lfta", entry["name"], [f"LFTA {entry['name']}", *_lines(entry)])
     yield "  }"

@@ -109,12 +109,15 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
         before = stage["plans"]
     if explanation["prefilter"]:
         yield ""
-        yield "Prefilter (predicates that several LFTAs share, each tested once for a packet)"
+        yield "Prefilter (predicates that several LFTAs share, each tested once per packet)"
         bits = enumerate(explanation["prefilter"])
         yield from _indented([f"bit {number:<6} {text}" for number, text in bits])
     if explanation["kernel_filter"]:
         yield ""
-        yield "Kernel filter (live: what no LFTA can want is left out by the kernel, and not counted)"
+        yield (
+            "Kernel filter (live: the kernel rejects packets that no LFTA can accept; they are "
+            "not counted)"
+        )
         yield from _indented([f"{of}: {text}" for of, text in explanation["kernel_filter"].items()])
     for title, entries in (("LFTA", explanation["lftas"]), ("HFTA", explanation["hftas"])):
         for entry in entries:
@@ -150,7 +153,7 @@ def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
         ],
         "columns": show_named(lfta.columns),
         "orders": [
-            f"{show(call)}: a packet that breaks it is left out and counted"
+            f"{show(call)}: packets that violate it are discarded and counted"
             for call in lfta.declared
         ],
         "streams": list(lfta.streams),

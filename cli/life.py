@@ -84,8 +84,8 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
 
     name = run_dir.name
     choices = (
-        f"choose another name with --run, or delete what {name} has not answered with"
-        f" `gscope stop --run {name}`"
+        "choose another name with --run, or discard its unanswered data with `gscope stop "
+        f"--run {name}`"
     )
     try:
         head = read_head(run_dir.path / PROGRAM_FILE)
@@ -94,15 +94,15 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
     else:
         if not head.is_of_this_version:
             message = (
-                f"cannot resume {name}: gscope {head.version} began it, and this is gscope {__version__};"
-                f" resume it with gscope {head.version}, {choices}"
+                f"cannot resume {name}: gscope {head.version} started it, and this is gscope "
+                f"{__version__}; resume it with gscope {head.version}, {choices}"
             )
         elif head.digest == program_digest(program):
             return
         else:
             message = (
-                f"cannot resume {name}: it was killed while it answered other queries, or over other"
-                f" interfaces; resume it with those, {choices}"
+                f"cannot resume {name}: it was started with other queries or other interfaces; resume "
+                f"it with those, {choices}"
             )
     run_dir.hand_back_if_resumed()
     raise UsageError(message)
@@ -139,8 +139,9 @@ def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) ->
         run_dir.is_kept = True
         run_dir.file.enter("failed", str(error) or type(error).__name__)
         error.add_note(
-            f"gscope: what {run_dir.name} has not answered is kept: `gscope run --run {run_dir.name}`"
-            f" with the same queries goes on, `gscope stop --run {run_dir.name}` removes it"
+            f"gscope: kept the unanswered data of {run_dir.name}: `gscope run --run "
+            f"{run_dir.name}` with the same queries resumes it, `gscope stop --run "
+            f"{run_dir.name}` removes it"
         )
 
 

@@ -51,7 +51,7 @@ class LiveFolder:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         if kind == "table":
-            message = "a table is for terminals; write files as csv, ndjson, parquet or arrow"
+            message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
         self._folder = folder
         self._kind = kind
@@ -203,8 +203,8 @@ class _TextFile:
             found = file.readline(len(self._heading) + 1)
         if self._heading and found and found != self._heading:
             message = (
-                f"{self._path} has other columns than this answer;"
-                " move it away, or name another folder with -w"
+                f"{self._path} has other columns than this result; move it away, or name another "
+                "folder with -w"
             )
             raise UsageError(message)
 

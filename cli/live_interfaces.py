@@ -80,7 +80,7 @@ def live_interfaces(
         raise UsageError(message)
     if not devices:
         there = ", ".join(name for _, name in socket.if_nameindex())
-        message = f"there is no interface to capture on: name one with -i; there are {there}"
+        message = f"no interface to capture on: name one with -i; there are {there}"
         raise UsageError(message)
     skew_ns = dict.fromkeys(devices, LIVE_SKEW_NS) | given_skews(skews, devices, configured)
     for name, skew in skew_ns.items():

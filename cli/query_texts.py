@@ -89,9 +89,7 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
     for number, expression in enumerate(expressions, 1):
         texts.append(QueryText(expression, "query" if len(expressions) == 1 else f"query_{number}"))
     if names and not texts:
-        message = (
-            f"{names[0]!r} is neither a file nor a query of the library{_hint(names[0], library)}"
-        )
+        message = f"{names[0]!r} is neither a file nor a library query{_hint(names[0], library)}"
         raise UsageError(message)
     return texts, tuple(dict.fromkeys((*asked.delivered, *names)))
 
@@ -105,10 +103,10 @@ def read_text(path: Path) -> QueryText:
     try:
         return QueryText(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
-        message = f"cannot read the query file {path}: {error.strerror}"
+        message = f"cannot read query file {path}: {error.strerror}"
         raise UsageError(message) from error
     except (UnicodeDecodeError, ValueError) as error:
-        message = f"the query file {path} is not UTF-8 text"
+        message = f"query file {path} is not UTF-8 text"
         raise UsageError(message) from error
 
 
@@ -123,7 +121,7 @@ def parse_parameters(given: Iterable[str]) -> dict[str, str]:
         _check_text(text, "--param")
         name, equals, value = text.partition("=")
         if not equals or not name:
-            message = f"--param {text!r} has no value; write --param NAME=VALUE"
+            message = f"invalid --param {text!r}: expected --param NAME=VALUE"
             raise UsageError(message)
         if name in values:
             message = f"--param gives {name} twice"
@@ -162,7 +160,7 @@ def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...
         if strange := [member for member in members if member not in known]:
             close = difflib.get_close_matches(strange[0], known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            message = f"the set {name} has an interface {strange[0]!r} that is not there; {hint}"
+            message = f"set {name} has an unknown interface {strange[0]!r}; {hint}"
             raise UsageError(message)
     present = {
         name: tuple(member for member in members if member in interfaces)

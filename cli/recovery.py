@@ -87,11 +87,11 @@ class Recovery:
         Raises:
             GscopeError: it is given up.
         """
-        reason = f"gave no sign of life for {silent_s:.0f} s"
+        reason = f"did not respond for {silent_s:.0f} s"
         if self._processes.is_live:
             self.on_failure(name, reason)
         elif self._outcome.signal and name in self._awaited:
-            failure = self._failure(name, f"{TITLES[name]} {reason} after the signal to end")
+            failure = self._failure(name, f"{TITLES[name]} {reason} after the signal to stop")
             failure.exit_code = 128 + self._outcome.signal
             raise failure
 
@@ -128,9 +128,9 @@ class Recovery:
         if name == CAPTURE and not (self._processes.is_live and can_work):
             raise self._failure(name, f"{title} {reason}")
         if process.on_failure(reason) is None:
-            raise self._failure(name, f"{title} {reason}; {process.verdict}, and is given up")
+            raise self._failure(name, f"{title} {reason}; {process.verdict}, giving up")
         self._outcome.restarts[name] = self._outcome.restarts.get(name, 0) + 1
-        self._watcher.on_notice(f"{title} {reason}; it is started again")
+        self._watcher.on_notice(f"{title} {reason}; restarting it")
         self.next_look_s = 0.0
 
     def can_try_again(self, complaint: Event) -> bool:

@@ -67,7 +67,10 @@ class RunDir:
                 root, name, is_exact=is_exact
             )
         except OSError as error:
-            message = f"cannot make a working folder in {root}: {error.strerror}; name another with --work-dir"
+            message = (
+                f"cannot create a folder in {root}: {error.strerror}; name another work dir with "
+                "--work-dir"
+            )
             raise UsageError(message) from error
         self._guard = _guarded(self.path)
         self.file = RunFile(self._record(self.path))
@@ -116,14 +119,14 @@ class RunDir:
         record = _own_run(path)
         if record is None:
             message = (
-                f"{path} is not the folder of a run of yours; move it away, or choose another name"
-                " with --run or another folder with --work-dir"
+                f"{path} is not a run folder of this user; move it away, or choose another name with "
+                "--run or another folder with --work-dir"
             )
             raise UsageError(message)
         lock = run_lock.take(path)
         if lock is None:
             message = (
-                f"the run {name} is active (pid {record.pid}); `gscope stop --run {name}` ends it"
+                f"run {name} is active (pid {record.pid}); `gscope stop --run {name}` stops it"
             )
             raise UsageError(message)
         self._lock, self.resumed = lock, record

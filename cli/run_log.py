@@ -68,7 +68,7 @@ class RunLog:
         for name, process in after.processes.items():
             known = before.processes.get(name)
             if known is not None and process.restarts_total > known.restarts_total:
-                self.note("run", f"{name} {process.restarts[-1].reason}; starting it again")
+                self.note("run", f"{name} {process.restarts[-1].reason}; restarting it")
             elif process.pid is not None and (known is None or known.pid != process.pid):
                 self.note("run", f"{name} started as process {process.pid}")
 

@@ -25,8 +25,8 @@ def ensure_name(text: str) -> str:
     """
     if _NAME.fullmatch(text) is None:
         message = (
-            f"{text!r} is no name of a run; use up to {MAX_LENGTH} letters, digits, '_', '-' and"
-            " '.', first a letter or digit"
+            f"invalid run name {text!r}: expected up to {MAX_LENGTH} letters, digits, '_', '-' "
+            "and '.', beginning with a letter, a digit or '_'"
         )
         raise UsageError(message)
     return text

@@ -71,7 +71,7 @@ def _list(protocols: dict[str, Protocol], *, is_json: bool) -> None:
     for protocol in protocols.values():
         parent = f" ({protocol.parent})" if protocol.parent else ""
         click.echo(f"{protocol.name + parent:<14} {protocol.description}")
-    click.echo("\n`gscope schema TCP` shows the fields of one.")
+    click.echo("\n`gscope schema TCP` shows the fields of TCP.")
 
 
 def _list_functions(config: Config, *, is_json: bool) -> None:
@@ -107,7 +107,10 @@ def _query_columns(
     try:
         program = compile_asked(Asked([name]), interfaces, config).program
     except UsageError as error:
-        message = f"{name!r} is no protocol, no file and no query of the library; `gscope schema` lists the protocols"
+        message = (
+            f"{name!r} is neither a protocol nor a file nor a library query; `gscope schema` "
+            "lists the protocols"
+        )
         raise UsageError(message) from error
     return {
         query: [_column(column) for column in columns.columns] for query, columns in program.schemas

@@ -35,12 +35,12 @@ class StreamSink:
 
     def __init__(self, file: BinaryIO, kind: str, queries: Sequence[str]) -> None:
         if kind not in TEXT_WRITERS:
-            message = f"{kind} is for files; name a folder for them with -w DIR"
+            message = f"{kind} cannot be written to standard output; name a folder with -w DIR"
             raise UsageError(message)
         if kind == "csv" and len(queries) > 1:
             message = (
-                f"csv on standard output has room for one result, there are {len(queries)}"
-                f" ({', '.join(queries)}); choose one with --deliver NAME or write files with -w DIR"
+                f"csv on standard output holds one result, but there are {len(queries)} "
+                f"({', '.join(queries)}); choose one with --deliver NAME or write files with -w DIR"
             )
             raise UsageError(message)
         self._file = file
@@ -90,7 +90,7 @@ class FolderSink:
 
     def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
         if kind == "table":
-            message = "a table is for terminals; write files as csv, ndjson, parquet or arrow"
+            message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
         self._writers: dict[str, _FileWriter] = {}
         try:

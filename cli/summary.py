@@ -62,7 +62,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield f"  {_counted(count, 'payload')} not decodable by {function}"
     yield from shed_lines(capture, outcome.shed_tuples)
     if times := outcome.restarts.get("job"):
-        yield f"  the HFTA job was started again {_counted(times, 'time')}; no answer was lost"
+        yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
 
 
@@ -73,7 +73,7 @@ def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         counts.update(each.get("unread_links", {}))
     if counts:
         listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
-        yield f"  unknown linktype, which gscope does not read: {listed}"
+        yield f"  unknown link types, which gscope does not decode: {listed}"
 
 
 def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -92,7 +92,10 @@ def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ]
     if len(needed) > _INTERFACES_SHOWN:
         flags = [f"--skew {show_duration(max(needed.values()))}"]
-    yield f"  late packets step back in time by more than the skew; {' '.join(flags)} counts them all"
+    yield (
+        f"  late packets step back in time by more than the skew; {' '.join(flags)} accepts "
+        "them all"
+    )
 
 
 def _crashes(outcome: Outcome) -> Iterator[str]:
@@ -107,8 +110,9 @@ def _crashes(outcome: Outcome) -> Iterator[str]:
         f"up to {_counted(tuples, 'partial tuple')} of open groups" if tuples else "no open group"
     )
     yield (
-        f"  the capture daemon was started again {_counted(times, 'time')}: nothing was captured for"
-        f" {uncaptured_ns / 1e9:.1f} s, and {lost} {'were' if tuples > 1 else 'was'} lost"
+        f"  the capture daemon was restarted {_counted(times, 'time')}: no packets were "
+        f"captured for {uncaptured_ns / 1e9:.1f} s, and {lost} "
+        f"{'were' if tuples > 1 else 'was'} lost"
     )
 
 
@@ -128,10 +132,10 @@ def _crash_count(outcome: Outcome) -> int:
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
     """Packets that an LFTA's predicate let pass, but that are in no row."""
     for counter, why in (
-        ("without_epoch_tuples_total", "packets have no epoch (it is NULL) and are in no group"),
+        ("without_epoch_tuples_total", "packets with a NULL epoch are in no group"),
         (
             "out_of_order_tuples_total",
-            "packets break an order that a query declares and are left out",
+            "packets violate an ordering that a query declares, and were discarded",
         ),
     ):
         count = sum(counters.get(counter, 0) for counters in capture["lftas"].values())
@@ -167,7 +171,7 @@ def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for interface in shown[:_INTERFACES_SHOWN]:
         yield f"  {interface['name']}: {_equation(interface, sum(interface['malformed'].values()))}"
     if len(shown) > _INTERFACES_SHOWN:
-        yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces that lost something"
+        yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces with loss"
 
 
 def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) -> Iterator[str]:

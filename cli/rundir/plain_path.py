@@ -47,8 +47,8 @@ def plain_path(folder: Path) -> Path:
             link.symlink_to(folder)
             return link
     message = (
-        f"cannot use {str(folder)!r}: it has characters other than letters, digits and . _ - /, and there"
-        " is no folder for a link to it; name another work dir with --work-dir"
+        f"cannot use {str(folder)!r}: it has characters other than letters, digits and . _ - "
+        "/, and no folder can hold a link to it; name another work dir with --work-dir"
     )
     raise UsageError(message)
 

@@ -43,7 +43,7 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
     try:
         return _document(run, now_ns)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        message = f"what the run {run.name} tells of itself in {run.path} makes no sense: {error!r}"
+        message = f"cannot interpret the status files of run {run.name} in {run.path}: {error!r}"
         raise GscopeError(message) from error
 
 

@@ -34,7 +34,7 @@ def parse_address(text: str) -> Address:
     """
     host, _, port = text.strip().rpartition(":")
     if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= _MAX_PORT:
-        message = f"{text!r} is no address; write it like 9095 or 0.0.0.0:9095"
+        message = f"invalid address {text!r}: expected a value such as 9095 or 0.0.0.0:9095"
         raise ValueError(message)
     return Address(host.strip("[]") or LOOPBACK, int(port))
 

@@ -66,7 +66,8 @@ def one_trace(
     """
     if not wanted.isascii() or not wanted.isdigit():
         message = (
-            f"{wanted!r} is no heartbeat; its number is in the first column of `gscope status`"
+            f"invalid heartbeat {wanted!r}: expected a number from the first column of `gscope "
+            "status`"
         )
         raise UsageError(message)
     identity = int(wanted)
@@ -93,10 +94,10 @@ def _last(traces: Sequence[Mapping[str, Any]]) -> int:
 def _unknown(identity: int, traces: Sequence[Mapping[str, Any]]) -> str:
     kept = [trace["id"] for trace in traces if "id" in trace]
     if not kept:
-        return f"there is no trace of heartbeat {identity}: none has released anything yet"
+        return f"no trace of heartbeat {identity}: no heartbeat has released rows yet"
     return (
-        f"there is no trace of heartbeat {identity}; those kept are {min(kept)} to {max(kept)},"
-        f" the latest is {kept[-1]}"
+        f"no trace of heartbeat {identity}; traces {min(kept)} to {max(kept)} are kept, the "
+        f"latest is {kept[-1]}"
     )
 
 
@@ -124,15 +125,16 @@ def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
         ],
     )
     yield Text(
-        f"{SLOWEST} the slowest; tuples of LFTAs are since the run began, WAITING are their groups"
+        f"{SLOWEST} slowest hop; tuples of LFTAs count from the start of the run, WAITING "
+        "counts their groups"
     )
 
 
 def _idle(identity: int, trace: Mapping[str, Any]) -> Text:
     return Text(
-        f"heartbeat {identity} released nothing, as the {trace['idle']} from {trace['first']} to"
-        f" {trace['last']}; the slowest until it was looked at was {trace['slowest']} with"
-        f" {duration(trace['slowest_ns'])}"
+        f"heartbeat {identity} released nothing, like all {trace['idle']} from "
+        f"{trace['first']} to {trace['last']}; the slowest to reach the operators was "
+        f"{trace['slowest']}, after {duration(trace['slowest_ns'])}"
     )
 
 

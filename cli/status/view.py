@@ -65,11 +65,11 @@ def _run_lines(document: Document) -> Iterator[Text]:
     if run["failure"]:
         yield Text(f"  failed: {run['failure']}", "red")
     if not run["is_alive"]:
-        yield Text("  it is over; below is what it told last", "red")
+        yield Text("  it has ended; these are its last figures", "red")
         if run["is_live"]:
             name = run["name"]
-            yield Text(f"  `gscope run --run {name}` with the same queries goes on with it,")
-            yield Text(f"  `gscope stop --run {name}` gives up what it has not answered")
+            yield Text(f"  `gscope run --run {name}` with the same queries resumes it,")
+            yield Text(f"  `gscope stop --run {name}` discards what it has not answered")
     for name, process in run["processes"].items():
         yield from _process_lines(name, process, document)
 
@@ -97,10 +97,10 @@ def _process_lines(name: str, process: Mapping[str, Any], document: Document) ->
     restarts = process["restarts"]
     for restart in restarts[-_RESTARTS_SHOWN:]:
         reason = " ".join(restart["reason"].split())
-        again = f"          started again {moment(restart['at_ns'])}: {reason}"
+        again = f"          restarted {moment(restart['at_ns'])}: {reason}"
         yield Text(again, "yellow", no_wrap=True, overflow="ellipsis")
     if process["restarts_total"] > _RESTARTS_SHOWN:
-        yield Text(f"          started again {process['restarts_total']} times in all", "yellow")
+        yield Text(f"          restarted {process['restarts_total']} times in total", "yellow")
 
 
 def _privileges(privileges: Mapping[str, Any]) -> str:
@@ -205,15 +205,13 @@ def _notes(document: Document) -> Iterator[Text]:
     if capture is not None:
         log = capture["log"]
         yield Text(
-            f"log: {size(log['used_bytes'])}B of {size(log['budget_bytes'])}B,"
-            f" {count(log['waiting_messages'])} messages wait"
+            f"log: {size(log['used_bytes'])}B of {size(log['budget_bytes'])}B, "
+            f"{count(log['waiting_messages'])} messages waiting"
         )
         yield Text(tuple_equation(log))
     for each in [] if job is None else job["operators"]:
         if each["shed_tuples_total"]:
-            yield Text(
-                f"{each['name']} had no room for {count(each['shed_tuples_total'])} tuples", "red"
-            )
+            yield Text(f"{each['name']} shed {count(each['shed_tuples_total'])} tuples", "red")
     if job is not None:
         yield Text(_heartbeat_line(job["heartbeats"]))
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))
@@ -230,10 +228,10 @@ def _heartbeat_line(heartbeats: Mapping[str, Any]) -> str:
     newest = heartbeats["newest"]
     text = f"heartbeats: {count(heartbeats['heartbeats_total'])}"
     if asked := heartbeats.get("asked_total"):
-        text += f", asked for {count(asked)} times"
+        text += f", requested {count(asked)} times"
     if newest is not None:
         took = duration(newest["ended_ns"] - newest["began_ns"])
-        text += f", the newest ({newest['id']}) took {took} to the operators"
+        text += f", the newest ({newest['id']}) reached the operators after {took}"
     return text
 
 
@@ -246,7 +244,7 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
             f" on average {steps['average_seconds']:.2f} s"
         )
     if job["state"] != "waiting" and is_alive:
-        text += f"; {job['state']} is evaluated since {duration(now_ns - job['state_since_ns'])}"
+        text += f"; {job['state']} has been running for {duration(now_ns - job['state_since_ns'])}"
         still_ns = int((job.get("step_at_hand") or {}).get("still_seconds", 0) * 1e9)
         if still_ns >= MIN_STILL_NS:
             text += f", and no task of it has ended for {duration(still_ns)}"

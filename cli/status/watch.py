@@ -61,13 +61,13 @@ def _follow(run: RunRecord) -> int:
                 live.update(_view(run), refresh=True)
         else:
             return 0
-    console.print(f"run {run.name} {'is over' if latest is None else latest.standing}")
+    console.print(f"run {run.name} {'has ended' if latest is None else latest.standing}")
     return 0
 
 
 def _view(run: RunRecord) -> Group:
     # at the top: what is too long for the terminal is cut at its bottom
-    hint = Text("q leaves", "dim")
+    hint = Text("q quits", "dim")
     return Group(hint, *status_view(status_document(run, time.time_ns())))
 
 

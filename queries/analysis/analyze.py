@@ -94,7 +94,7 @@ def _open(one: ResolvedInput, schemas: Mapping[str, Schema]) -> Source:
 
 def _check_wanted(own: Sequence[str], only: Sequence[str], files: Sequence[nodes.File]) -> None:
     if not own:
-        message = "there is no query in the text"
+        message = "the text contains no query"
         sources = ", ".join(file.source for file in files)
         raise ResolveError(message, remedy="write SELECT … FROM …", source=sources)
     for name in only:

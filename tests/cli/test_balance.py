@@ -26,9 +26,9 @@ def test_what_was_shed_is_told_by_stream_with_its_remedy() -> None:
     capture = {"log": LOG, "logged": {"flow@eth0": stream, "flow@eth1": other}}
     assert list(shed_lines(capture, {"talkers": 3})) == [
         "  1,000 partial tuples = 900 released + 100 shed",
-        "    flow@eth0: 100 of 600, which stood for 12,345 packets",
-        "  shed tuples are in no answer: the log was full; give it more with --log",
-        "  3 rows that waited for talkers were shed; give them more room with --job-disk",
+        "    flow@eth0: 100 of 600 for 12,345 packets",
+        "  shed tuples are in no answer: the log was full; raise its limit with --log",
+        "  3 rows waiting for talkers shed; raise the limit with --job-disk",
     ]
     assert list(shed_lines({"log": {"tuples_total": 5}}, {})) == []
 
@@ -43,6 +43,6 @@ def test_where_packets_and_tuples_are_while_a_run_lasts() -> None:
     }
     assert list(standing_lines({"interfaces": [interface], "log": {**LOG, "open_tuples": 7}})) == [
         "  100 packets received = 80 accepted + 5 malformed + 5 dropped + 10 unread",
-        "  1,000 partial tuples = 700 released + 200 waiting + 100 shed; 7 more not logged yet",
+        "  1,000 partial tuples = 700 released + 200 waiting + 100 shed; 7 not logged yet",
     ]
     assert next(standing_lines({})) == "  0 packets received = 0 accepted"

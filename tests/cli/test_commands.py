@@ -82,14 +82,14 @@ def test_variables_are_distinct() -> None:
         (["replay", "x.pcap"], "write one with -e"),
         (["replay", "-q", "flow"], "nothing to read"),
         (["replay", "x.pcap", "-q", "top_talker"], "did you mean 'top_talkers'"),
-        (["replay", "x.pcap", "-q", "no/such.gsql"], "cannot read the query file"),
+        (["replay", "x.pcap", "-q", "no/such.gsql"], "cannot read query file"),
         (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "invalid output format"),
         (["replay", "x.pcap", "-e", GOOD, "--speed", "0"], "speed"),
         (["replay", "x.pcap", "-e", GOOD, "--param", "x"], "--param NAME=VALUE"),
-        (["run", "-i", "lo", "-e", GOOD, "--run", ""], "no name of a run"),
+        (["run", "-i", "lo", "-e", GOOD, "--run", ""], "invalid run name"),
         (["check"], "nothing to check"),
         (["explain"], "write one with -e"),
-        (["schema", "nix"], "no protocol, no file and no query"),
+        (["schema", "nix"], "neither a protocol nor a file nor a library query"),
         (["library", "flwo"], "did you mean flow?"),
         (["config", "--log", "x"], "--log: invalid size 'x'"),
     ],
@@ -358,7 +358,7 @@ def test_explain_without_a_query_asks_for_none_with_an_option_it_has_not(
 ) -> None:
     code, _, err = _run(capsys, "explain")
     assert code == 2
-    assert "there is no query" in err
+    assert "no query given" in err
     assert "-q" not in err
 
 
@@ -369,8 +369,8 @@ def test_check_says_which_file_has_no_query(
     (tmp_path / "own.gsql").write_text("PROTOCOL Web (TCP) WHERE destPort = 80 { }")
     code, out, err = _run(capsys, "check", "empty.gsql", "own.gsql")
     assert (code, out) == (2, "ok  own.gsql: no query\n")
-    assert err == "empty.gsql: there is no query in the text\n"
-    assert "empty.gsql: there is no query" in _run(capsys, "explain", "empty.gsql")[2]
+    assert err == "empty.gsql: the text contains no query\n"
+    assert "empty.gsql: the text contains no query" in _run(capsys, "explain", "empty.gsql")[2]
 
 
 def test_a_set_of_interfaces_that_are_not_there_is_refused(
@@ -381,7 +381,7 @@ def test_a_set_of_interfaces_that_are_not_there_is_refused(
     )
     code, _, err = _run(capsys, "explain", "-e", "SELECT time FROM [both].TCP")
     assert code == 2
-    assert "the set both has an interface 'donw' that is not there; did you mean 'down'?" in err
+    assert "set both has an unknown interface 'donw'; did you mean 'down'?" in err
 
 
 def test_check_takes_watchlists_for_what_they_are(

@@ -113,7 +113,7 @@ def test_what_config_prints_is_read_back(tmp_path: Path) -> None:
         ("limits:\n  log: [1]", r":2: expected a single value"),
         ("output: {format: xml}", r"invalid output format 'xml': expected one of table"),
         ("strict: perhaps", "expected true or false"),
-        ("interfaces: {a: {file: x, files: [y]}}", "exclude each other"),
+        ("interfaces: {a: {file: x, files: [y]}}", "mutually exclusive"),
         ("interfaces: {a: {flie: x}}", "did you mean 'file'"),
         ("interfaces: [a]", "expected entries"),
         ("sets: {a: b}", "expected a list"),

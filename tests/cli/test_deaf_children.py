@@ -34,7 +34,7 @@ def test_a_signal_ends_a_replay_whose_job_never_answers(
     monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGTERM))
     with pytest.raises(
         GscopeError,
-        match=r"the (HFTA job|capture daemon) gave no sign of life for \d+ s after the sig",
+        match=r"the (HFTA job|capture daemon) did not respond for \d+ s after the sig",
     ) as caught:
         stage.run()
     assert caught.value.exit_code == 128 + signal.SIGTERM

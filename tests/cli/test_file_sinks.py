@@ -88,7 +88,7 @@ def test_results_are_told_apart_on_one_stream() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "queries", "complaint"),
-    [("csv", ["a", "b"], "room for one result"), ("parquet", ["a"], "-w DIR")],
+    [("csv", ["a", "b"], "holds one result"), ("parquet", ["a"], "-w DIR")],
 )
 def test_what_a_stream_cannot_hold_is_refused(
     kind: str, queries: list[str], complaint: str
@@ -98,5 +98,5 @@ def test_what_a_stream_cannot_hold_is_refused(
 
 
 def test_a_table_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="for terminals"):
+    with pytest.raises(UsageError, match="tables cannot be written to files"):
         FolderSink(tmp_path, "table", ["q"])

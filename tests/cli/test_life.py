@@ -119,7 +119,7 @@ def refusal(root: Path) -> str:
 def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path) -> None:
     path = killed(tmp_path, "flows") / PROGRAM_FILE
     write_program(path, Program(("b",), (), (), (), ()))
-    assert "it answered other queries, or over other interfaces" in refusal(tmp_path)
+    assert "it was started with other queries or other interfaces" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_run_of_another_version_is_named_as_such(tmp_path: Path) -> None:
     write_program(path, PROGRAM)
     path.write_text(path.read_text().replace(f'"{__version__}"', '"0.0.9"'))
     sentence = refusal(tmp_path)
-    assert f"gscope 0.0.9 began it, and this is gscope {__version__}" in sentence
+    assert f"gscope 0.0.9 started it, and this is gscope {__version__}" in sentence
     assert "resume it with gscope 0.0.9" in sentence
 
 

@@ -258,7 +258,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write to"):
         opened(tmp_path / "file" / "below", "csv")
-    with pytest.raises(UsageError, match="for terminals"):
+    with pytest.raises(UsageError, match="tables cannot be written to files"):
         opened(tmp_path, "table")
     (tmp_path / "q.ndjson").symlink_to("/dev/full")
     sink = opened(tmp_path, "ndjson")

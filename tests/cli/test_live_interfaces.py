@@ -90,7 +90,7 @@ def test_the_configuration_names_devices(tmp_path: Path) -> None:
     ("entry", "complaint"),
     [
         ("{snaplen: 64}", "such as `device: eth0`"),
-        ("{device: eth0, file: a.pcap}", "device and files exclude each other"),
+        ("{device: eth0, file: a.pcap}", "device and files are mutually exclusive"),
         ("{device: eth0, ring: much}", "invalid size 'much'"),
     ],
 )

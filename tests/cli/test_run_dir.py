@@ -76,7 +76,7 @@ def test_a_users_folder_is_not_taken_for_a_run_that_was_asked_for(
     (tmp_path / "run-2025" / "notes").write_text("keep")
     (tmp_path / "run-empty").mkdir()
     (tmp_path / "run-link").symlink_to("run-2025")
-    with pytest.raises(UsageError, match="is not the folder of a run of yours"):
+    with pytest.raises(UsageError, match="is not a run folder of this user"):
         RunDir(tmp_path, name, is_exact=True)
     assert (tmp_path / "run-2025" / "notes").read_text() == "keep"
     assert (tmp_path / f"run-{name}").exists()

@@ -51,7 +51,7 @@ def test_changes_of_the_run_are_noted(tmp_path: Path) -> None:
     assert said == [
         "run: job started as process 42",
         "run: running",
-        "run: job ended with code 1; starting it again",
+        "run: job ended with code 1; restarting it",
         "run: job started as process 43",
         "run: failed: the disk is full",
     ]

@@ -163,5 +163,5 @@ def test_the_default_name_is_that_of_the_first_query(asked: Asked, name: str) ->
 
 @pytest.mark.parametrize("name", ["", ".x", "a/b", "-x", "a b", "x" * 65, "..", "a\n"])
 def test_what_cannot_be_a_folder_is_no_name(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name of a run"):
+    with pytest.raises(UsageError, match="invalid run name"):
         ensure_name(name)

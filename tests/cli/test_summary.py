@@ -58,12 +58,12 @@ def test_every_term_that_is_not_0_is_shown() -> None:
 def test_the_skew_that_counts_every_packet_is_named() -> None:
     hour = 3_600_000_000_000
     late = _interface("up", late=3, needed_skew_ns=hour)
-    assert "--skew 1h counts them all" in list(summary_lines(_outcome(late), {"q": 1}))[1]
+    assert "--skew 1h accepts them all" in list(summary_lines(_outcome(late), {"q": 1}))[1]
     other = _interface("down", late=1, needed_skew_ns=hour + 1)
     three = _outcome(late, _interface("side", needed_skew_ns=0), other)
-    assert "--skew up=1h --skew down=3600000000001ns counts" in list(summary_lines(three, {}))[1]
+    assert "--skew up=1h --skew down=3600000000001ns accepts" in list(summary_lines(three, {}))[1]
     many = [_interface(f"i{n}", late=1, needed_skew_ns=hour * n) for n in range(1, 12)]
-    assert "; --skew 11h counts" in list(summary_lines(_outcome(*many), {}))[1]
+    assert "; --skew 11h accepts" in list(summary_lines(_outcome(*many), {}))[1]
     live = _interface(late=1, needed_skew_ns=0)
     assert "raise it with --skew" in list(summary_lines(_outcome(live), {"q": 1}))[1]
 
@@ -123,7 +123,7 @@ def test_of_many_interfaces_only_those_that_lost_are_shown() -> None:
 
 def test_tuples_without_an_epoch_are_told() -> None:
     outcome = _outcome(_interface(), lftas={"q@a": {"without_epoch_tuples_total": 5}})
-    assert "5 packets have no epoch" in list(summary_lines(outcome, {"q": 0}))[1]
+    assert "5 packets with a NULL epoch" in list(summary_lines(outcome, {"q": 0}))[1]
 
 
 def test_timings_are_in_order() -> None:
@@ -146,7 +146,7 @@ def test_a_daemon_that_died_is_a_loss_and_told_as_what_it_took_at_most() -> None
     outcome = _outcome(_interface(), lftas={"a@x": counters, "b@x": counters})
     assert not is_whole(outcome)
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
-        "  the capture daemon was started again 2 times: nothing was captured for 3.4 s, and up to 14 partial"
+        "  the capture daemon was restarted 2 times: no packets were captured for 3.4 s, and up to 14 partial"
         " tuples of open groups were lost"
     ]
 
@@ -156,5 +156,5 @@ def test_a_job_that_died_is_no_loss() -> None:
     outcome.restarts = {"job": 1}
     assert is_whole(outcome)
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
-        "  the HFTA job was started again 1 time; no answer was lost"
+        "  the HFTA job was restarted 1 time; no answer was lost"
     ]

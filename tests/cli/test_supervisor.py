@@ -212,16 +212,12 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
         "ended",
         ["ended with signal SIGKILL"] * 2,
     )
-    assert (
-        stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; it is started again"] * 2
-    )
+    assert stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
 
 
 def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:
     stage.start(CAPTURES, "sys.exit(9)\n")
-    with pytest.raises(
-        EngineError, match="code 9; it failed 4 times in 10 minutes, and is given up"
-    ):
+    with pytest.raises(EngineError, match="code 9; it failed 4 times in 10 minutes, giving up"):
         stage.run()
 
 
@@ -306,7 +302,7 @@ def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
     assert stage.answers.steps == [1]
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
     (notice,) = stage.watcher.notices
-    assert notice == "the capture daemon ended with signal SIGKILL; it is started again"
+    assert notice == "the capture daemon ended with signal SIGKILL; restarting it"
     record = stage.file.record.processes[CAPTURE]
     assert (record.state, record.restarts_total) == ("ended", 1)
 
@@ -338,7 +334,7 @@ def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
     complains = 'if started() < 2: tell("listening"); tell("error", message="gone"); sys.exit(1)\n'
     stage.start(complains + CAPTURES, settings=LIVE)
     stage.run()
-    assert stage.watcher.notices == ["the capture daemon failed: gone; it is started again"]
+    assert stage.watcher.notices == ["the capture daemon failed: gone; restarting it"]
 
 
 def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
@@ -347,7 +343,7 @@ def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> N
     stage.start(hangs + CAPTURES, settings=LIVE)
     stage.run()
     (notice,) = stage.watcher.notices
-    assert re.fullmatch(r"the capture daemon gave no sign of life for \d+ s; .*", notice)
+    assert re.fullmatch(r"the capture daemon did not respond for \d+ s; .*", notice)
 
 
 def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: Stage) -> None:
@@ -424,7 +420,7 @@ def test_a_step_that_stands_still_for_too_long_is_tried_again(
     stage.start(CAPTURES, hangs + ANSWERS)
     stage.run()
     (notice,) = stage.watcher.notices
-    assert notice == "the HFTA job ended no task of step 7 for 301 s; it is started again"
+    assert notice == "the HFTA job ended no task of step 7 for 301 s; restarting it"
     assert stage.answers.steps == [1]
 
 

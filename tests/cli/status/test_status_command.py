@@ -128,7 +128,7 @@ def test_the_newest_heartbeat_is_followed_as_far_as_it_came(work: Path, status: 
 
 @pytest.mark.parametrize(
     ("wanted", "words"),
-    [("99", "those kept are 6 to 7"), ("x", "is no heartbeat"), ("-3", "is no heartbeat")],
+    [("99", "traces 6 to 7 are kept"), ("x", "invalid heartbeat"), ("-3", "invalid heartbeat")],
 )
 def test_an_unknown_heartbeat_is_one_sentence(
     work: Path, status: Any, wanted: str, words: str
@@ -147,7 +147,7 @@ def test_a_run_that_has_told_nothing_yet_is_shown(work: Path, status: Any) -> No
         assert "talkers  running" in out
         assert status("--json")[0] == 0
         assert status("--prometheus")[0] == 0
-        assert "none has released anything yet" in status("--trace", "1")[2]
+        assert "no heartbeat has released rows yet" in status("--trace", "1")[2]
 
 
 def test_a_run_that_was_killed_can_be_read(work: Path, status: Any) -> None:

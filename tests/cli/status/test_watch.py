@@ -58,7 +58,7 @@ class Watching:
 def test_it_follows_the_run_until_q(tmp_path: Path) -> None:
     with run_folder(tmp_path) as run_dir:
         watching = Watching(tmp_path)
-        watching.wait_for("q leaves")
+        watching.wait_for("q quits")
         watching.wait_for("aggregation")
         run_dir.file.on_restart("job", "signal SIGKILL")
         watching.wait_for("signal SIGKILL")
@@ -69,7 +69,7 @@ def test_it_follows_the_run_until_q(tmp_path: Path) -> None:
 def test_a_low_terminal_shows_how_to_leave(tmp_path: Path) -> None:
     with run_folder(tmp_path):
         watching = Watching(tmp_path, lines=10)
-        watching.wait_for("q leaves")
+        watching.wait_for("q quits")
         watching.press("q")
         assert watching.end() == 0
 
@@ -77,14 +77,14 @@ def test_a_low_terminal_shows_how_to_leave(tmp_path: Path) -> None:
 def test_it_ends_with_the_run(tmp_path: Path) -> None:
     with run_folder(tmp_path, has_told=False):
         watching = Watching(tmp_path)
-        watching.wait_for("q leaves")
-    watching.wait_for("run talkers is over")
+        watching.wait_for("q quits")
+    watching.wait_for("run talkers has ended")
     assert watching.end() == 0
 
 
 def test_ctrl_c_leaves(tmp_path: Path) -> None:
     with run_folder(tmp_path, has_told=False):
         watching = Watching(tmp_path)
-        watching.wait_for("q leaves")
+        watching.wait_for("q quits")
         watching.process.send_signal(signal.SIGINT)
         assert watching.end() == 0
