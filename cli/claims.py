@@ -44,7 +44,7 @@ def open_own(path: Path, mode: str) -> BinaryIO:
     """Open a file to write that another user may have prepared: neither a link nor a pipe or device is followed.
 
     Raises:
-        UsageError: it is no plain file.
+        UsageError: it is not a plain file.
         OSError: it cannot be opened.
     """
     message = f"{path} is not a plain file; remove it, or name another folder"

@@ -168,7 +168,7 @@ class Side:
         return max(clocks, default=NOTHING)
 
     def release(self, low: Bound, high: Bound) -> Taken:
-        """What waits for a step of the epochs [low, high). Changes nothing; see ``discard``."""
+        """Return the input of a step for the epochs [low, high). Changes nothing; see ``discard``."""
         assert self.epoch is not None
         low, high = low + self.window.first, high + self.window.last
         chosen: list[tuple[str, Batch]] = []

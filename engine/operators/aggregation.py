@@ -32,7 +32,7 @@ def lower(node: AggregationNode, source: str) -> str:
     SELECT columns FROM (SELECT keys, aggregates FROM source WHERE predicate GROUP BY keys)
     WHERE having
 
-    Without keys there is no GROUP BY, and one row also of no rows.
+    Without keys GROUP BY is left out, and an empty input gives one row.
     """
     grouped = written_keys(node.keys, node.epoch)
     keys = [f"{to_sql(key.expression, column_leaf)} AS {quote(key.name)}" for key in grouped]

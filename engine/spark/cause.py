@@ -29,13 +29,13 @@ def cause_in(lines: Sequence[str]) -> str:
     for line in lines:
         if (found := _THROWN.search(line)) and not _FRAME.match(line):
             return found.group(1).strip()
-    telling = [
+    informative = [
         line.strip()
         for line in lines
         if any(map(str.isalnum, line)) and not (_FRAME.match(line) or _ASIDE.match(line))
     ]
-    if not telling:
+    if not informative:
         return "it wrote nothing"
-    if _HEADING.fullmatch(telling[0]) and len(telling) > 1:
-        return f"{telling[0]}: {telling[1]}"
-    return telling[0]
+    if _HEADING.fullmatch(informative[0]) and len(informative) > 1:
+        return f"{informative[0]}: {informative[1]}"
+    return informative[0]

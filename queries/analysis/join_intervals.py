@@ -25,7 +25,7 @@ Pair = tuple[Expression, Expression]
 """An expression of the left side and one of the right."""
 
 _FARTHEST = 1 << 61
-"""Ends of intervals beyond are no bounds: computing with them could wrap."""
+"""Ends of intervals beyond do not count as bounds: computing with them could wrap."""
 
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 _MS_A_NS = Fraction(1, 1_000_000)

@@ -101,7 +101,7 @@ def _network(network: Literal, node: nodes.FunctionCall, position: Position) -> 
         parsed = (network.value, 128) if isinstance(network.value, int) else None
     if parsed is None or network.type not in (_STRING, _IP):
         shown = text_of(network) if network.type is _STRING else network.value
-        message = f"{shown!r} is no network"
+        message = f"{shown!r} is not a network"
         remedy = f"write {node.name}[{_shown(node)}, '10.0.0.0/8']"
         raise TypeMismatchError(message, position=position, remedy=remedy)
     return parsed

@@ -74,7 +74,7 @@ def quote(text: str) -> str:
 def read_interval_ns(text: str) -> int | None:
     """Return the nanoseconds of ``5 sec``, ``1.5 min`` or ``1 min 30 sec``.
 
-    None if the text is no such length, names a unit twice or is not a whole number of nanoseconds.
+    None if the text is not such a length, names a unit twice or is not a whole number of nanoseconds.
     """
     if len(text) > _LONGEST_INTERVAL or not _INTERVAL.fullmatch(text.strip()):
         return None
@@ -105,10 +105,13 @@ def _integer(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
     digits = text[2:].lstrip("0") if is_hex else text.lstrip("0")
     value = int(digits or "0", 16 if is_hex else 10) if len(digits) <= 20 else MAX_INTEGER + 1
     if value > (MAX_INTEGER if is_hex else MAX_DECIMAL):
-        message = f"invalid integer: expected at most {MAX_DECIMAL}, got {text[:40]}"
+        most = "16 hexadecimal digits" if is_hex else str(MAX_DECIMAL)
+        message = f"invalid integer: expected at most {most}, got {text[:40]}"
         remedy = (
             "an INT has 64 bits with a sign; write all 64 bits in hexadecimal: 0xFFFFFFFFFFFFFFFF"
         )
+        if not is_hex and value == MAX_DECIMAL + 1:
+            remedy = f"an INT has 64 bits with a sign; write the least, -{value}, as {value:#x}"
         raise GsqlSyntaxError(message, position=position, remedy=remedy)
     return LiteralKind.INTEGER, value
 

@@ -63,7 +63,7 @@ def seeds() -> tuple[RawPacket, ...]:
     """Packets of the shared captures, and some that were made for tunnels and tags."""
     pool = list(_made())
     for path in captures():
-        # One in so many of a capture: its first packets are alike.
+        # Spread over the capture: its first packets are alike.
         raw = read_capture(path)
         pool += raw[:: max(1, len(raw) // PACKETS_A_CAPTURE)]
     return tuple(replace(each, data=each.data[:400]) for each in pool)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("check", [packets.check_packets, packets.check_file, queries.check_query])
 def test_mutants_are_survived(check: Callable[[int], object]) -> None:
-    check(FIRST_SEED)  # what is compiled or read for the first time is no part of the budget
+    check(FIRST_SEED)  # the first call compiles and reads, which the budget leaves out
     deadline = time.monotonic() + BUDGET_S
     tried = 0
     while tried < LEAST or time.monotonic() < deadline:

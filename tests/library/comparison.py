@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LIBRARY = Path(__file__).parents[2] / "queries" / "library"
 DIGITS = 9
-"""Numbers with a point agree in so many digits; sums in another order differ in the last ones."""
+"""The digits in which numbers with a point agree; sums in another order differ in the last ones."""
 
 _STEPS_BACK = Variation("library", is_interpreted=True, skew_ns=3600 * SECOND_NS)
 """The captures step back in time, as captures do."""

@@ -146,7 +146,7 @@ def leases() -> Iterator[Sent]:
             message = BOOTP(op=2, chaddr=hardware) / DHCP(options=[("message-type", kind), "end"])
             layers = IP(src=BOB, dst=target) / UDP(sport=67, dport=68) / message
             yield 1 + number, frame(layers, EVE_MAC, "ff:ff:ff:ff:ff:ff")
-    # a client on both ports is no server
+    # a client on both ports is not a server
     asked = BOOTP(op=1, chaddr=bytes(6)) / DHCP(options=[("message-type", "discover"), "end"])
     yield 9, frame(IP(src=ANN, dst="255.255.255.255") / UDP(sport=67, dport=68) / asked)
 

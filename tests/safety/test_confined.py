@@ -88,8 +88,8 @@ class Running:
         return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
 
     def wait_for_status(self, name: str) -> dict[str, Any]:
-        """Until the process ``capture`` or ``job`` has told something."""
-        return dict(wait_for(lambda: self.is_ended() or self.status().get(name), f"{name} tells"))
+        """Wait until the process ``capture`` or ``job`` has reported."""
+        return dict(wait_for(lambda: self.is_ended() or self.status().get(name), f"{name} reports"))
 
     def is_ended(self) -> bool:
         assert self.process.poll() is None, self.errors.read_text()
@@ -154,10 +154,14 @@ def test_a_replay(start: Any, capture: Path) -> None:
     running.wait_for_status("job")
     wait_for(lambda: running.status()["job"]["queries"][0]["rows_total"], "a row")
     ensure_all_unprivileged(running, "capture.daemon", "engine.job", "java", "worker_daemon")
-    told = running.status()["capture"]["privileges"]
-    assert (told["uid"], told["capabilities"], told["no_new_privs"]) == (USER.pw_uid, 0, True)
+    reported = running.status()["capture"]["privileges"]
+    assert (reported["uid"], reported["capabilities"], reported["no_new_privs"]) == (
+        USER.pw_uid,
+        0,
+        True,
+    )
     if landlock_version() >= 2:
-        assert told["unconfined"] == []
+        assert reported["unconfined"] == []
     assert running.end() == 128 + signal.SIGTERM
     assert len(Path(running.rows.name).read_text().splitlines()) > 1
 

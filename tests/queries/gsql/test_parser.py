@@ -358,7 +358,7 @@ def test_a_long_list_of_constants_is_read_as_its_parts_are(parts: list[str], com
     many = parts * (1 + MIN_CHARACTERS // len(comma.join(parts)))
     text = f"x NOT IN ({comma.join(many)}) AND y = 2"
     whole = parse_expression(text)
-    # An addition is no constant, so that this list is read one token at a time.
+    # An addition is not a constant, so that this list is read one token at a time.
     piecewise = parse_expression(text.replace("(", "(1 + 1 , ", 1))
     assert isinstance(whole, nodes.Binary)
     assert isinstance(piecewise, nodes.Binary)
