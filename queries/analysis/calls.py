@@ -17,6 +17,7 @@ from gscope.queries.analysis.conversions import (
     unify_compared,
 )
 from gscope.queries.analysis.declarations import check_declaration
+from gscope.queries.analysis.foreign_functions import instead_of
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.analysis.time_calls import date_trunc, time_bucket, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -47,11 +48,12 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
     if builder is not None and not (node.star or node.distinct):
         return builder
     if builder is not None:
-        message = f"{node.name} is no aggregate: it takes neither * nor DISTINCT"
+        message = f"{node.name} is not an aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
     message = f"there is no function {node.name}"
     known = (*BUILDERS, *AGGREGATES, *RUNNING)
-    raise ResolveError(message, position=node.position, remedy=did_you_mean(node.name, known))
+    remedy = instead_of(node.name) or did_you_mean(node.name, known)
+    raise ResolveError(message, position=node.position, remedy=remedy)
 
 
 def catalog_builder(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:

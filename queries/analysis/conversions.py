@@ -162,7 +162,7 @@ def _read_text(literal: Literal, target: GsqlType, position: Position) -> Litera
     text = text_of(literal)
     value = read(text)
     if value is None:
-        message = f"{text!r} is no {target.value}"
+        message = f"{text!r} is not a valid {target.value}"
         raise TypeMismatchError(message, position=position, remedy=f"write {example}")
     return Literal(value, target)
 

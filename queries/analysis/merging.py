@@ -113,7 +113,7 @@ def increasing_instead(schema: Schema, name: str | None, action: str) -> str:
     if names:
         return f"{action} {' or '.join(names)}"
     if name is not None and schema[name].ordering.direction is Direction.DECREASING:
-        return f"select -{name} AS rising in both inputs, and {action} rising"
+        return f"select -{name} AS rising from each input by a query, and {action} rising there"
     return f"select time in both inputs, and {action} time"
 
 

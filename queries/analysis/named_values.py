@@ -26,6 +26,37 @@ if TYPE_CHECKING:
 _NS_A_SECOND = 1_000_000_000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _COMMON = ("icmp", "igmp", "tcp", "udp", "gre", "esp", "ah", "ipv6-icmp", "ospf", "pim", "sctp")
+_PORTS = {
+    "dns": 53,
+    "domain": 53,
+    "http": 80,
+    "https": 443,
+    "tls": 443,
+    "ssl": 443,
+    "quic": 443,
+    "ftp": 21,
+    "ssh": 22,
+    "telnet": 23,
+    "smtp": 25,
+    "dhcp": 67,
+    "tftp": 69,
+    "pop3": 110,
+    "ntp": 123,
+    "imap": 143,
+    "snmp": 161,
+    "bgp": 179,
+    "ldap": 389,
+    "smb": 445,
+    "syslog": 514,
+    "mysql": 3306,
+    "rdp": 3389,
+    "sip": 5060,
+    "mdns": 5353,
+    "postgresql": 5432,
+    "vnc": 5900,
+}
+"""Ports of services whose names are taken for protocols."""
+
 _FLAG_LETTERS = "FSRPAUEC"
 _FLAG_BITS = {
     **{letter: 1 << place for place, letter in enumerate(_FLAG_LETTERS)},
@@ -81,6 +112,9 @@ def right_form(text: str) -> str:
         return f"to compare with a date, compare time, timestamp or time_ns: time >= '{text}'"
     if text.lower() in PROTOCOL_NUMBERS:
         return f"only a column called protocol takes names of protocols: protocol = '{text}'"
+    if text.strip().lower() in _PORTS:
+        port = _PORTS[text.strip().lower()]
+        return f"write the number of the port, such as destPort = {port} or srcPort = {port}"
     return (
         "write a number without quotes, such as srcPort = 80; INT(x) reads one from a text column"
     )
@@ -114,6 +148,8 @@ def _protocol(text: str, position: Position) -> int:
         message = f"{text!r} is not a protocol"
         near = did_you_mean(text, _COMMON) or did_you_mean(text, PROTOCOL_NUMBERS)
         remedy = near or "write its number, or the name that IANA gave it: 'tcp'"
+        if text.strip().lower() in _PORTS:
+            remedy = f"protocol is what IP carries, such as 'tcp'; {right_form(text)}"
         raise TypeMismatchError(message, position=position, remedy=remedy)
     return number
 

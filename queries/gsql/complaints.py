@@ -136,6 +136,8 @@ FOREIGN_WORDS = {
     "ILIKE": "write lower(x) LIKE 'pattern'",
     "MOD": "write % or mod(a, b)",
     "XOR": "write <> between two conditions",
+    "FILTER": "write sum(if_else(SYN = 1, len, NULL)), which leaves NULL out",
+    "UNKNOWN": "write IS NULL",
 }
 """Words of SQL that GSQL does not have, in capitals, and what to write instead."""
 
@@ -319,6 +321,32 @@ def _trailing_comma(misfit: Misfit) -> str:
     return ""
 
 
+def _cast_by_colons(misfit: Misfit) -> str:
+    return "to convert write CAST(x AS FLOAT) or FLOAT(x)" if misfit.token == ":" else ""
+
+
+def _match_by_tilde(misfit: Misfit) -> str:
+    is_operator = misfit.token.type == "TILDE" and "AND" in misfit.expected
+    return "write str_regex_match[x, 'pattern']" if is_operator else ""
+
+
+def _interval_without_quotes(misfit: Misfit) -> str:
+    is_interval = misfit.before and misfit.before[-1].upper() == "INTERVAL"
+    if is_interval and misfit.token.type in {"INTEGER", "FLOAT"}:
+        return f"write the length as a text: INTERVAL '{misfit.token} sec'"
+    return ""
+
+
+def _words_in_call(misfit: Misfit) -> str:
+    """SQL's own calls with words in place of commas."""
+    names = [token.lower() for token in misfit.before[-6:] if token.type == "NAME"]
+    if misfit.token.type != "FROM" or "RPAR" not in misfit.expected:
+        return ""
+    if "extract" in names:
+        return "arguments stand between commas: date_trunc('minute', timestamp), or time / 60 % 60"
+    return "arguments stand between commas: substr(x, 1, 4)"
+
+
 _REMEDIES: tuple[Callable[[Misfit], str], ...] = (
     _runaway_text,
     _reserved,
@@ -330,5 +358,9 @@ _REMEDIES: tuple[Callable[[Misfit], str], ...] = (
     _nothing_selected,
     _dotted_name,
     _define_equals,
+    _interval_without_quotes,
+    _words_in_call,
+    _cast_by_colons,
+    _match_by_tilde,
     _brackets,
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Expression
 
 MAX_NAME_PARTS = 4
+_OTHER_CASTS = frozenset({"TRY_CAST", "SAFE_CAST"})
 
 _UNARY = {
     "NOT": nodes.UnaryOperator.NOT,
@@ -101,7 +102,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
     ) -> nodes.FunctionCall:
         if name.upper() != "CAST":
             message = f"{name} takes no AS"
-            raise GsqlSyntaxError(message, position=token_position(name), remedy="write a comma")
+            remedy = (
+                f"write CAST(x AS {type_name}), which gives NULL where the value does not fit"
+                if name.upper() in _OTHER_CASTS
+                else "write a comma"
+            )
+            raise GsqlSyntaxError(message, position=token_position(name), remedy=remedy)
         return _call(cast_function(type_name, has_length=length is not None), (operand,))
 
     def column(self, name: Token) -> nodes.Name:

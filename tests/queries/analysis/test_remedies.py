@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gscope.errors import GsqlError
+from gscope.queries.analysis.foreign_functions import FOREIGN_AGGREGATES, FOREIGN_FUNCTIONS
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 
 FALLING = (
     "DEFINE { query_name 'x'; } SELECT -time AS down, srcPort FROM main0.TCP; "
     "DEFINE { query_name 'y'; } SELECT -time AS down, srcPort FROM main1.TCP; "
 )
-RISING = FALLING.replace("-time AS down", "-time AS down, -(-time) AS rising")
+RISING = FALLING + (
+    "DEFINE { query_name 'v'; } SELECT -down AS rising, srcPort FROM x; "
+    "DEFINE { query_name 'w'; } SELECT -down AS rising, srcPort FROM y; "
+)
 
 CASES = [
     (
@@ -43,13 +47,13 @@ CASES = [
     ),
     (
         FALLING + "MERGE a.down : b.down FROM x a, y b",
-        "select -down AS rising in both inputs, and merge on rising",
-        RISING + "MERGE a.rising : b.rising FROM x a, y b",
+        "select -down AS rising from each input by a query, and merge on rising there",
+        RISING + "MERGE a.rising : b.rising FROM v a, w b",
     ),
     (
         FALLING + "SELECT R.down FILTER_JOIN(down, 5) FROM x R, y S WHERE R.srcPort = S.srcPort",
-        "select -down AS rising in both inputs, and look back along rising",
-        RISING + "SELECT R.down FILTER_JOIN(rising, 5) FROM x R, y S WHERE R.srcPort = S.srcPort",
+        "select -down AS rising from each input by a query, and look back along rising there",
+        RISING + "SELECT R.rising FILTER_JOIN(rising, 5) FROM v R, w S WHERE R.srcPort = S.srcPort",
     ),
     (
         "SELECT time FROM TCP WHERE SYN = 1 || ACK = 1",
@@ -116,6 +120,79 @@ CASES = [
         "SELECT time, lower(http_host(TCP_data)) ILIKE '%x%' AS y FROM TCP",
         "lower(x) LIKE 'pattern'",
         "SELECT time FROM TCP WHERE lower(http_host(TCP_data)) LIKE '%x%'",
+    ),
+    (
+        "SELECT time FROM TCP WHERE protocol = 'http'",
+        "protocol is what IP carries, such as 'tcp'; write the number of the port, such as "
+        "destPort = 80",
+        "SELECT time FROM TCP WHERE protocol = 'tcp' AND destPort = 80",
+    ),
+    (
+        "SELECT time FROM TCP WHERE destPort = 'https'",
+        "write the number of the port, such as destPort = 443",
+        "SELECT time FROM TCP WHERE destPort = 443",
+    ),
+    (
+        "SELECT time, -9223372036854775808 AS x FROM TCP",
+        "write the least, -9223372036854775808, as 0x8000000000000000",
+        "SELECT time, 0x8000000000000000 AS x FROM TCP",
+    ),
+    (
+        "SELECT time, 0xFFFFFFFFFFFFFFFFF AS x FROM TCP",
+        "in hexadecimal: 0xFFFFFFFFFFFFFFFF",
+        "SELECT time, 0xFFFFFFFFFFFFFFFF AS x FROM TCP",
+    ),
+    (
+        "SELECT time, TRY_CAST(TCP_data AS INT) AS x FROM TCP",
+        "CAST(x AS INT)",
+        "SELECT time, CAST(TCP_data AS INT) AS x FROM TCP",
+    ),
+    (
+        "SELECT time, len::FLOAT AS x FROM TCP",
+        "CAST(x AS FLOAT) or FLOAT(x)",
+        "SELECT time, CAST(len AS FLOAT), FLOAT(len) AS x FROM TCP",
+    ),
+    (
+        "SELECT time FROM TCP WHERE TCP_data ~ 'GET'",
+        "str_regex_match[x, 'pattern']",
+        "SELECT time FROM TCP WHERE str_regex_match[TCP_data, 'pattern']",
+    ),
+    (
+        "SELECT timestamp + INTERVAL 20 SECOND AS x FROM TCP",
+        "INTERVAL '20 sec'",
+        "SELECT timestamp + INTERVAL '20 sec' AS x FROM TCP",
+    ),
+    (
+        "SELECT time, substring(TCP_data FROM 1 FOR 4) AS x FROM TCP",
+        "substr(x, 1, 4)",
+        "SELECT time, substr(TCP_data, 1, 4) AS x FROM TCP",
+    ),
+    (
+        "SELECT time, extract(minute FROM timestamp) AS x FROM TCP",
+        "date_trunc('minute', timestamp), or time / 60 % 60",
+        "SELECT date_trunc('minute', timestamp), time / 60 % 60 AS x FROM TCP",
+    ),
+    (
+        "SELECT tb, sum(len) FILTER (WHERE SYN = 1) FROM TCP GROUP BY time/60 AS tb",
+        "sum(if_else(SYN = 1, len, NULL))",
+        "SELECT tb, sum(if_else(SYN = 1, len, NULL)) FROM TCP GROUP BY time/60 AS tb",
+    ),
+    (
+        "SELECT time FROM TCP WHERE (vlan = 7) IS UNKNOWN",
+        "write IS NULL",
+        "SELECT time FROM TCP WHERE (vlan = 7) IS NULL",
+    ),
+    *(
+        (f"SELECT time, {name}(len) AS x FROM TCP", shown, f"SELECT time, {shown} AS x FROM TCP")
+        for name, shown in FOREIGN_FUNCTIONS.items()
+    ),
+    *(
+        (
+            f"SELECT tb, {name}(len) AS x FROM TCP GROUP BY time/60 AS tb",
+            shown,
+            f"SELECT tb, {shown} AS x FROM TCP GROUP BY time/60 AS tb",
+        )
+        for name, shown in FOREIGN_AGGREGATES.items()
     ),
 ]
 

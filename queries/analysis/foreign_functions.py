@@ -1,0 +1,56 @@
+"""Functions of other dialects of SQL, and what GSQL has in their place."""
+
+from __future__ import annotations
+
+FOREIGN_FUNCTIONS = {
+    **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(vlan, 0)"),
+    **dict.fromkeys(("if", "iif"), "if_else(SYN = 1, 1, 0)"),
+    **dict.fromkeys(("len", "strlen", "char_length", "octet_length"), "length(TCP_data)"),
+    "left": "str_truncate(TCP_data, 4)",
+    "right": "str_suffix(TCP_data, 4)",
+    "concat_ws": "srcIP || ':' || srcPort",
+    **dict.fromkeys(("position", "strpos", "instr", "locate"), "str_find(TCP_data, 'x')"),
+    **dict.fromkeys(("starts_with", "startswith"), "str_match_start[TCP_data, 'GET']"),
+    **dict.fromkeys(("contains", "strstr"), "str_exists_substr[TCP_data, 'GET']"),
+    **dict.fromkeys(
+        ("regexp_like", "regexp_matches", "regexp_contains", "rlike"),
+        "str_regex_match[TCP_data, 'pattern']",
+    ),
+    **dict.fromkeys(("regexp_extract", "regexp_substr"), "str_extract_regex(TCP_data, 'pattern')"),
+    **dict.fromkeys(("ucase", "toupper"), "upper(TCP_data)"),
+    **dict.fromkeys(("lcase", "tolower"), "lower(TCP_data)"),
+    "hex": "to_hex(TCP_data)",
+    **dict.fromkeys(("to_char", "strftime", "date_format"), "STRING(timestamp)"),
+    **dict.fromkeys(("trunc", "truncate"), "INT(len / 2.0)"),
+    "power": "pow(len, 2.0)",
+    "ln": "log(len)",
+    "unix_timestamp": "time",
+    **dict.fromkeys(("now", "current_timestamp"), "timestamp"),
+    **dict.fromkeys(("from_unixtime", "from_epoch", "epoch_to_timestamp"), "to_timestamp(time)"),
+    **dict.fromkeys(("tumble", "date_bin"), "time_bucket('10 sec', timestamp)"),
+    **dict.fromkeys(("extract", "date_part", "minute"), "time / 60 % 60"),
+    "hour": "time / 3600 % 24",
+    "second": "time % 60",
+    **dict.fromkeys(("inet_aton", "ip_to_int"), "INT(srcIP)"),
+    **dict.fromkeys(("inet_ntoa", "host"), "STRING(srcIP)"),
+}
+"""A name in small letters, and an expression over packets of TCP that shows how to write it."""
+
+FOREIGN_AGGREGATES = {
+    **dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "quantile(len, 0.95)"),
+    **dict.fromkeys(("stdev", "stddev_samp"), "stddev(len)"),
+    **dict.fromkeys(("variance", "var_samp"), "var(len)"),
+    **dict.fromkeys(("every", "bool_all"), "bool_and(SYN = 1)"),
+    "any_value": "min(srcIP)",
+    **dict.fromkeys(("mean", "average"), "avg(len)"),
+    **dict.fromkeys(("countif", "count_if"), "sum(if_else(SYN = 1, 1, 0))"),
+    **dict.fromkeys(("approx_distinct", "uniq"), "approx_count_distinct(srcIP)"),
+    **dict.fromkeys(("approx_most_frequent", "mode", "topk"), "approx_top_k(srcIP, 3)"),
+}
+"""The same for aggregates."""
+
+
+def instead_of(name: str) -> str:
+    """Return the remedy for a function that another dialect has; "" for any other."""
+    shown = FOREIGN_FUNCTIONS.get(name.lower()) or FOREIGN_AGGREGATES.get(name.lower())
+    return f"write for example {shown}" if shown else ""
