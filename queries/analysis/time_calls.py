@@ -15,7 +15,14 @@ from gscope.queries.analysis.constants import apply, text_of
 from gscope.queries.catalog.scalar.magnitudes import usual_magnitude
 from gscope.queries.catalog.types import GsqlType
 from gscope.queries.gsql.literals import UNITS_NS, read_interval_ns
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, walk
+from gscope.queries.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    PacketField,
+    walk,
+)
 
 if TYPE_CHECKING:
     from gscope.errors import Position
@@ -23,7 +30,17 @@ if TYPE_CHECKING:
 
 _INT, _FLOAT, _TIMESTAMP = GsqlType.INT, GsqlType.FLOAT, GsqlType.TIMESTAMP
 _NS_A_SECOND = 1_000_000_000
-_ELEVEN_DAYS_NS = 10**15
+
+_CLOCK_UNITS = {
+    "seconds": (1_000_000_000, 10**11),
+    "milliseconds": (1_000_000, 10**14),
+    "microseconds": (1_000, 10**17),
+    "nanoseconds": (1, 1 << 63),
+}
+"""Units of clocks: their nanoseconds, and a number that none of them reaches in this generation."""
+
+_PARTS = frozenset({"mod_int", "bit_and"})
+"""Functions that leave of a clock what is no longer a time since 1970."""
 
 _DAY_NS = UNITS_NS["day"]
 _MONDAY_NS = -3 * _DAY_NS
@@ -94,18 +111,40 @@ def to_timestamp(arguments: tuple[Expression, ...], node: nodes.FunctionCall) ->
     raise TypeMismatchError(message, position=node.args[0].position)
 
 
-def check_nanoseconds(argument: Expression, node: nodes.FunctionCall) -> None:
-    """Refuse ``TIMESTAMP(x)`` of an ``x`` that counts seconds: it would be a moment of January 1970.
+def check_unit(argument: Expression, node: nodes.FunctionCall) -> None:
+    """Refuse ``TIMESTAMP(x)`` and ``to_timestamp(x)`` of a clock that counts in another unit.
+
+    The moment would be one of January 1970, or beyond all calendars.
 
     Raises:
         TypeMismatchError: it does.
     """
-    leaves = [part for part in walk(argument) if isinstance(part, PacketField | Column)]
-    counts_seconds = leaves and all(leaf.name == "time" and leaf.type is _INT for leaf in leaves)
-    if argument.type is _INT and counts_seconds and usual_magnitude(argument) < _ELEVEN_DAYS_NS:
-        message = f"{node.name} takes nanoseconds since 1970, but its argument counts seconds"
-        remedy = f"write to_timestamp(…) in place of {node.name}(…)"
-        raise TypeMismatchError(message, position=node.position, remedy=remedy)
+    wanted = "seconds" if node.name.lower() == "to_timestamp" else "nanoseconds"
+    found = _unit_of(argument)
+    if found is None or found == wanted:
+        return
+    message = f"{node.name} takes {wanted} since 1970, but its argument counts {found}"
+    forms = {"seconds": "to_timestamp(…)", "nanoseconds": "TIMESTAMP(…)"}
+    form = forms.get(found) or f"TIMESTAMP((…) * {_CLOCK_UNITS[found][0]})"
+    remedy = f"write {form} in place of {node.name}(…)"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)
+
+
+def _unit_of(expression: Expression) -> str | None:
+    """Return the unit in which an INT made of clocks counts, by how large it is; None if that is unknown."""
+    parts = list(walk(expression))
+    leaves = [part for part in parts if isinstance(part, PacketField | Column)]
+    clocks = [
+        leaf
+        for leaf in leaves
+        if (leaf.name == "time" and leaf.type is _INT)
+        or (leaf.name in ("time_ns", "timestamp") and isinstance(leaf, PacketField))
+    ]
+    is_part = any(isinstance(part, Call) and part.function in _PARTS for part in parts)
+    if expression.type is not _INT or not clocks or clocks != leaves or is_part:
+        return None
+    size = usual_magnitude(expression)
+    return next((unit for unit, (_, limit) in _CLOCK_UNITS.items() if size < limit), None)
 
 
 def _nanoseconds(seconds: Expression) -> Expression:

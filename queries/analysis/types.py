@@ -12,7 +12,7 @@ from gscope.queries.analysis.casts import check_cast
 from gscope.queries.analysis.constants import apply, from_literal
 from gscope.queries.analysis.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.analysis.networks import split_networks
-from gscope.queries.analysis.time_calls import check_nanoseconds
+from gscope.queries.analysis.time_calls import check_unit
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.substitutes import Substitutes
 
 
-_NANOSECONDS = ("timestamp", "timeval")
+_TIMES = ("timestamp", "timeval", "to_timestamp")
 """Casts that take nanoseconds."""
 
 
@@ -124,9 +124,9 @@ class Typer:
         arguments = tuple(self.type(argument) for argument in node.args)
         result = build(arguments, node)
         check_cast(node, arguments, result)
-        if node.name.lower() in _NANOSECONDS:
+        if node.name.lower() in _TIMES:
             for argument in arguments:
-                check_nanoseconds(self.meaning(argument), node)
+                check_unit(self.meaning(argument), node)
         return result
 
     def _case(self, node: nodes.Case) -> Expression:

@@ -347,6 +347,15 @@ def _words_in_call(misfit: Misfit) -> str:
     return "arguments stand between commas: substr(x, 1, 4)"
 
 
+def _subquery(misfit: Misfit) -> str:
+    if misfit.token.type == "SELECT" and misfit.before and misfit.before[-1].type == "LPAR":
+        return (
+            "a query in place stands in FROM; to keep the rows that have a match write "
+            "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP"
+        )
+    return ""
+
+
 _REMEDIES: tuple[Callable[[Misfit], str], ...] = (
     _runaway_text,
     _reserved,
@@ -359,6 +368,7 @@ _REMEDIES: tuple[Callable[[Misfit], str], ...] = (
     _dotted_name,
     _define_equals,
     _interval_without_quotes,
+    _subquery,
     _words_in_call,
     _cast_by_colons,
     _match_by_tilde,

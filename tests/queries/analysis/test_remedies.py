@@ -178,6 +178,31 @@ CASES = [
         "SELECT tb, sum(if_else(SYN = 1, len, NULL)) FROM TCP GROUP BY time/60 AS tb",
     ),
     (
+        "SELECT time FROM TCP WHERE srcIP IN (SELECT srcIP FROM UDP)",
+        "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP",
+        "SELECT a.time FILTER_JOIN(time, 5) FROM TCP a, UDP b WHERE a.srcIP = b.srcIP",
+    ),
+    (
+        "SELECT to_timestamp(time_ns) AS t FROM TCP",
+        "TIMESTAMP(…) in place of to_timestamp(…)",
+        "SELECT TIMESTAMP(time_ns) AS t FROM TCP",
+    ),
+    (
+        "SELECT to_timestamp(INT(timestamp) / 1000000) AS t FROM TCP",
+        "TIMESTAMP((…) * 1000000) in place of to_timestamp(…)",
+        "SELECT TIMESTAMP((INT(timestamp) / 1000000) * 1000000) AS t FROM TCP",
+    ),
+    (
+        "SELECT TIMESTAMP(time_ns / 1000) AS t FROM TCP",
+        "TIMESTAMP((…) * 1000) in place of TIMESTAMP(…)",
+        "SELECT TIMESTAMP((time_ns / 1000) * 1000) AS t FROM TCP",
+    ),
+    (
+        "SELECT TIMESTAMP(time_ns / 1000000000) AS t FROM TCP",
+        "to_timestamp(…) in place of TIMESTAMP(…)",
+        "SELECT to_timestamp(time_ns / 1000000000) AS t FROM TCP",
+    ),
+    (
         "SELECT time FROM TCP WHERE (vlan = 7) IS UNKNOWN",
         "write IS NULL",
         "SELECT time FROM TCP WHERE (vlan = 7) IS NULL",
