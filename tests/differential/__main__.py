@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.differential.captured import usable_captures
 from tests.differential.harness import Outcome, compare, random_scenario
 from tests.differential.minimise import minimised, report
 from tests.shared_spark import SharedSpark
@@ -18,17 +19,24 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=2000, help="how many to answer at least")
     parser.add_argument("--seed", type=int, default=1, help="of the first scenario")
     parser.add_argument("--at-once", type=int, default=12, help="queries of a scenario")
+    parser.add_argument("--joins", type=int, default=0, help="how many of them joins, at least")
+    parser.add_argument(
+        "--captures", type=Path, help="folder of captures to take packets from; none: made ones"
+    )
     parser.add_argument("--compiled-every", type=int, default=20, help="scenarios; 0 for never")
     parser.add_argument("--minimise", type=float, default=60, help="seconds for a disagreement")
     options = parser.parse_args()
     total, seed, began = Outcome(), options.seed, time.monotonic()
+    captures = usable_captures(options.captures) if options.captures else ()
     with tempfile.TemporaryDirectory(prefix="gscope-test-") as folder:
         shared = SharedSpark(Path(folder))
         try:
-            while total.compared < options.queries:
+            while total.compared < options.queries or total.joins < options.joins:
                 every = options.compiled_every
                 is_compiled = bool(every) and (seed - options.seed) % every == every - 1
-                scenario = random_scenario(seed, options.at_once, is_interpreted=not is_compiled)
+                scenario = random_scenario(
+                    seed, options.at_once, is_interpreted=not is_compiled, captures=captures
+                )
                 outcome = compare(scenario, shared.session())
                 total.add(outcome)
                 spent = time.monotonic() - began
@@ -39,7 +47,10 @@ def main() -> int:
                 seed += 1
         finally:
             shared.release()
-    _say(f"{total.compared} compared, {total.not_empty} of them with rows")
+    _say(
+        f"seeds {options.seed} to {seed - 1}: {total.compared} compared, "
+        f"{total.joins} of them joins, {total.not_empty} with rows"
+    )
     for reason, count in total.refused.most_common():
         _say(f"{count} refused: {reason}")
     _say(f"{len(total.disagreements)} disagreements")

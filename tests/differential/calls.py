@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.differential.growth import integer
 from tests.differential.syntax import Expression, Type
 
 if TYPE_CHECKING:
@@ -87,5 +88,23 @@ def _argument(grower: Grower, text: str, of: Type) -> Expression | None:
         return grower.dyadic()
     if text.startswith(("median", "quantile")):
         return grower.random.choice(grower.small) if grower.small else None
+    if of is Type.INT and text.startswith(_ADDING) and grower.random.random() < 0.3:
+        return _near_the_edge(grower)
     made = grower.grow(of, grower.random.choice((0, 0, 1, 2)))
     return None if made.is_constant else made
+
+
+_ADDING = ("sum", "avg", "running_sum", "moving_")
+
+
+def _near_the_edge(grower: Grower) -> Expression | None:
+    """Integers of which two or three add up to more than 64 bits hold, of either sign or both."""
+    leaf = grower.known(Type.INT)
+    if leaf is None:
+        return None
+    edge = integer(grower.random.choice((2**63 - 1, 2**62, -(2**62), -(2**63) + 1)))
+    op = grower.random.choice("+-*&|")
+    made = Expression(op, Type.INT, (leaf, edge))
+    if op == "&":
+        made = Expression("-", Type.INT, (edge, made))
+    return made

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import TYPE_CHECKING, Any
 
+from tests.differential import addresses
 from tests.differential.syntax import Type
+from tests.reference import when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +19,9 @@ Rows = tuple["Mapping[str, Any]", ...]
 Groups = "Callable[[Expression], Value]"
 _Rule = "Callable[..., Any]"
 
-_V4 = 0xFFFF << 32
-_LOW_32 = (1 << 32) - 1
+
+FILLED = "="
+"""In a row that an outer join made up: terms that have a value although their columns have none."""
 
 
 def value_of(
@@ -39,6 +41,9 @@ def value_of(
         case "key" | "aggregate":
             assert of_group is not None
             return of_group(e)
+    for row in rows:
+        if FILLED in row and e in row[FILLED]:
+            return row[FILLED][e]
     values = [value_of(argument, rows, of_group) for argument in e.arguments]
     lazy = LAZY.get(e.op)
     if lazy is not None:
@@ -69,11 +74,6 @@ def order(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return math.inf, 1
     return value if isinstance(value, bytes) else (value, 0)
-
-
-def is_v4(address: int) -> bool:
-    """Whether an address is an IPv4 one."""
-    return address >> 32 == 0xFFFF
 
 
 def _truncated(a: int, b: int) -> int:
@@ -154,11 +154,7 @@ def _and_bits(e: Expression, a: Any, b: Any) -> Any:
     left, right = (argument.type for argument in e.arguments)
     if Type.IP not in (left, right):
         return int(a) & int(b)
-    address, mask = (a, b) if left is Type.IP else (b, a)
-    if is_v4(address):
-        return _V4 | address & mask & _LOW_32
-    low = 32 if 0 <= mask <= _LOW_32 else 64
-    return address >> low << low | address & mask & ((1 << low) - 1)
+    return addresses.masked(a, b) if left is Type.IP else addresses.masked(b, a)
 
 
 def _comparison(test: Callable[[Any, Any], bool]) -> Any:
@@ -178,22 +174,12 @@ def compared(left: Type, a: Any, right: Type, b: Any) -> tuple[Any, Any]:
     """
     kinds = {left, right}
     if kinds == {Type.IP, Type.INT}:
-        return (_ipv4(a), b) if left is Type.INT else (a, _ipv4(b))
+        return (addresses.ipv4(a), b) if left is Type.INT else (a, addresses.ipv4(b))
     if kinds == {Type.FLOAT, Type.INTERVAL}:
         return tuple(v / 1e6 if t is Type.INTERVAL else v for t, v in ((left, a), (right, b)))
     if Type.FLOAT in kinds:
         return float(a), float(b)
     return a, b
-
-
-def _number(kind: Type, value: int) -> int | None:
-    if kind is not Type.IP:
-        return value
-    return value & _LOW_32 if is_v4(value) else None
-
-
-def _ipv4(number: int) -> int | None:
-    return _V4 | number if 0 <= number <= _LOW_32 else None
 
 
 def _all_of(e: Expression, values: list[Any]) -> Any:
@@ -287,37 +273,29 @@ def _like(e: Expression, text: bytes, pattern: bytes) -> bool:
     return re.fullmatch(b"".join(parts), text, re.DOTALL) is not None
 
 
-def _prefix(e: Expression, address: int, bits4: int, bits6: int) -> int:
-    zeros = 32 - bits4 if is_v4(address) else 128 - bits6
-    return address >> zeros << zeros
-
-
-def _in_net(e: Expression, address: int, network: bytes) -> bool:
-    net = ip_network(network.decode())
-    if net.version == 4:
-        return is_v4(address) and IPv4Address(address & _LOW_32) in net
-    return IPv6Address(address) in net
-
-
-_PRIVATE = [ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")]
-
-
-def _is_private(e: Expression, address: int) -> bool:
-    host = IPv4Address(address & _LOW_32) if is_v4(address) else IPv6Address(address)
-    return any(host in net for net in _PRIVATE if net.version == host.version)
-
-
 def _text(e: Expression, value: Any) -> bytes:
-    if e.arguments[0].type is Type.IP:
-        return address_text(value).encode()
-    if e.arguments[0].type is Type.BOOL:
-        return b"true" if value else b"false"
+    return _as_text(e.arguments[0].type, value)
+
+
+def _as_text(kind: Type, value: Any) -> bytes:
+    match kind:
+        case Type.STRING:
+            return bytes(value)
+        case Type.IP:
+            return addresses.shown(value).encode()
+        case Type.BOOL:
+            return b"true" if value else b"false"
+        case Type.TIMESTAMP:
+            return when(value).encode()
     return str(int(value)).encode()
 
 
-def address_text(address: int) -> str:
-    """Dotted for IPv4."""
-    return str(IPv4Address(address & _LOW_32) if is_v4(address) else IPv6Address(address))
+def _joined_texts(e: Expression, values: list[Any]) -> bytes | None:
+    """The texts of all arguments; ``concat`` leaves NULL out, ``||`` is NULL then."""
+    if e.op == "||" and None in values:
+        return None
+    pairs = zip(e.arguments, values, strict=True)
+    return b"".join(_as_text(a.type, v) for a, v in pairs if v is not None)
 
 
 def _int(e: Expression, value: Any) -> int | None:
@@ -328,8 +306,30 @@ def _int(e: Expression, value: Any) -> int | None:
             is_number = re.fullmatch(rb"[+-]?[0-9]+", value) is not None
             number = int(value) if is_number and len(value) < 30 else None
             return number if number is not None and wrapped(number) == number else None
-        case kind:
-            return _number(kind, int(value))
+        case Type.IP:
+            return addresses.ipv4_value(value)
+    return int(value)
+
+
+def _substring(e: Expression, text: bytes, first: int, count: int | None = None) -> bytes:
+    """The bytes at the places from ``first`` on, of which the first is 1."""
+    places = enumerate(text, start=1)
+    end = math.inf if count is None else first + max(count, 0)
+    return bytes(byte for place, byte in places if first <= place < end)
+
+
+def _distinct(e: Expression, values: list[Any]) -> bool:
+    """Whether two values differ, NULL being a value like others."""
+    (left, right), (a, b) = e.arguments, values
+    if a is None or b is None:
+        return (a is None) != (b is None)
+    one, other = compared(left.type, a, right.type, b)
+    return bool(order(one) != order(other))
+
+
+def _null_if(e: Expression, values: list[Any]) -> Any:
+    (left, right), (a, b) = e.arguments, values
+    return None if _equal(left, a, right, b) else _as(e.type, a)
 
 
 def _rounded(rule: Callable[[float], int]) -> Any:
@@ -361,8 +361,16 @@ LAZY: dict[str, Callable[[Expression, list[Any]], Any]] = {
     "is null": lambda _, v: v[0] is None,
     "is not null": lambda _, v: v[0] is not None,
     "coalesce": lambda e, v: _as(e.type, next((x for x in v if x is not None), None)),
-    "min_of": _extreme(min),
-    "max_of": _extreme(max),
+    **dict.fromkeys(("min_of", "least"), _extreme(min)),
+    **dict.fromkeys(("max_of", "greatest"), _extreme(max)),
+    "nullif": _null_if,
+    "is distinct from": _distinct,
+    "is not distinct from": lambda e, v: not _distinct(e, v),
+    "is true": lambda _, v: v[0] is not None and bool(v[0]),
+    "is not true": lambda _, v: not v[0],
+    "is false": lambda _, v: v[0] is not None and not v[0],
+    "is not false": lambda _, v: v[0] is None or bool(v[0]),
+    **dict.fromkeys(("||", "concat"), _joined_texts),
 }
 """Rules that see NULLs."""
 
@@ -372,7 +380,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "*": _arithmetic(lambda a, b: a * b, lambda a, b: a * b),
     "/": _divide,
     "div": _divide_whole,
-    "%": _remainder,
+    **dict.fromkeys(("%", "mod"), _remainder),
     "&": _and_bits,
     "|": lambda _, a, b: int(a) | int(b),
     "<<": lambda _, a, b: _shifted_left(int(a), b),
@@ -398,16 +406,17 @@ STRICT: dict[str, Callable[..., Any]] = {
     "INT": _int,
     "FLOAT": lambda _, a: float(a),
     "STRING": _text,
-    "ipv4": lambda _, a: _number(Type.IP, a),
-    "prefix": _prefix,
-    "in_net": _in_net,
-    "is_private": _is_private,
+    "ipv4": lambda _, a: addresses.ipv4_value(a),
+    "prefix": lambda _, a, bits4, bits6: addresses.prefix(a, bits4, bits6),
+    "in_net": lambda _, a, network: addresses.is_in(a, network.decode()),
+    "is_private": lambda _, a: addresses.is_private(a),
     "length": lambda _, a: len(a),
     "lower": lambda _, a: a.lower(),
     "upper": lambda _, a: a.upper(),
     "to_hex": lambda _, a: a.hex().encode(),
     "str_truncate": lambda _, a, n: a[: max(n, 0)],
     "str_suffix": lambda _, a, n: a[len(a) - n :] if 0 < n < len(a) else a * (n > 0),
+    **dict.fromkeys(("substr", "substring"), _substring),
     "str_find": _find,
     "str_regex_match": lambda _, a, b: re.search(b, a, re.DOTALL) is not None,
     "str_extract_regex": _extract,
@@ -417,5 +426,6 @@ STRICT: dict[str, Callable[..., Any]] = {
     "str_match_start": lambda _, a, b: a[: len(b)] == b,
     "str_exists_substr": lambda _, a, b: b in a,
     "non_temporal": lambda _, a: a,
+    **dict.fromkeys(("date_trunc", "time_bucket"), lambda _, length, a: a - a % length),
 }
 """Rules that see none: one makes NULL."""

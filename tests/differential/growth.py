@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.differential.expressions import address_text
+from tests.differential import addresses
+from tests.differential.expressions import value_of
 from tests.differential.syntax import Expression, Field, Type, column, literal
-from tests.differential.traffic import ADDRESSES, PORTS
+from tests.differential.traffic import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +38,10 @@ class Grower:
     leaves: list[Expression]
     aggregate: Callable[[Type], Expression | None] = lambda _: None
     small: list[Expression] = field(default_factory=list)
+    values: Known = field(default_factory=Known)
 
     @classmethod
-    def over(cls, random: Random, *inputs: tuple[Field, ...]) -> Grower:
+    def over(cls, random: Random, values: Known, *inputs: tuple[Field, ...]) -> Grower:
         """Over the columns of inputs."""
         leaves = [column(f, side) for side, fields in enumerate(inputs) for f in fields]
         small = [
@@ -48,7 +50,7 @@ class Grower:
             for f in fields
             if f.type is _INT and f.is_small
         ]
-        return cls(random, leaves, small=small)
+        return cls(random, leaves, small=small, values=values)
 
     def grow(self, wanted: Type, depth: int = 2) -> Expression:
         """A random expression of the type ``wanted``, at most ``depth`` operators deep."""
@@ -85,11 +87,27 @@ class Grower:
         match wanted:
             case Type.INT:
                 number = choose(
-                    (*PORTS, 0, 1, 2, 3, 6, 7, 17, 60, 64, 1000, -1, -3, 0xFFFFFF00, 2**31)
+                    (
+                        *self.values.ports,
+                        0,
+                        1,
+                        2,
+                        3,
+                        6,
+                        7,
+                        17,
+                        60,
+                        64,
+                        1000,
+                        -1,
+                        -3,
+                        0xFFFFFF00,
+                        2**31,
+                    )
                     if self.random.random() < 0.93
                     else LARGE
                 )
-                return _integer(number)
+                return integer(number)
             case Type.FLOAT:
                 broken = choose((0.5, 2.5, 0.25, 1e3, 0.0, 7.0))
                 return literal(repr(broken), _FLOAT, broken)
@@ -100,8 +118,8 @@ class Grower:
                 text = choose(("GET", "a", "Host", "12", "", "alpha", "H%", "_E%"))
                 return literal(f"'{text}'", _STRING, text.encode())
             case Type.IP:
-                address = choose(ADDRESSES)
-                kind = "IP_VAL" if address >> 32 == 0xFFFF else "IPV6_VAL"
+                address = choose(self.values.addresses)
+                kind = "IP_VAL" if addresses.is_v4(address) else "IPV6_VAL"
                 kind = choose((kind, ""))
                 # A plain text is an address only where an address is asked for.
                 return literal(f"{kind or 'strtoip'}{_shown(kind, address)}", _IP, address)
@@ -129,14 +147,15 @@ class Grower:
 
     def small_integer(self, depth: int) -> Expression:
         """An INT by which to shift or cut."""
-        return _integer(self.random.randrange(0, 9))
+        return integer(self.random.randrange(0, 9))
 
 
 def _shown(kind: str, address: int) -> str:
-    return f"'{address_text(address)}'" if kind else f"('{address_text(address)}')"
+    text = addresses.shown(address)
+    return f"'{text}'" if kind else f"('{text}')"
 
 
-def _integer(number: int) -> Expression:
+def integer(number: int) -> Expression:
     return literal(str(number), _INT, number)
 
 
@@ -166,14 +185,19 @@ def _with_small(
     )
 
 
+_EXTREMES = ("min_of", "max_of", "least", "greatest")
+
+
 def _choice(type_: Type) -> Callable[[Grower, int], Expression]:
     def make(g: Grower, d: int) -> Expression:
         results = [g.grow(type_, d) for _ in range(g.random.choice((2, 2, 3)))]
         kind = g.random.choice(
-            ("case", "case", "simple case", "if_else", "coalesce", "min_of", "max_of")
+            ("case", "case", "simple case", "if_else", "coalesce", *_EXTREMES, "nullif")
         )
-        if kind in ("coalesce", "min_of", "max_of"):
+        if kind == "coalesce" or kind in _EXTREMES:
             return Expression(kind, type_, tuple(results))
+        if kind == "nullif":
+            return Expression(kind, type_, tuple(results[:2]))
         if g.random.random() < 0.15 and type_ is not Type.MAC:
             results[-1] = literal("NULL", type_, None)
         if kind == "if_else":
@@ -201,9 +225,17 @@ def _comparison(g: Grower, d: int) -> Expression:
     sides = [g.grow(left, d), g.grow(right, d)]
     if left is _IP and right is _INT and sides[1].is_constant:
         # A constant must be the value of an address.
-        sides[1] = _integer(g.random.choice((0, 0x0A000001, 2**32 - 1)))
+        sides[1] = integer(g.random.choice((0, 0x0A000001, 2**32 - 1)))
     g.random.shuffle(sides)
     return Expression(g.random.choice(COMPARISONS), _BOOL, tuple(sides))
+
+
+def _distinct(g: Grower, d: int) -> Expression:
+    """A comparison for which NULL is a value."""
+    kind = g.random.choice((_INT, _INT, _FLOAT, _IP, _STRING, _TIMESTAMP))
+    sides = g.grow(kind, d), g.grow(kind, d)
+    op = g.random.choice(("is distinct from", "is not distinct from"))
+    return Expression(op, _BOOL, sides)
 
 
 def _span(g: Grower, d: int) -> Expression:
@@ -253,7 +285,7 @@ def _at_offset(g: Grower, d: int) -> Expression:
     offset = g.small_integer(d)
     if g.random.random() < 0.5:
         return Expression("str_match_offset", _BOOL, (offset, g.constant(_STRING), g.leaf(_STRING)))
-    byte = _integer(g.random.choice((0, 49, 71, 97, 255)))
+    byte = integer(g.random.choice((0, 49, 71, 97, 255)))
     return Expression("byte_match_offset", _BOOL, (offset, byte, g.leaf(_STRING)))
 
 
@@ -264,7 +296,10 @@ def _string_test(g: Grower, d: int) -> Expression:
 
 def _network(g: Grower, d: int) -> Expression:
     text = g.random.choice(
-        ("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "2001:db8::/32", "192.168.1.7/32")
+        (
+            *("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "192.168.1.7/32"),
+            *("2001:db8::/32", "::/0", "::/64", "::ffff:0:0/96", "::ffff:10.0.0.0/104"),
+        )
     )
     return Expression(
         "in_net", _BOOL, (g.grow(_IP, d), literal(f"'{text}'", _STRING, text.encode()))
@@ -272,7 +307,10 @@ def _network(g: Grower, d: int) -> Expression:
 
 
 def _prefix(g: Grower, d: int) -> Expression:
-    lengths = _integer(g.random.choice((0, 8, 24, 31, 32))), _integer(g.random.choice((0, 32, 128)))
+    lengths = (
+        integer(g.random.choice((0, 8, 24, 31, 32))),
+        integer(g.random.choice((0, 32, 95, 96, 104, 128))),
+    )
     return Expression("prefix", _IP, (g.grow(_IP, d), *lengths))
 
 
@@ -290,7 +328,7 @@ def _ratio(g: Grower, d: int) -> Expression:
 
 def _computed_constant(g: Grower, d: int) -> Expression:
     """Division by a constant that is computed."""
-    sum_ = Expression("+", _INT, (_integer(g.random.choice((1, 2, 5))), _integer(2)))
+    sum_ = Expression("+", _INT, (integer(g.random.choice((1, 2, 5))), integer(2)))
     return _quotient(g.grow(_INT, d), sum_)
 
 
@@ -309,13 +347,43 @@ def _mean(g: Grower, d: int) -> Expression:
     made = g.aggregate(_INT)
     if made is None:
         return _ratio(g, d)
-    return Expression("/", _FLOAT, (made, _integer(g.random.choice((7, 60, 1000, 10**6)))))
+    return Expression("/", _FLOAT, (made, integer(g.random.choice((7, 60, 1000, 10**6)))))
 
 
-def _number_of_text(g: Grower, d: int) -> Expression:
-    """Of a constant text that is not a number it would be an error."""
-    text = g.grow(_STRING, d)
-    return Expression("INT", _INT, (literal("'12'", _STRING, b"12") if text.is_constant else text,))
+def _converted(
+    ops: tuple[str, ...], of: Type, plain: Expression
+) -> Callable[[Grower, int], Expression]:
+    """A conversion; ``plain`` in place of a constant that it would make NULL, which is refused."""
+
+    def make(g: Grower, d: int) -> Expression:
+        made = Expression(g.random.choice(ops), _INT, (g.grow(of, d),))
+        is_refused = made.is_constant and value_of(made, ()) is None
+        return Expression(made.op, _INT, (plain,)) if is_refused else made
+
+    return make
+
+
+def _joined_texts(g: Grower, d: int) -> Expression:
+    """Values of any type as one text."""
+    kinds = (_STRING, _INT, _BOOL, _IP, _TIMESTAMP)
+    if g.random.random() < 0.5:
+        sides = [g.grow(_STRING, d), g.grow(g.random.choice(kinds), d)]
+        g.random.shuffle(sides)
+        return Expression("||", _STRING, tuple(sides))
+    count = g.random.choice((1, 2, 3))
+    parts = [g.grow(g.random.choice(kinds), d) for _ in range(count)]
+    if g.random.random() < 0.15:
+        parts.append(literal("NULL", _STRING, None))
+    return Expression("concat", _STRING, tuple(parts))
+
+
+def _substring(g: Grower, d: int) -> Expression:
+    """A part by its places, of which those of a column may lie outside the text."""
+    first = g.known(_INT) if g.random.random() < 0.2 else None
+    parts = [g.grow(_STRING, d), first or integer(g.random.randrange(1, 9))]
+    if g.random.random() < 0.7:
+        parts.append(integer(g.random.randrange(9)))
+    return Expression(g.random.choice(("substr", "substring")), _STRING, tuple(parts))
 
 
 def _overflowing(g: Grower, d: int) -> Expression:
@@ -323,8 +391,8 @@ def _overflowing(g: Grower, d: int) -> Expression:
     op = g.random.choice(("*", "*", "*", "+", "-", "<<"))
     value = g.grow(_INT, d)
     if op == "<<":
-        return Expression(op, _INT, (value, _integer(g.random.choice((31, 48, 60, 63)))))
-    large = _integer(g.random.choice(LARGE))
+        return Expression(op, _INT, (value, integer(g.random.choice((31, 48, 60, 63)))))
+    large = integer(g.random.choice(LARGE))
     made = Expression(op, _INT, (value, large))
     if g.random.random() < 0.3:
         made = Expression("*", _INT, (made, g.grow(_INT, d)))
@@ -336,7 +404,7 @@ def _shift_by_value(g: Grower, d: int) -> Expression:
     count = g.known(_INT)
     if count is None:
         return _overflowing(g, d)
-    count = Expression("-", _INT, (count, _integer(g.random.choice((0, 7, 50)))))
+    count = Expression("-", _INT, (count, integer(g.random.choice((0, 7, 50)))))
     return Expression(g.random.choice(("<<", ">>")), _INT, (g.grow(_INT, d), count))
 
 
@@ -345,12 +413,12 @@ def _test_of_overflow(g: Grower, d: int) -> Expression:
     value = _overflowing(g, d)
     op = g.random.choice(("%", "/", ">>", "div", "&", "plain"))
     if op == ">>":
-        value = Expression(op, _INT, (value, _integer(g.random.choice((8, 32, 60, 63)))))
+        value = Expression(op, _INT, (value, integer(g.random.choice((8, 32, 60, 63)))))
     elif op == "/":
-        value = _quotient(value, _integer(g.random.choice((7, 100, 10**9))))
+        value = _quotient(value, integer(g.random.choice((7, 100, 10**9))))
     elif op != "plain":
-        value = Expression(op, _INT, (value, _integer(g.random.choice((7, 100, 10**9)))))
-    bound = g.random.choice((_integer(0), _integer(10), g.grow(_INT, 0)))
+        value = Expression(op, _INT, (value, integer(g.random.choice((7, 100, 10**9)))))
+    bound = g.random.choice((integer(0), integer(10), g.grow(_INT, 0)))
     return Expression(g.random.choice(COMPARISONS), _BOOL, (value, bound))
 
 
@@ -360,19 +428,22 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _shift_by_value,
         *(_two(_INT, ("+", "-", "*"), _INT, _INT),) * 3,
         _two(_INT, ("+", "-"), _INT, _BOOL),
-        _two(_INT, ("div", "%", "&", "|"), _INT, _INT),
-        _with_constant(_INT, ("div", "%", "&", "|"), _INT, _INT),
+        _two(_INT, ("div", "%", "mod", "&", "|"), _INT, _INT),
+        _with_constant(_INT, ("div", "%", "mod", "&", "|"), _INT, _INT),
         _whole_quotient,
         _with_small(_INT, ("<<", ">>"), _INT),
         _computed_constant,
         _two(_INT, ("div",), _FLOAT, _INT),
         _one(_INT, ("negative", "invert", "abs", "non_temporal"), _INT),
-        _one(_INT, ("INT",), _FLOAT),
-        _number_of_text,
-        _one(_INT, ("INT", "ipv4"), _IP),
+        _converted(("INT",), _FLOAT, literal("2.5", _FLOAT, 2.5)),
+        _converted(("INT",), _STRING, literal("'12'", _STRING, b"12")),
+        _converted(
+            ("INT", "ipv4"), _IP, literal("IP_VAL'10.0.0.1'", _IP, addresses.of_text("10.0.0.1"))
+        ),
         _one(_INT, ("INT",), _TIMESTAMP),
         _one(_INT, ("INT",), _BOOL),
-        _one(_INT, ("length", "to_int"), _STRING),
+        _one(_INT, ("length",), _STRING),
+        _converted(("to_int",), _STRING, literal("'12'", _STRING, b"12")),
         _two(_INT, ("str_find",), _STRING, _STRING),
         _with_constant(_INT, ("/",), _TIMESTAMP, _INTERVAL),
         *(_choice(_INT),) * 2,
@@ -382,7 +453,7 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
         _mean,
         *(_two(_FLOAT, ("+", "-", "*", "/"), _FLOAT, other) for other in (_FLOAT, _INT)),
         _two(_FLOAT, ("+", "-", "*", "/"), _INT, _FLOAT),
-        _with_constant(_FLOAT, ("/", "%"), _FLOAT, _FLOAT),
+        _with_constant(_FLOAT, ("/", "%", "mod"), _FLOAT, _FLOAT),
         _two(_FLOAT, ("-",), _TIMESTAMP, _TIMESTAMP),
         _one(_FLOAT, ("floor", "ceil", "round", "abs", "negative"), _FLOAT),
         _one(_FLOAT, ("FLOAT",), _INT),
@@ -391,6 +462,8 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     ),
     _BOOL: (
         *(_comparison,) * 5,
+        _distinct,
+        _one(_BOOL, ("is true", "is not true", "is false", "is not false"), _BOOL),
         *(_test_of_overflow,) * 2,
         _span,
         *(_two(_BOOL, ("and", "or"), _BOOL, _BOOL),) * 2,
@@ -410,9 +483,9 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     _STRING: (
         _one(_STRING, ("lower", "upper", "to_hex"), _STRING),
         _with_small(_STRING, ("str_truncate", "str_suffix"), _STRING),
-        _one(_STRING, ("STRING",), _INT),
-        _one(_STRING, ("STRING",), _BOOL),
-        _one(_STRING, ("STRING",), _IP),
+        *(_one(_STRING, ("STRING",), kind) for kind in (_INT, _BOOL, _IP, _TIMESTAMP)),
+        *(_joined_texts,) * 2,
+        _substring,
         _regex("str_extract_regex", _STRING),
         _choice(_STRING),
     ),
@@ -423,53 +496,3 @@ _MAKERS: dict[Type, tuple[Callable[[Grower, int], Expression], ...]] = {
     ),
 }
 """For each type how to make an expression of it out of smaller ones."""
-
-
-def temporal(random: Random, field: Field, side: int = 0) -> tuple[Expression, int]:
-    """An expression that increases with ``field`` in steps of some seconds, and the unit of it."""
-    base, unit = column(field, side), field.unit_ns
-    length = random.choice((1, 2, 5, 10, 30)) * _SECOND_NS
-    if field.type is _TIMESTAMP:
-        if random.random() < 0.2:
-            base = Expression(
-                random.choice("+-"), _TIMESTAMP, (base, _interval(7 * _SECOND_NS // 2))
-            )
-        return Expression("/", _INT, (base, _interval(length))), length
-    if random.random() < 0.2:
-        base = Expression(random.choice("+-"), _INT, (base, _integer(random.randrange(100))))
-    count = max(1, length // unit)
-    made = base
-    if count > 1:
-        made = Expression(random.choice(("/", "/", "div")), _INT, (base, _integer(count)))
-    elif random.random() < 0.3:
-        count = 2 ** random.randrange(3)
-        made = Expression(">>", _INT, (base, _integer(count.bit_length() - 1)))
-    if random.random() < 0.15:
-        return Expression("*", _INT, (made, _integer(2))), max(1, unit * count // 2)
-    if random.random() < 0.1:
-        return Expression("negative", _INT, (Expression("negative", _INT, (made,)),)), unit * count
-    return made, unit * count
-
-
-def _interval(length_ns: int) -> Expression:
-    return literal(f"INTERVAL '{length_ns // 10**6} ms'", _INTERVAL, length_ns)
-
-
-def in_units(field: Field, length_ns: int) -> Expression:
-    """A temporal column in steps of about ``length_ns``."""
-    base = column(field)
-    if field.type is _TIMESTAMP:
-        return Expression("/", _INT, (base, _interval(length_ns)))
-    count = max(1, length_ns // field.unit_ns)
-    return base if count == 1 else Expression("/", _INT, (base, _integer(count)))
-
-
-def in_steps(random: Random, epoch: Expression) -> tuple[Expression, int]:
-    """An epoch, now and then one that skips values, and the difference of consecutive ones."""
-    if random.random() < 0.6:
-        return epoch, 1
-    step = random.choice((2, 3, 20))
-    made = Expression("*", _INT, (epoch, _integer(step)))
-    if random.random() < 0.5:
-        made = Expression("+", _INT, (made, _integer(random.choice((1, 5, -7)))))
-    return made, step

@@ -13,11 +13,12 @@ from random import Random
 from typing import TYPE_CHECKING
 from unittest import mock
 
+from tests.differential.captured import captured_traffic, known_values
 from tests.differential.evaluate import Reference
 from tests.differential.queries import INTERFACE_SETS, MAX_ROWS, random_queries
 from tests.differential.shown import shown
-from tests.differential.syntax import HIDDEN, Query, closure
-from tests.differential.traffic import SECOND_NS, Traffic, random_traffic
+from tests.differential.syntax import HIDDEN, Group, Join, Query, Select, closure
+from tests.differential.traffic import SECOND_NS, Known, Traffic, random_traffic
 from tests.golden.driver import Job, Variation, replayed, streamed
 
 from gscope.cli.explanation import as_text, explain_compiled, spark_texts
@@ -76,11 +77,13 @@ class Outcome:
     """What came of a scenario.
 
     Attributes:
-        compared: queries whose answers were compared; not_empty: those of them that had rows.
+        compared: queries whose answers were compared.
+        joins: those of them that join; not_empty: those that had rows.
         refused: queries refused as not supported, by the reason.
     """
 
     compared: int = 0
+    joins: int = 0
     not_empty: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
@@ -88,17 +91,29 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Sum up."""
         self.compared += other.compared
+        self.joins += other.joins
         self.not_empty += other.not_empty
         self.refused += other.refused
         self.disagreements += other.disagreements
 
 
-def random_scenario(seed: int, queries: int, *, is_interpreted: bool = True) -> Scenario:
-    """The scenario of a seed; the number of queries is a part of the seed."""
+def random_scenario(
+    seed: int,
+    queries: int,
+    *,
+    is_interpreted: bool = True,
+    captures: Sequence[Path] = (),
+) -> Scenario:
+    """The scenario of a seed; the number of queries is a part of the seed.
+
+    Args:
+        captures: where the packets are from; none for packets that are made.
+    """
     random = Random(seed)
-    traffic = random_traffic(random)
-    reference = Reference(traffic.decoded()[0])
-    made = random_queries(random, traffic.interfaces, reference, queries)
+    traffic = captured_traffic(random, captures) if captures else random_traffic(random)
+    packets = traffic.decoded()[0]
+    values = known_values(packets) if captures else Known()
+    made = random_queries(random, traffic.interfaces, Reference(packets), values, queries)
     variation = Variation(
         f"seed {seed}",
         is_interpreted=is_interpreted,
@@ -144,6 +159,7 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
             continue
         expected = shown(reference.rows(query), query.fields)
         outcome.compared += 1
+        outcome.joins += is_join(query)
         outcome.not_empty += bool(expected)
         found = answers[query.name]
         if Counter(expected) != Counter(_plain_zeros(found)):
@@ -153,6 +169,11 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
                 Disagreement(query.name, "out of order", (), _lines(found))
             )
     return outcome
+
+
+def is_join(query: Query) -> bool:
+    """Whether a query joins two inputs itself."""
+    return isinstance(query, Select | Group) and isinstance(query.source, Join)
 
 
 def _is_small(reference: Reference, query: Query) -> bool:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.differential.calls import OF_PACKETS, PLAIN, RUNNING, calls
+from tests.differential.epochs import in_steps, in_units, moves_in_steps, temporal
 from tests.differential.fields import PROTOCOLS
-from tests.differential.growth import Grower, in_steps, in_units, temporal
+from tests.differential.growth import Grower
 from tests.differential.pairing import random_join
 from tests.differential.syntax import (
     HIDDEN,
@@ -25,9 +26,10 @@ from tests.differential.syntax import (
     column,
     literal,
 )
+from tests.differential.traffic import Known
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
 
     from tests.differential.evaluate import Reference
@@ -59,6 +61,7 @@ class QueryMaker:
     random: Random
     interfaces: tuple[str, ...]
     reference: Reference
+    values: Known = field(default_factory=Known)
     queries: list[Query] = field(default_factory=list)
     _depths: dict[str, int] = field(default_factory=dict)
     _number: int = 0
@@ -121,6 +124,8 @@ class QueryMaker:
         return grower.condition() if self.random.random() < 0.6 else None
 
     def _temporal(self, source: Source) -> tuple[Expression, int]:
+        if isinstance(source, Join) and source.terms:
+            return self.random.choice(source.terms)
         known = [(f, n) for n, side in enumerate(_sides(source)) for f in side if f.unit_ns]
         return temporal(self.random, *self.random.choice(known))
 
@@ -133,18 +138,23 @@ class QueryMaker:
 
     def _join_group(self) -> Query:
         join = self._join()
-        is_ordered = join is not None and any(f.unit_ns for side in join.sides for f in side)
-        return self._group_of(join) if join and is_ordered else self._join_select()
+        if join is None:
+            return self._join_select()
+        is_ordered = bool(join.terms) or any(f.unit_ns for side in join.sides for f in side)
+        if not is_ordered or self.random.random() < 0.15:
+            return self._whole_of(join)
+        return self._group_of(join)
 
     def _join(self) -> Join | None:
         left, right = self._source(), self._source()
         if self.random.random() < 0.2:
             right = left
-        return random_join(self.random, left, right, (self._name("j"), self._name("j")))
+        aliases = self._name("j"), self._name("j")
+        return random_join(self.random, self.values, left, right, aliases)
 
     def _select_of(self, source: Source) -> Select:
         sides = _sides(source)
-        grower = Grower.over(self.random, *sides)
+        grower = Grower.over(self.random, self.values, *sides)
         is_distinct = self.random.random() < 0.25
         columns: list[tuple[Expression, int]] = []
         plain = [(f, side) for side, fields in enumerate(sides) for f in fields if f.unit_ns]
@@ -204,20 +214,22 @@ class QueryMaker:
         """A grouping of a whole input, or its distinct rows; mostly of what has no time."""
         readable = [query for query in self.queries if self._depths[query.name] < MAX_DEPTH]
         is_query = readable and self.random.random() < 0.6
-        source = self.random.choice(readable) if is_query else self._scan()
-        grower = Grower.over(self.random, source.fields)
+        return self._whole_of(self.random.choice(readable) if is_query else self._scan())
+
+    def _whole_of(self, source: Source) -> Query:
+        grower = Grower.over(self.random, self.values, *_sides(source))
         wanted = [
             self.random.choice(_KEY_TYPES) for _ in range(self.random.choice((0, 0, 1, 1, 2)))
         ]
         made = [column for kind in wanted if not (column := self._column(grower, kind)).is_constant]
-        where, alias = self._where(grower), self._alias()
+        where = None if isinstance(source, Join) else self._where(grower)
+        alias = self._alias()
         if made and self.random.random() < 0.3:
             named, fields = self._named([(each, 0) for each in made], grower, _ordered(source))
             return Select(self._name("q"), fields, source, alias, where, named, is_distinct=True)
         keys = [Named(self._name("k"), each) for each in made]
         known = OF_PACKETS if isinstance(source, Scan) else PLAIN
-        above = Grower(self.random, [self._key(key) for key in keys], calls(grower, known))
-        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        above = self._above(keys, calls(grower, known))
         columns = [(self._shown(key), 0) for key in keys]
         for _ in range(self.random.randrange(1, 4)):
             called = above.aggregate(self.random.choice((*PLAIN, Type.INT, Type.INT)))
@@ -231,7 +243,7 @@ class QueryMaker:
         )
 
     def _group_of(self, source: Source) -> Group:
-        grower = Grower.over(self.random, *_sides(source))
+        grower = Grower.over(self.random, self.values, *_sides(source))
         epoch, unit = self._temporal(source)
         if self.random.random() < 0.05:
             epoch, unit = Expression("negative", Type.INT, (epoch,)), 0
@@ -249,8 +261,7 @@ class QueryMaker:
             second, _ = self._temporal(source)
             keys.append(Named(self._name("k"), second))
         known = OF_PACKETS if isinstance(source, Scan) else PLAIN
-        above = Grower(self.random, [self._key(key) for key in keys], calls(grower, known))
-        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        above = self._above(keys, calls(grower, known))
         columns: list[tuple[Expression, int]] = [
             (self._shown(key), unit if number == at else 0)
             for number, key in enumerate(keys)
@@ -274,12 +285,12 @@ class QueryMaker:
     def _running(self) -> Group:
         """Groups that live across epochs."""
         source = self._source()
-        if not isinstance(source, Scan) and any(" * " in one.body for one in closure(source)):
-            # A column that moves in steps is no epoch of groups that live on.
+        if not isinstance(source, Scan) and any(map(_has_uneven_clock, closure(source))):
+            # A column that moves in steps cannot be the epoch of groups that live on.
             source = self._scan()
         units = [f for f in source.fields if f.unit_ns]
         timed = self.random.choice(units)
-        grower = Grower.over(self.random, source.fields)
+        grower = Grower.over(self.random, self.values, source.fields)
         length = max(timed.unit_ns, self.random.choice((1, 2, 5, 10, 30)) * 10**9)
         epoch, step = in_steps(self.random, in_units(timed, length))
         keys = [Named(self._name("k"), epoch)]
@@ -290,9 +301,7 @@ class QueryMaker:
                 keys.append(Named(self._name("k"), made))
         self.random.shuffle(keys)
         at = next(i for i, key in enumerate(keys) if key.expression is epoch)
-        aggregates = calls(grower, RUNNING)
-        above = Grower(self.random, [self._key(key) for key in keys], aggregates)
-        above.small = [Expression("aggregate", Type.INT, text="count(*)")]
+        above = self._above(keys, calls(grower, RUNNING))
         # what moves in steps closes no groups of another query that live across epochs
         unit = length if step == 1 else 0
         columns = [(self._key(key), unit if n == at else 0) for n, key in enumerate(keys)]
@@ -308,6 +317,14 @@ class QueryMaker:
             *(tuple(keys), at, having, named, closing),
             step=step,
         )
+
+    def _above(
+        self, keys: Sequence[Named], aggregate: Callable[[Type], Expression | None]
+    ) -> Grower:
+        """Grows what stands above groups: of their keys and aggregates."""
+        count = Expression("aggregate", Type.INT, text="count(*)")
+        leaves = [self._key(key) for key in keys]
+        return Grower(self.random, leaves, aggregate, [count], self.values)
 
     def _key(self, key: Named) -> Expression:
         """A group-by term by its name."""
@@ -355,7 +372,7 @@ class QueryMaker:
         if not known:
             source = self._scan()
             known = [f for f in source.fields if f.unit_ns and f.type is wanted]
-        grower = Grower.over(self.random, source.fields)
+        grower = Grower.over(self.random, self.values, source.fields)
         columns = [(self._column(grower, kind), 0) for kind in types]
         chosen = self.random.choice([f for f in known if f.name != "time_ns"] or known)
         columns.insert(at, (column(chosen), chosen.unit_ns))
@@ -372,11 +389,17 @@ class QueryMaker:
         hidden = replace(merge, name=merge.name.replace("q", HIDDEN))
         self._add(hidden)
         alias = self._alias()
-        grower = Grower.over(self.random, hidden.fields)
+        grower = Grower.over(self.random, self.values, hidden.fields)
         columns = [(column(hidden.fields[at]), hidden.fields[at].unit_ns)]
         columns += [(self._column(grower, self.random.choice(_COLUMN_TYPES)), 0) for _ in range(3)]
         named, fields = self._named(columns, grower, _ordered(hidden))
         return Select(self._name("q"), fields, hidden, alias, self._where(grower), named)
+
+
+def _has_uneven_clock(query: Query) -> bool:
+    """Whether groups that live on cannot, or not by a rule that is known here, follow its times."""
+    source = query.source if isinstance(query, Select | Group) else None
+    return moves_in_steps(query.body) or (isinstance(source, Join) and bool(source.terms))
 
 
 def _either(one: Expression, other: Expression) -> Expression:
@@ -410,7 +433,7 @@ def _only_first_temporal(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 def random_queries(
-    random: Random, interfaces: tuple[str, ...], reference: Reference, count: int
+    random: Random, interfaces: tuple[str, ...], reference: Reference, values: Known, count: int
 ) -> list[Query]:
     """A set of about ``count`` random queries, those that are read before those that read them."""
-    return QueryMaker(random, interfaces, reference).make(count)
+    return QueryMaker(random, interfaces, reference, values).make(count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.differential.expressions import address_text
+from tests.differential import addresses
 from tests.differential.syntax import Type
 from tests.reference import when
 
@@ -40,7 +40,7 @@ _TEXTS: dict[Type, Callable[[Any], str]] = {
     Type.INT: lambda value: str(int(value)),
     Type.FLOAT: lambda value: repr(float(value) + 0.0),
     Type.STRING: _escaped,
-    Type.IP: address_text,
+    Type.IP: addresses.shown,
     Type.MAC: lambda value: value.to_bytes(6, "big").hex(":"),
     Type.TIMESTAMP: when,
 }

@@ -89,7 +89,11 @@ class Expression:
 PATTERNS: dict[str, str] = {
     **{
         op: f"({{0}} {op.upper()} {{1}})"
-        for op in "+ - * / % div & | << >> = <> < <= > >= and or like".split()  # noqa: SIM905
+        for op in "+ - * / % div & | << >> || = <> < <= > >= and or like".split()  # noqa: SIM905
+    },
+    **{op: f"({{0}} {op.upper()} {{1}})" for op in ("is distinct from", "is not distinct from")},
+    **{
+        op: f"({{0}} {op.upper()})" for op in ("is true", "is not true", "is false", "is not false")
     },
     "not like": "({0} NOT LIKE {1})",
     "not": "(NOT {0})",
@@ -292,9 +296,11 @@ class Join:
         kind: ``inner``, ``left``, ``right`` or ``full``.
         style: how it is written, see ``_JOIN_STYLES``.
         equalities: expressions of the left and of the right that are equal, the temporal one first.
-        conditions: what else is asked, of either side or of both; none is an equality or an AND.
-        fields: of either side, those that stay ordered in the result with a unit.
+        conditions: what else is asked, of either side or of both; of both sides none is an equality or AND.
+        sides: the fields of either side, with a unit those that stay ordered in the result.
         interval: the right's time may be this much ahead of the left's, from and to; None if equal.
+        where: of an outer join in SQL's spelling, what chooses from its result.
+        terms: expressions over the result that increase, with their units.
     """
 
     kind: str
@@ -305,11 +311,23 @@ class Join:
     conditions: tuple[Expression, ...]
     sides: tuple[tuple[Field, ...], tuple[Field, ...]]
     interval: tuple[int, int] | None = None
+    where: Expression | None = None
+    terms: tuple[tuple[Expression, int], ...] = ()
 
     @property
     def name(self) -> str:
         """It is read in place, and has none."""
         return ""
+
+    @property
+    def is_sql(self) -> bool:
+        """Whether it is an outer join in SQL's spelling."""
+        return self.style in SQL_STYLES and self.kind != "inner"
+
+    @property
+    def outer_sides(self) -> tuple[bool, bool]:
+        """Whether all rows of the left, and of the right, are in the result."""
+        return self.kind in ("left", "full"), self.kind in ("right", "full")
 
     def text(self, head: str, columns: str) -> str:
         """A SELECT of ``columns``, up to WHERE."""
@@ -319,15 +337,44 @@ class Join:
             for equality in self.equalities
         ]
         if self.interval is not None:
-            left, right = (side.render(self.aliases) for side in self.equalities[0])
-            low, high = (f"{left} {'-' if n < 0 else '+'} {abs(n)}" for n in self.interval)
-            parts[0] = f"{right} BETWEEN {low} AND {high}"
+            parts[0] = self._interval_text(
+                *(side.render(self.aliases) for side in self.equalities[0])
+            )
         parts += [c.render(self.aliases) for c in self.conditions]
-        styles = _JOIN_STYLES[self.kind]
+        styles = _SQL_STYLES if self.is_sql else _JOIN_STYLES[self.kind]
         pattern = styles[self.style % len(styles)]
-        return pattern.format(head, columns, *inputs, " AND ".join(parts))
+        text = pattern.format(head, columns, *inputs, " AND ".join(parts), self.kind.upper())
+        return text + _clause("WHERE", self.where, self.aliases)
+
+    def _interval_text(self, left: str, right: str) -> str:
+        """How far the right's time may be ahead of the left's, in one of several ways to say it."""
+        assert self.interval is not None
+        least, most = self.interval
+        is_time = self.equalities[0][0].type is Type.TIMESTAMP
+
+        def moved(base: str, by: int) -> str:
+            length = f"INTERVAL '{abs(by) // 10**6} ms'" if is_time else str(abs(by))
+            return f"{base} {'-' if by < 0 else '+'} {length}"
+
+        ways = [
+            f"{right} BETWEEN {moved(left, least)} AND {moved(left, most)}",
+            f"{left} BETWEEN {moved(right, -most)} AND {moved(right, -least)}",
+            f"{right} >= {moved(left, least)} AND {moved(right, -most)} <= {left}",
+        ]
+        if not is_time:
+            ways.append(f"{right} - {left} <= {most} AND {left} - {right} <= {-least}")
+            if least == -most:
+                ways.append(f"abs({right} - {left}) <= {most}")
+        return ways[self.style % len(ways)]
 
 
+SQL_STYLES = range(100, 120)
+"""Styles of outer joins in SQL's spelling."""
+
+_SQL_STYLES = (
+    "{0} {1}\n  FROM {2} {5} JOIN {3}\n  ON {4}",
+    "{0} {1}\n  FROM {2} {5} OUTER JOIN {3}\n  ON {4}",
+)
 _PLAIN_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  ON {4}"
 _OLD_JOIN = "{0} {1} KIND FROM {2}, {3}\n  WHERE {4}"
 _MIXED_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  WHERE {4}"

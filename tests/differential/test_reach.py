@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
+from tests.differential import addresses
 from tests.differential.aggregates import AGGREGATES, ORDERED, RUNNING
 from tests.differential.evaluate import Reference
-from tests.differential.expressions import LAZY, STRICT
+from tests.differential.expressions import LAZY, STRICT, value_of
 from tests.differential.harness import Scenario, random_scenario
-from tests.differential.syntax import Expression, Group, Join, Query, Select
+from tests.differential.syntax import Expression, Group, Join, Query, Scan, Select, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SCENARIOS = [random_scenario(seed, 12) for seed in range(60)]
 
@@ -18,7 +23,7 @@ def expressions(query: Query) -> list[Expression]:
     if isinstance(query, Select | Group):
         found += [query.where, *(column.expression for column in query.columns)]
         if isinstance(query.source, Join):
-            found += query.source.conditions
+            found += [*query.source.conditions, query.source.where]
     if isinstance(query, Group):
         found += [query.having, query.closing, *(key.expression for key in query.keys)]
     return [part for e in found if e is not None for part in e.walk()]
@@ -45,6 +50,52 @@ def test_every_kind_of_query_is_made_and_most_have_rows() -> None:
     assert {"Select", "Group", "Merge", "distinct", "running", "whole input", *joins} <= set(kinds)
     assert min(kinds.values()) > 10
     assert filled > 0.6 * kinds.total()
+
+
+def test_every_kind_of_join_is_made() -> None:
+    queries = [query for scenario in SCENARIOS for query in scenario.queries]
+    made = [
+        (query, query.source)
+        for query in queries
+        if isinstance(query, Select | Group) and isinstance(query.source, Join)
+    ]
+    kinds = [("inner", False), *((k, s) for k in ("left", "right", "full") for s in (False, True))]
+    found = {(join.kind, join.is_sql, join.interval is not None) for _, join in made}
+    assert found == {(*kind, is_interval) for kind in kinds for is_interval in (False, True)}
+    assert any(join.where is not None for _, join in made)
+    grouped = [(join.terms, query.epoch) for query, join in made if isinstance(query, Group)]
+    assert any(terms and epoch is not None for terms, epoch in grouped)
+    assert any(epoch is None for _, epoch in grouped)
+    intervals = [join.interval for _, join in made if join.interval is not None]
+    assert {least < 0 < most for least, most in intervals} == {False, True}
+    assert any(most < 0 for _, most in intervals)
+
+
+def test_integers_add_up_beyond_64_bits_and_addresses_are_mapped() -> None:
+    assert any(abs(total) >= 2**63 for total in _sums())
+    rows = [row for s in SCENARIOS for rows in s.traffic.decoded()[0].values() for row in rows]
+    assert any(
+        addresses.shown(row["srcIP"]).startswith("::ffff:") for row in rows if "srcIP" in row
+    )
+
+
+def _sums() -> Iterator[int]:
+    """Exact sums of the groups over packets whose sum or average of integers is asked for."""
+    for scenario in SCENARIOS[:20]:
+        reference = Reference(scenario.traffic.decoded()[0])
+        for query in scenario.queries:
+            if not isinstance(query, Group) or not isinstance(query.source, Scan):
+                continue
+            added = [
+                part.arguments[0]
+                for column in query.columns
+                for part in column.expression.walk()
+                if part.op == "aggregate" and part.text in ("sum({0})", "avg({0})")
+            ]
+            for argument in added:
+                values = [value_of(argument, (row,)) for row in reference.rows(query.source)]
+                if argument.type is Type.INT:
+                    yield sum(value for value in values if value is not None)
 
 
 def test_a_seed_is_a_scenario() -> None:

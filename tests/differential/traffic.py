@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
+from tests.differential.addresses import numbered
 from tests.reference import decode_ethernet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from random import Random
 
 Row = dict[str, Any]
 SECOND_NS = 10**9
 _START_NS = 1_700_000_000 * SECOND_NS
-_V4 = 0xFFFF << 32
 
 HOSTS4 = (0x0A000001, 0x0A000002, 0xC0A80107, 0x08080808)
-HOSTS6 = (int(IPv6Address("2001:db8::1")), int(IPv6Address("fd00::2")))
-ADDRESSES = (*(_V4 | host for host in HOSTS4), *HOSTS6)
+HOSTS6 = tuple(
+    int(IPv6Address(text)) for text in ("2001:db8::1", "fd00::2", "2001:db8::1", "::ffff:10.0.0.1")
+)
+"""One of them is the v4-mapped address of an IPv4 host."""
+ADDRESSES = (
+    *(numbered(IPv4Address(host)) for host in HOSTS4),
+    *(numbered(IPv6Address(host)) for host in HOSTS6[1:]),
+)
 PORTS = (53, 80, 443, 5000)
+_ALL_HEADERS = 14 + 8 + 60 + 60
+"""More than the headers of Ethernet, IP and TCP can have."""
+
 PAYLOADS = (b"", b"GET /a HTTP/1.1", b"Host: example", b"\x00\xff~", b"12", b"100%_\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Values that are in the traffic, so that comparisons with constants now and then hold."""
+
+    addresses: tuple[int, ...] = ADDRESSES
+    ports: tuple[int, ...] = PORTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +108,7 @@ def _fields(packet: Packet) -> Row:
         row[name] = int(row[name].replace(":", ""), 16)
     for name in ("srcIP", "destIP"):
         if name in row:
-            address = row[name]
-            row[name] = int(address) | (_V4 if address.version == 4 else 0)
+            row[name] = numbered(row[name])
     if "tos" in row:
         row |= {"dscp": row["tos"] >> 2, "ecn": row["tos"] & 3}
     row.pop("inner", None)
@@ -120,6 +137,20 @@ def random_traffic(random: Random) -> Traffic:
             data = data.ljust(60, b"\0")
         packet = Packet(interface, clock - behind, len(data), data)
         packets.append(_cut(random, packet))
+    return Traffic(interfaces, tuple(packets), skew_ns)
+
+
+def on_interfaces(random: Random, frames: Sequence[tuple[int, int, bytes]]) -> Traffic:
+    """Packets of one link (time, length on the wire, bytes) as if they came on one to three interfaces."""
+    interfaces = ("alpha", "beta", "gamma")[: random.choice((1, 2, 2, 3))]
+    weights = [random.choice((1, 5, 5, 0.05)) for _ in interfaces]
+    skew_ns = random.choice((0, SECOND_NS // 10, 2 * SECOND_NS, 10 * SECOND_NS))
+    packets = []
+    for time_ns, wirelen, data in frames:
+        (interface,) = random.choices(interfaces, weights)
+        is_cut = random.random() < 0.1
+        kept = data[: random.randrange(_ALL_HEADERS, 400)] if is_cut else data
+        packets.append(Packet(interface, time_ns, wirelen, kept))
     return Traffic(interfaces, tuple(packets), skew_ns)
 
 
