@@ -125,8 +125,10 @@ def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
         ],
     )
     yield Text(
-        f"{SLOWEST} slowest hop; tuples of LFTAs count from the start of the run, WAITING "
-        "counts their groups"
+        (
+            f"{SLOWEST} slowest hop; LFTAs count tuples since the start of the run, and WAITING "
+            "groups"
+        )
     )
 
 
