@@ -22,6 +22,7 @@ import numpy as np
 from gscope.capture.feed import Feed
 from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.pump import Pump
+from gscope.capture.ring.ring import RingSource
 from gscope.capture.statistics import SourceState
 
 if TYPE_CHECKING:
@@ -167,8 +168,26 @@ class TraceInterface(Feed):
         self._block = None
         self.is_ended = True
 
-    def advance(self, until_ns: int, is_stopped: Callable[[], bool]) -> None:
-        """Process packets up to the first at or past ``until_ns``, or to the end."""
+    def is_starved(self, patience_s: float) -> bool:
+        """Return whether the packets behind the block at hand have not come after ``patience_s``.
+
+        Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
+        """
+        return isinstance(self.source, RingSource) and not self.source.is_ready(patience_s)
+
+    def advance(
+        self,
+        until_ns: int,
+        is_stopped: Callable[[], bool],
+        before_fetch: Callable[[TraceInterface], None],
+    ) -> None:
+        """Process packets up to the first at or past ``until_ns``, or to the end.
+
+        Args:
+            until_ns: where to stop.
+            is_stopped: asked before each block.
+            before_fetch: called when all packets of a block are processed, before the next block is awaited.
+        """
         while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
             reached = self.process(block, self._index, until_ns)
             self.packets += reached - self._index
@@ -177,6 +196,7 @@ class TraceInterface(Feed):
                 self.head_ns = int(block.time_ns[reached])
                 return
             if not self._pass_blocks(until_ns):
+                before_fetch(self)
                 self.fetch()
 
     def _begin(self, block: Block, index: int) -> bool:
@@ -295,7 +315,7 @@ class TraceClock:
             if not self._is_due(until_ns):
                 break
             for interface in self._active:
-                interface.advance(until_ns, self._stop.is_set)
+                interface.advance(until_ns, self._stop.is_set, self._before_fetch)
                 if self._statistics is not None:
                     self._statistics.on_turn(interface)
             if self._stop.is_set():
@@ -370,9 +390,29 @@ class TraceClock:
         else:
             own = {interface: interface.own_ns for interface in self._active}
             self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.told_ns})
+        self._note_beat()
+
+    def _note_beat(self) -> None:
         self._beat_packets = self._packets()
         self._beat_s = self._monotonic()
         self._tell_progress()
+
+    def _before_fetch(self, interface: TraceInterface) -> None:
+        """Send a heartbeat of what is processed if ``interface`` has to wait for its packets.
+
+        The writer of a pipe may hold it open without writing for any time; until it writes, the clock stands.
+        """
+        if not interface.is_starved(max(0.0, self._beat_s + BEAT_SECONDS - self._monotonic())):
+            return
+        interval = self._settings.interval_ns
+        own = {each: each.own_ns for each in self._active}
+        passed = {e: ns for e, ns in own.items() if ns // interval > e.told_ns // interval}
+        if passed:
+            told = (each.told_ns for each in self._active)
+            self._send(max(self._clock_ns or MIN_TIME_NS, *told, *passed.values()), passed)
+        if self._statistics is not None:
+            self._statistics.on_turn(interface)
+        self._note_beat()
 
     def _answer(self, clock_ns: int) -> None:
         """Send the heartbeats that somebody asked for."""

@@ -61,6 +61,11 @@ class RingSource:
         self._thread = threading.Thread(target=self._run, name=f"read {self.name}", daemon=True)
         self._thread.start()
 
+    def is_ready(self, timeout_s: float) -> bool:
+        """Return whether ``next_block`` returns at once; wait for that up to ``timeout_s``."""
+        with self._changed:
+            return self._changed.wait_for(self._has_something, timeout_s)
+
     def next_block(self) -> Block | None:
         """See ``PacketSource``.
 
@@ -72,7 +77,7 @@ class RingSource:
                 self._free.append(self._current)
                 self._current = None
                 self._changed.notify_all()
-            self._changed.wait_for(lambda: self._full or self._is_ended or self._is_closed)
+            self._changed.wait_for(self._has_something)
             if self._is_closed:
                 return None
             if self._full:
@@ -97,6 +102,9 @@ class RingSource:
         self._free.clear()
         self._full.clear()
         self._current = None
+
+    def _has_something(self) -> bool:
+        return bool(self._full) or self._is_ended or self._is_closed
 
     def _run(self) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.capture.sources.capture_bytes import pcap_of
 
 from gscope.capture import trace_clock
 from gscope.capture.demands import Demands
@@ -19,7 +22,9 @@ from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.ring.ring import RingSource
 from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.file import FileSource
 from gscope.capture.trace_clock import (
     MAX_TIME_NS,
     MIN_TIME_NS,
@@ -349,6 +354,40 @@ def test_a_stop_interrupts_the_waiting_of_a_paced_replay(tmp_path: Path) -> None
     done[0].check()
     assert done[0].runtimes["a"].times == []
     assert done[0].interfaces["a"].unread_packets == 2
+
+
+def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_comes(
+    tmp_path: Path,
+) -> None:
+    """Nothing but a heartbeat lets readers have them, and the writer may be silent for hours."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = os.open(fifo, os.O_RDWR)
+    os.write(writer, pcap_of([b"abc"] * 3))
+    ring = RingSource(FileSource(str(fifo)))
+    ring.open()
+    log = StreamLog(tmp_path / "log", [StreamSpec("a", (("t", Direction.INCREASING),))])
+    runtime = ScriptedRuntime("a", log)
+    came: queue.SimpleQueue[Progress] = queue.SimpleQueue()
+    clock = TraceClock(
+        [TraceInterface("a", ring, runtime, {"all": "a"}, SECOND)],
+        log,
+        ClockSettings(SECOND),
+        on_progress=came.put,
+    )
+    with running(clock.run):
+        try:
+            while came.get(timeout=10).packets < 3:
+                pass
+            promised = [
+                m.punctuations for m in read_log(tmp_path / "log") if isinstance(m, Heartbeat)
+            ]
+            assert promised[-1][0].bound >= 2 * SECOND - SECOND
+            assert runtime.times[-1] == 2 * SECOND + 7_000
+        finally:
+            ring.close()
+    log.close()
+    os.close(writer)
 
 
 class PacedClock(threading.Event):
