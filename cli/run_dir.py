@@ -123,7 +123,7 @@ class RunDir:
                 "--run or another folder with --work-dir"
             )
             raise UsageError(message)
-        lock = run_lock.take(path)
+        lock = run_lock.take(path, record.pid)
         if lock is None:
             message = (
                 f"run {name} is active (pid {record.pid}); `gscope stop --run {name}` stops it"

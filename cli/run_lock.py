@@ -5,35 +5,54 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 LOCK_FILE = "lock"
-_TRIES = 5
+_PROBE_S = 0.05
+"""How long another process may hold a lock only to test it, which takes microseconds."""
+
+_EXIT_S = 5.0
+"""How long the kernel may take to close the files of a killed process."""
+
 _BETWEEN_S = 0.01
 
 
-def take(folder: Path) -> int | None:
-    """The descriptor that holds the lock of ``folder`` until it is closed; None: somebody lives there.
+def take(folder: Path, holder: int | None = None) -> int | None:
+    """Return a descriptor that holds the lock of ``folder`` until it is closed; None if another process holds it.
 
-    The lock is made if it is missing. Children do not inherit it.
+    The lock file is created if it is missing. Children do not inherit the descriptor.
+
+    A killed supervisor holds its lock for some milliseconds after its daemon has ended: the kernel closes the files of a
+    dying process from the highest descriptor down, so the pipes to its children before the lock.
+
+    Args:
+        folder: of a run.
+        holder: the supervisor's process id. If it is exiting, wait until it lets go of the lock.
 
     Raises:
-        OSError: there is no such folder, or it is somebody else's.
+        OSError: the folder is missing, or belongs to another user.
     """
     descriptor = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    for _ in range(_TRIES):
+    began_s = time.monotonic()
+    while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # It may only be somebody who looks whether it is held, which takes microseconds.
+            is_exiting = holder is not None and _is_exiting(holder)
+            if time.monotonic() - began_s >= (_EXIT_S if is_exiting else _PROBE_S):
+                os.close(descriptor)
+                return None
             time.sleep(_BETWEEN_S)
         else:
             return descriptor
-    os.close(descriptor)
-    return None
+
+
+def _is_exiting(pid: int) -> bool:
+    """Return whether a process has ended, or has been killed and has no memory any more."""
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
 
 
 def is_held(folder: Path) -> bool:

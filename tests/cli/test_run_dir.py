@@ -4,11 +4,16 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gscope.cli import run_lock
 from gscope.cli.run_dir import RunDir
+from gscope.cli.runs import RUN_FILE, read_run
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +48,29 @@ def test_folders_of_killed_runs_are_swept_away_and_those_of_living_ones_kept(
         assert living.path.exists()
         assert not dead.exists()
         assert not half_removed.exists()
+
+
+def test_a_run_is_taken_over_while_its_killed_supervisor_still_exits(tmp_path: Path) -> None:
+    """The kernel closes the pipes to its children first, and its lock later: here by 0.2 s."""
+    folder = left_behind(tmp_path, "flows")
+    held = run_lock.take(folder)
+    assert held is not None
+    dead = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+    record = read_run(folder)
+    assert record is not None
+    (folder / RUN_FILE).write_text(replace(record, pid=dead.pid).to_json())
+    closing = threading.Timer(0.2, os.close, (held,))
+    closing.start()
+    with RunDir(tmp_path, "flows", is_exact=True) as run_dir:
+        assert run_dir.resumed is not None
+    closing.join()
+    dead.wait()
+
+
+def test_a_run_whose_supervisor_lives_is_not_taken_over(tmp_path: Path) -> None:
+    with RunDir(tmp_path, "flows"), pytest.raises(UsageError, match="the run flows is active"):
+        RunDir(tmp_path, "flows", is_exact=True)
 
 
 RECORDS = [None, "", "{}", '{"schema": 1, "name": "2025"}', '["run"]']
