@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings
-    from gscope.cli.asked import Asked
-    from gscope.cli.capture_plan import Bounds
+    from gscope.cli.asked import Asked, Bounds
     from gscope.cli.config import Config
     from gscope.cli.life import Listener
     from gscope.cli.outcome import Outcome

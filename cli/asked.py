@@ -1,14 +1,21 @@
-"""What a command line asks for. It imports no compiler: Java is started before that is loaded."""
+"""What a command line asks for.
+
+Neither this module nor any other that is loaded before Java is started imports the compiler of queries or its plan
+nodes: loading those takes longer than the rest of the command line.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gscope.capture.settings import InterfaceSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +49,31 @@ class Asked:
                 f"query{how}; `gscope library` lists them"
             )
             raise UsageError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How fast and how long to capture.
+
+    Attributes:
+        speed: of a replay, as a multiple of the speed of the trace; None for as fast as possible.
+        packets: live, the run ends after this many packets; None for no limit.
+        duration_ns: live, the run ends after this time; None for no limit.
+    """
+
+    speed: float | None = None
+    packets: int | None = None
+    duration_ns: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a live run ends by itself."""
+        return self.packets is not None or self.duration_ns is not None
+
+
+def expected_bytes(interfaces: Sequence[InterfaceSettings]) -> int | None:
+    """Return the size of all captures together; None if one of them is not a regular file."""
+    paths = [Path(file) for interface in interfaces for file in interface.files]
+    if not all(path.is_file() for path in paths):
+        return None
+    return sum(path.stat().st_size for path in paths)

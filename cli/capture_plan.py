@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
+from gscope.capture.settings import CaptureSettings, ConsumerSettings
 from gscope.engine.settings import EngineSettings
 from gscope.engine.slack import least_skews
 from gscope.queries.plan.program import StreamInput, node_inputs
@@ -14,31 +13,13 @@ from gscope.queries.plan.program import StreamInput, node_inputs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.capture.settings import InterfaceSettings
+    from gscope.cli.asked import Bounds
     from gscope.cli.config import Config
     from gscope.queries.plan.program import Input, Program
 
 CONSUMER = "cli"
 """By this name the command line acknowledges the streams that are answers themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How fast and how long to capture.
-
-    Attributes:
-        speed: of a replay, so many times that of the trace; None for as fast as possible.
-        packets: live, end after so many; None for no limit.
-        duration_ns: live, end after so long; None for no limit.
-    """
-
-    speed: float | None = None
-    packets: int | None = None
-    duration_ns: int | None = None
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether a live run ends by itself."""
-        return self.packets is not None or self.duration_ns is not None
 
 
 def capture_settings(
@@ -74,14 +55,6 @@ def capture_settings(
         log_bytes=config.log_bytes,
         memory_bytes=config.memory_bytes,
     )
-
-
-def expected_bytes(interfaces: Sequence[InterfaceSettings]) -> int | None:
-    """The size of all captures together; None if one is no plain file."""
-    paths = [Path(file) for interface in interfaces for file in interface.files]
-    if not all(path.is_file() for path in paths):
-        return None
-    return sum(path.stat().st_size for path in paths)
 
 
 def job_streams(program: Program) -> tuple[str, ...]:

@@ -86,8 +86,7 @@ def replay(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.answering import Report, Run
-    from gscope.cli.asked import Asked
-    from gscope.cli.capture_plan import Bounds, expected_bytes
+    from gscope.cli.asked import Asked, Bounds, expected_bytes
     from gscope.cli.run_name import ensure_name
     from gscope.cli.watchers import watcher
 

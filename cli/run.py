@@ -195,8 +195,7 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.answering import Report, Run
-    from gscope.cli.asked import Asked
-    from gscope.cli.capture_plan import Bounds
+    from gscope.cli.asked import Asked, Bounds
     from gscope.cli.live_interfaces import Overrides, live_interfaces
     from gscope.cli.run_name import ensure_name
     from gscope.cli.watchers import watcher

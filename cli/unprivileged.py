@@ -14,8 +14,7 @@ from pathlib import Path
 from gscope.capture.confinement.confine import confine
 from gscope.capture.confinement.plan import Confinement
 from gscope.capture.events import Events
-from gscope.capture.settings import CAPTURE_FOLDER
-from gscope.engine.settings import JOB_FOLDER
+from gscope.engine.settings import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.errors import GscopeError
 
 

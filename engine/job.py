@@ -18,10 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.engine.claims import wanted, without
-from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.events import Events
-from gscope.engine.room import Room
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
@@ -31,7 +28,6 @@ from gscope.engine.settings import (
 from gscope.engine.spark.archive import build_later, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
-from gscope.engine.step_watch import StepWatch
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.startup import settle
@@ -41,9 +37,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.commits import Commit, CommitLog
     from gscope.engine.inbox import Inbox
     from gscope.engine.observer import Observer
+    from gscope.engine.room import Room
     from gscope.engine.spark.evaluation import Evaluator
+    from gscope.engine.step_watch import StepWatch
     from gscope.engine.steps import Step, Steps
     from gscope.queries.plan.program import Program
 
@@ -61,14 +60,14 @@ class Job:
         self._events = events
         self._termination = termination
         self._settings = EngineSettings.read(run_dir)
-        self._commits = CommitLog(run_dir / JOB_FOLDER)
         self._phases: dict[str, float] = {}
         self._undecodable: Counter[str] = Counter()
-        self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
         self._java_pid: int | None = None
-        self._watch = StepWatch()
         self._connect = threading.Event()
         self._inbox: Inbox | None = None
+        self._commits: CommitLog
+        self._room: Room
+        self._watch: StepWatch
 
     def on_daemon(self) -> None:
         """A daemon listens, the first one or one that takes over; from any thread."""
@@ -94,6 +93,7 @@ class Job:
         with self._launch(settings) as jvm:
             self._phase("jvm_launched")
             self._events.send("java", pid=jvm.pid)
+            self._load()
             # imported only now, while the JVM starts beside
             from gscope.engine.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
@@ -121,6 +121,16 @@ class Job:
         self._phase("finished")
         build_later(settings)
         self._events.send("finished", steps=steps, phases=self._phases)
+
+    def _load(self) -> None:
+        """Open the record of commits; Java starts meanwhile, which takes longer than loading these modules."""
+        from gscope.engine.commits import CommitLog
+        from gscope.engine.room import Room
+        from gscope.engine.step_watch import StepWatch
+
+        self._commits = CommitLog(self._run_dir / JOB_FOLDER)
+        self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
+        self._watch = StepWatch()
 
     def _launch(self, settings: JvmSettings) -> JvmProcess:
         """Start a Java that does not outlive this process, whenever that is told to end."""
@@ -152,6 +162,7 @@ class Job:
     def _follow(self, steps: Steps, evaluator: Evaluator, observer: Observer, inbox: Inbox) -> None:
         """One step after another until everything is answered."""
         from gscope.engine.asking import Asker
+        from gscope.engine.claims import wanted, without
 
         idle_steps = 0
         asker = None
@@ -185,6 +196,7 @@ class Job:
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, observer: Observer) -> None:
+        from gscope.engine.commits import Commit
         from gscope.engine.spark.udf import user_failures
 
         observer.evaluating(step)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS_FILE = "engine.json"
+CAPTURE_FOLDER = "capture"
 SOCKET_FILE = "capture/capture.sock"
 LOG_FOLDER = "log"
 JOB_FOLDER = "job"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
-
-from dpkt import UnpackError
-from dpkt.dns import unpack_name
 
 from gscope.engine.functions.base import Undecodable, host_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _HEADER = struct.Struct(">HHHHHH")
 _LENGTH_BYTES = 2
@@ -163,13 +161,26 @@ def _candidates(payload: bytes) -> Iterator[bytes]:
         yield rest
 
 
+@cache
+def _dpkt() -> tuple[Callable[[bytes, int], tuple[str, int]], type[Exception]]:
+    """Return how dpkt reads a name, and what it raises.
+
+    Every task and the job load this module; dpkt, which loads all of its eighty protocols, only those that read names.
+    """
+    from dpkt import UnpackError
+    from dpkt.dns import unpack_name
+
+    return unpack_name, UnpackError
+
+
 def _name(data: bytes) -> bytes:
+    unpack_name, unreadable = _dpkt()
     try:
         name = unpack_name(data, _HEADER.size)[0].encode()
     except UnicodeDecodeError as error:
         # labels are bytes; dpkt wants them to be UTF-8
         name = error.object
-    except UnpackError as error:
+    except unreadable as error:
         raise Undecodable from error
     return host_name(name) or _ROOT
 

@@ -12,7 +12,6 @@ of its own, once for each combination of Java, Spark and options::
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import hashlib
 import logging
@@ -263,6 +262,9 @@ def _prune(newest: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Builds the archive for the Java at hand; the exit code is 0 when it is there afterwards."""
+    # A job, which looks for an archive before it starts its Java, has no use for it.
+    import argparse
+
     parser = argparse.ArgumentParser(prog="python -m gscope.engine.spark.archive")
     parser.add_argument("--java-home", help="the Java to build for (default: the one found)")
     parser.add_argument("--heap-bytes", type=int, default=DEFAULT_HEAP_BYTES)

@@ -11,7 +11,8 @@ from tests.capture.test_replay import write_pcap
 
 from gscope.capture.log.log import read_log
 from gscope.capture.replay import open_log, replay_capture
-from gscope.cli.capture_plan import Bounds, capture_settings
+from gscope.cli.asked import Bounds
+from gscope.cli.capture_plan import capture_settings
 from gscope.cli.config import load_config
 from gscope.cli.interfaces import chosen_interfaces
 from gscope.engine.slack import least_skews
