@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
 import signal
 import subprocess
 import sys
@@ -115,14 +116,23 @@ class Process:
         """End it and wait for it and its last event; harmless when it has ended."""
         if self._process.poll() is None and self._grace_s:
             self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(self._grace_s)
+            self._await_end(self._grace_s)
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
         self._follower.join(FOLLOW_S)
         with suppress(BrokenPipeError):
             self._pipe.close()
+
+    def _await_end(self, timeout_s: float) -> None:
+        """Wait until it ends, at most ``timeout_s``; ``Popen.wait`` with a timeout looks only every 50 ms."""
+        # Another thread waits for it, too; when that was first, the process is gone.
+        with suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(self.pid)
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+            os.close(descriptor)
 
     def last_words(self) -> str:
         """The last line it wrote to standard error, "" for none."""
