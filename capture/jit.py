@@ -41,6 +41,9 @@ _njit: Any = numba.njit
 
 _log = logging.getLogger(__name__)
 
+_NAMING_FOLDERS = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR")
+"""What decides where kernels are kept."""
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _HERE = Path(__file__).parent
@@ -186,8 +189,18 @@ def _point_numba_at_cache(source: Path) -> bool:
 
     numba unpickles what it finds, so nothing is kept in a folder that other users can write to or replace.
     """
-    if not source.is_file():
+    folder = _folder_for(source, *(os.environ.get(name) for name in _NAMING_FOLDERS))
+    if folder is None:
         return False
+    cast("Any", numba).config.CACHE_DIR = folder
+    return True
+
+
+@functools.cache
+def _folder_for(source: Path, *_environment: str | None) -> str | None:
+    """Return the folder for the kernels of ``source``, checked once for all of them; None if none can be trusted."""
+    if not source.is_file():
+        return None
     try:
         folder = ensure_private_folder(kernels_folder() / _digest_with_imports(source))
         # numba creates folders in it by the umask: a group that may write those must not reach them.
@@ -195,9 +208,8 @@ def _point_numba_at_cache(source: Path) -> bool:
         mark_used(folder)
     except OSError as error:
         _log.info("compiled kernels are not kept: %s", error)
-        return False
-    cast("Any", numba).config.CACHE_DIR = str(folder)
-    return True
+        return None
+    return str(folder)
 
 
 @functools.cache
@@ -220,15 +232,24 @@ def _with_imports(source: Path) -> set[Path]:
 
 @functools.cache
 def _imports(source: Path) -> tuple[Path, ...]:
-    names = re.findall(
-        rb"^from gscope\.capture\.([\w.]+) import", source.read_bytes(), re.MULTILINE
-    )
+    names = re.findall(rb"^from gscope\.capture\.([\w.]+) import", _content(source), re.MULTILINE)
     paths = (_HERE / f"{name.decode().replace('.', '/')}.py" for name in names)
     return tuple(path for path in paths if path.is_file())
 
 
 def _digest(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted({path.resolve() for path in (*paths, Path(__file__))}):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted({_resolved(path) for path in (*paths, Path(__file__))}):
+        digest.update(path.name.encode() + b"\0" + _content(path))
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _resolved(source: Path) -> Path:
+    return source.resolve()
+
+
+@functools.cache
+def _content(source: Path) -> bytes:
+    """Return a source, which a process reads once: most files import the same few."""
+    return source.read_bytes()

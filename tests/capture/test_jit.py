@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def read_sources_again() -> None:
+    """Let a file that has changed be seen, as a new process sees it."""
+    for cached in (jit._folder_for, jit._digest_with_imports, jit._imports, jit._content):
+        cached.cache_clear()
+
+
 def folder_of(source: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(root))
-    jit._digest_with_imports.cache_clear()
+    read_sources_again()
     scope: dict[str, object] = {}
     exec(compile("def f(a):\n    return a + 1\n", str(source), "exec"), scope)
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
@@ -90,7 +96,7 @@ def test_constants_make_no_copies_but_where_loops_are_to_be_unrolled(made: Made)
     assert outer(10) == 23
     assert len(inner.overloads) == 1
     made.source.write_text(f"{made.TEXT}# another file to numba\n")
-    jit._digest_with_imports.cache_clear()
+    read_sources_again()
     inner, outer = made.load(jit.unrolled_kernel)
     assert outer(10) == 23
     assert len(inner.overloads) == 2
