@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.jit import kernel
 from gscope.capture.sources.compressed import MAGIC_BYTES, is_compressed
+from gscope.capture.sources.file import FileSource, Passed
 from gscope.capture.sources.held import borrow, status_of
 from gscope.capture.sources.open import open_source
 from gscope.capture.sources.stored import STANDARD_INPUT
-from gscope.errors import CaptureError
+from gscope.capture.sources.walk_loop import walk_blocks
+from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +42,9 @@ WALKED_COMPRESSED_BYTES = 128 << 20
 
 UNPACKED_BYTES = 4 << 30
 """A walk that has seen this many bytes of packets in compressed captures is given up: they may be a bomb."""
+
+PASS_BYTES = 64 << 20
+"""Read by the compiled loop between two looks at whether the walk is to stop: some hundredths of a second."""
 
 _THREADS = 2
 _MIN_NS = -(1 << 63)
@@ -89,23 +94,61 @@ class BackwardSteps:
             self._pool.shutdown()
 
 
-def deepest_step_ns(source: BlockSource, most_bytes: int, stop: threading.Event) -> int | None:
-    """Return by how much the packets of ``source`` step back at most, None if that was not found out.
+class Walk:
+    """A walk over sources of which one follows the other.
 
     Args:
-        source: open; read to its end.
         most_bytes: of packets; beyond that the walk is given up.
         stop: gives the walk up when set.
+
+    Attributes:
+        deepest_ns: by how much a packet stepped back at most.
     """
-    block = source.new_block()
-    latest, deepest, walked_bytes = _MIN_NS, 0, 0
-    while source.fill(block):
-        latest, step, walked = _deepest(block.time_ns, block.caplen, block.count, latest)
-        deepest = max(deepest, step)
-        walked_bytes += walked
-        if stop.is_set() or walked_bytes > most_bytes:
-            return None
-    return None if stop.is_set() else deepest
+
+    def __init__(self, most_bytes: int, stop: threading.Event) -> None:
+        self.deepest_ns = 0
+        self._latest_ns = _MIN_NS
+        self._bytes_left = most_bytes
+        self._stop = stop
+
+    def over(self, source: BlockSource) -> bool:
+        """Walk over an open source to its end; return whether it was reached."""
+        while not self._gives_up() and (block := source.next_block()) is not None:
+            self._latest_ns, step_ns, walked = _deepest(
+                block.time_ns, block.caplen, block.count, self._latest_ns
+            )
+            self.deepest_ns = max(self.deepest_ns, step_ns)
+            self._bytes_left -= walked
+            if isinstance(source, FileSource):
+                while not self._gives_up() and self._pass(source):
+                    pass
+        return not self._gives_up()
+
+    def _gives_up(self) -> bool:
+        return self._stop.is_set() or self._bytes_left < 0
+
+    def _pass(self, source: FileSource) -> bool:
+        """Let a compiled loop walk on; return whether there may be more for it behind."""
+        raw = source.begin_pass()
+        if raw is None:
+            return False
+        header_bytes, fraction_ns, most_captured, _ = raw.layout
+        blocks = max(PASS_BYTES // raw.limit, 1)
+        self._latest_ns, self.deepest_ns, packets, walked, read, done, filled, used = walk_blocks(
+            blocks,
+            raw.descriptor,
+            raw.block.data,
+            raw.carried,
+            raw.limit,
+            header_bytes,
+            fraction_ns,
+            most_captured,
+            self._latest_ns,
+            self.deepest_ns,
+        )
+        self._bytes_left -= walked
+        source.end_pass(raw.block, Passed(read, done, packets, walked, filled, used, 0, 0, 0, 0))
+        return read > 0 and packets > 0
 
 
 @kernel
@@ -129,17 +172,25 @@ def _deepest(
 
 
 def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int | None:
-    if stop.is_set():
-        return None
-    try:
-        source = open_source(*paths)
-    except CaptureError:
-        # The replay opens it, too, and reports that.
-        return None
-    try:
-        return deepest_step_ns(source, most_bytes, stop)
-    finally:
-        source.close()
+    """Return by how much the packets of captures, one after the other, step back at most; None if that is unknown."""
+    walk = Walk(most_bytes, stop)
+    for path in paths:
+        try:
+            source = open_source(path)
+        except CutCaptureError:
+            if len(paths) == 1:
+                return None
+            # Left out by the replay, too.
+            continue
+        except CaptureError:
+            # The replay opens it, too, and reports that.
+            return None
+        try:
+            if not walk.over(source):
+                return None
+        finally:
+            source.close()
+    return walk.deepest_ns
 
 
 def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:

@@ -10,8 +10,9 @@ import shutil
 import struct
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -24,8 +25,9 @@ from gscope.capture.inputs import Inputs
 from gscope.capture.replay import Stop, open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings
 from gscope.capture.sources import backward_steps
-from gscope.capture.sources.backward_steps import BackwardSteps, deepest_step_ns
+from gscope.capture.sources.backward_steps import BackwardSteps, Walk
 from gscope.capture.sources.open import open_source
+from gscope.capture.sources.walk_loop import walk_blocks
 from gscope.cli.interfaces import chosen_interfaces
 from gscope.errors import CaptureError
 
@@ -186,10 +188,14 @@ def test_a_compressed_capture_is_given_up_when_it_unpacks_to_too_much(
         min_size=1,
         max_size=60,
     ),
-    st.integers(4096, 9000),
+    st.integers(200, 9000),
+    st.integers(1, 9000),
 )
 def test_the_walk_finds_what_a_loop_finds(
-    tmp_path_factory: pytest.TempPathFactory, seconds: list[int], block_bytes: int
+    tmp_path_factory: pytest.TempPathFactory,
+    seconds: list[int],
+    block_bytes: int,
+    pass_bytes: int,
 ) -> None:
     path = write(tmp_path_factory.mktemp("walk") / "a.pcap", [s * SECOND_NS for s in seconds])
     expected, latest = 0, 0
@@ -197,7 +203,11 @@ def test_the_walk_finds_what_a_loop_finds(
         latest = max(latest, time)
         expected = max(expected, (latest - time) * SECOND_NS)
     source = open_source(str(path), block_bytes=block_bytes)
-    assert deepest_step_ns(source, 1 << 40, threading.Event()) == expected
+    walk = Walk(1 << 40, threading.Event())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backward_steps, "PASS_BYTES", pass_bytes)
+        assert walk.over(source)
+    assert walk.deepest_ns == expected
     source.close()
 
 
@@ -275,3 +285,33 @@ def test_many_random_captures_lose_nothing(tmp_path: Path) -> None:
     assert sum(each.received for each in summary.interfaces) == sum(
         logged_flows(tmp_path / "log")[0].values()
     )
+
+
+@pytest.mark.parametrize("largest", [100, 3000])
+def test_the_compiled_walk_takes_records_of_all_sizes_across_blocks_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    """The longest records are larger than a block; the deepest step is from the first file to the second."""
+    numbers = random.Random(largest)
+    monkeypatch.setattr(backward_steps, "open_source", partial(open_source, block_bytes=512))
+    passed_packets = 0
+
+    def walked(*arguments: Any) -> tuple[int, ...]:
+        nonlocal passed_packets
+        found = walk_blocks(*arguments)
+        passed_packets += found[2]
+        return found
+
+    monkeypatch.setattr(backward_steps, "walk_blocks", walked)
+    times = [BEGIN + n * SECOND_NS - numbers.randrange(5) * SECOND_NS for n in range(600)]
+    files = [tmp_path / "1.pcap", tmp_path / "2.pcap"]
+    for path, chosen in zip(files, (times[300:], times[:300]), strict=True):
+        write_pcap(path, [(time, bytes(numbers.randrange(14, largest))) for time in chosen])
+    steps = BackwardSteps({"a": [str(path) for path in files]})
+    expected, latest = 0, 0
+    for time in (*times[300:], *times[:300]):
+        latest = max(latest, time)
+        expected = max(expected, latest - time)
+    assert steps.deepest_ns("a") == expected
+    steps.close()
+    assert passed_packets > 50
