@@ -18,8 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.installed import compile_modules
 from benchmarks.live_network import DEVICE, enter_own_network
 from benchmarks.trace import OUT
+from gscope.queries.streams.snapshot import CAPTURE_FILE
 
 QUERIES = (
     "flow",
@@ -95,7 +97,7 @@ def measure(seconds: float, settle: float, work: Path) -> dict[str, float]:
 def _wait_until_capturing(process: subprocess.Popen[bytes], work: Path) -> None:
     """Until the daemon tells its counters: the first time, its kernel is compiled before."""
     until = time.monotonic() + PATIENCE_S
-    while not list(work.glob("*/capture.stats.json")):
+    while not list(work.glob(f"*/{CAPTURE_FILE}")):
         if process.poll() is not None or time.monotonic() > until:
             message = f"the run does not capture (exit code {process.poll()})"
             raise RuntimeError(message)
@@ -116,6 +118,7 @@ def _main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     given = parser.parse_args()
     enter_own_network()
+    compile_modules()
     OUT.mkdir(parents=True, exist_ok=True)
     with (OUT / "live_idle.csv").open("w", newline="") as file:
         writer = csv.writer(file)

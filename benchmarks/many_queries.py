@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.installed import compile_modules
 from benchmarks.library_set import fifty_queries
 from benchmarks.measure import RUNS, Contestant, median, race, run_once, table, write_csv
 from benchmarks.trace import OUT, trace, warm
@@ -150,6 +151,7 @@ def _main() -> None:
         return
     capture = trace(arguments.packets)
     warm(capture)
+    compile_modules()
     field = [contestant(name, capture, [files[name]]) for name in arguments.one]
     field.append(contestant(ALL, capture, files.values()))
     for each in field:

@@ -14,6 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from benchmarks.installed import compile_modules
 from benchmarks.measure import RUNS, Contestant, chosen, race, run_once, table, write_csv
 from benchmarks.trace import OUT, PACKETS, trace, warm
 
@@ -73,6 +74,7 @@ def _main() -> None:
     arguments = parser.parse_args()
     capture = trace(arguments.packets)
     warm(capture)
+    compile_modules()
     field = chosen(contestants(capture), arguments.only)
     for contestant in field:
         # Whatever is compiled or cached on first use is not part of the race.
