@@ -69,7 +69,7 @@ def test_a_run_is_taken_over_while_its_killed_supervisor_still_exits(tmp_path: P
 
 
 def test_a_run_whose_supervisor_lives_is_not_taken_over(tmp_path: Path) -> None:
-    with RunDir(tmp_path, "flows"), pytest.raises(UsageError, match="the run flows is active"):
+    with RunDir(tmp_path, "flows"), pytest.raises(UsageError, match="run flows is active"):
         RunDir(tmp_path, "flows", is_exact=True)
 
 
@@ -176,7 +176,7 @@ def test_a_run_folder_that_cannot_be_deleted_as_a_whole_can_be_swept_later(
 
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="name another with --work-dir"):
+    with pytest.raises(UsageError, match="name another work dir with --work-dir"):
         RunDir(tmp_path / "file")
 
 
