@@ -194,7 +194,7 @@ class Daemon:
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not settings.is_live and not self._log.is_empty:
-            message = f"{self._run_dir} holds an earlier capture; start in a new run directory"
+            message = f"{self._run_dir} holds an earlier capture; use a new folder"
             raise StreamError(message)
         demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)
         server = _ServerThread(

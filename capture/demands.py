@@ -47,7 +47,7 @@ class Demands:
             message = f"unknown stream {unknown[0]!r}; there are {sorted(self._streams)}"
             raise StreamError(message)
         if not self._is_served:
-            message = "heartbeats are not sent on demand in this run; see heartbeat.mode"
+            message = "this run does not send heartbeats on demand; see heartbeat.mode"
             raise StreamError(message)
         with self._lock:
             for stream, bounds in wanted.items():

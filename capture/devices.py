@@ -87,14 +87,16 @@ def has_packet_sockets() -> bool:
 
 def _vanished(device: DeviceSettings) -> str:
     """The sentence for a device that an earlier daemon captured."""
-    return f"{device.device} was gone when the capture daemon was started again"
+    return f"{device.device} was missing when the capture daemon was restarted"
 
 
 def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
     if is_by_scapy(device):
         return _opened_by_scapy(name, device)
     if not has_packet_sockets():
-        message = f"{device.device}: this system has no AF_PACKET; say `source: scapy` or auto"
+        message = (
+            f"{device.device}: this system does not support AF_PACKET; set `source: scapy` or auto"
+        )
         raise CaptureError(message)
     if device.fanout == 1:
         return _opened_ring(name, device, None)
@@ -129,7 +131,7 @@ def _opened_by_scapy(name: str, device: DeviceSettings) -> LiveSource:
     from gscope.capture.sources.scapy_source import ScapySource
 
     if device.fanout > 1 or device.timestamps != "kernel":
-        message = f"{device.device}: fanout and hardware timestamps are not to be had with scapy"
+        message = f"{device.device}: scapy supports neither fanout nor hardware timestamps"
         raise CaptureError(message)
     source = ScapySource(
         name,

@@ -293,7 +293,7 @@ def ensure_orders_survive(interface: str, lftas: Sequence[Lfta]) -> None:
     )
     if declaring is not None:
         message = (
-            f"{declaring.query} declares an order of packets, which the threads of a fanout cannot keep; "
-            f"capture {interface} without fanout"
+            f"{declaring.query} declares an ordering of packets, which a fanout cannot check "
+            f"across its threads; capture {interface} without fanout"
         )
         raise UsageError(message)

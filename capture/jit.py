@@ -207,7 +207,7 @@ def _folder_for(source: Path, *_environment: str | None) -> str | None:
         folder.chmod(0o700)
         mark_used(folder)
     except OSError as error:
-        _log.info("compiled kernels are not kept: %s", error)
+        _log.info("cannot cache compiled kernels: %s", error)
         return None
     return str(folder)
 

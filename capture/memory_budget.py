@@ -126,8 +126,8 @@ def ensure_fits(
     }
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     message = (
-        f"the capture may come to use {_megabytes(planned.total)} of memory, and its budget is"
-        f" {_megabytes(limit)} ({listed}); {remedy}, or allow more with --memory"
+        f"the capture daemon may need {_megabytes(planned.total)} of memory, but its limit is "
+        f"{_megabytes(limit)} ({listed}); {remedy}, or raise the limit with --memory"
     )
     raise UsageError(message)
 

@@ -72,7 +72,7 @@ class DeviceSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.fanout <= MAX_FANOUT:
-            message = f"{self.device}: a fanout of {self.fanout} cannot be; it is 1 to {MAX_FANOUT}"
+            message = f"{self.device}: invalid fanout {self.fanout}: expected 1 to {MAX_FANOUT}"
             raise UsageError(message)
         for name, value, allowed in (
             ("source", self.source, SOURCES),
@@ -82,7 +82,7 @@ class DeviceSettings:
                 message = f"{self.device}: {name} is {value!r}; there are {', '.join(allowed)}"
                 raise UsageError(message)
         if self.source == "scapy" and (self.fanout > 1 or self.timestamps == "hardware"):
-            message = f"{self.device}: fanout and hardware timestamps are not to be had with scapy"
+            message = f"{self.device}: scapy supports neither fanout nor hardware timestamps"
             raise UsageError(message)
 
 
@@ -190,14 +190,16 @@ class CaptureSettings:
             "log_bytes",
         ):
             if getattr(self, name) < 1:
-                message = f"{name} is {getattr(self, name)!r}; it must be positive"
+                message = f"{name} is {getattr(self, name)!r}; expected a positive number"
                 raise UsageError(message)
         if self.speed is not None and not 0 < self.speed <= MAX_SPEED:
-            message = f"speed is {self.speed!r}; it must be positive, and at most {MAX_SPEED:g}"
+            message = (
+                f"speed is {self.speed!r}; expected a positive number of at most {MAX_SPEED:g}"
+            )
             raise UsageError(message)
         names = [interface.name for interface in self.interfaces]
         if not names or len(set(names)) != len(names):
-            message = f"interfaces must be given and have different names, not {names}"
+            message = f"expected at least one interface and unique names, got {names}"
             raise UsageError(message)
         for interface in self.interfaces:
             if bool(interface.files) == (interface.device is not None):

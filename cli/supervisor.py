@@ -199,7 +199,7 @@ class Supervisor:
                 answers.on_tick()
             case Event("capture", "failed"):
                 name, why = event.fields["interface"], event.fields["message"]
-                self._tell(f"interface {name}: {why}; it is captured no more")
+                self._tell(f"interface {name}: {why}; no longer captured")
             case Event("capture", "summary"):
                 self.outcome.capture = event.fields
                 self.reached("capture finished")

@@ -87,7 +87,7 @@ def confine(
     drop_privileges()
     caches = _caches()
     if not confinement.is_sandboxed:
-        return ["neither Landlock nor seccomp is used: the sandbox is switched off"]
+        return ["sandbox switched off: neither Landlock nor seccomp is used"]
     access = [(path, READ | WRITE) for path in (*writable, *caches)]
     access += [(Path(device), Access.WRITE_FILE | Access.READ_FILE) for device in _DEVICES]
     if read is not None:
@@ -151,10 +151,10 @@ def _change_user(identity: Identity, needed: list[Path]) -> None:
     except OSError as error:
         folder = next(iter(closed), Path("/"))
         message = (
-            f"the user {identity.name} cannot reach {closed.get(folder, ['it'])[0]}, which is below the"
-            f" closed folder {folder}, and the kernel does not let gscope change that"
-            f" ({(error.strerror or str(error)).lower()}): install gscope and choose --work-dir where"
-            " that user can reach them, or name another with --user"
+            f"the user {identity.name} cannot reach {closed.get(folder, ['it'])[0]} below the "
+            f"closed folder {folder}, and the kernel does not permit gscope to remount it "
+            f"({(error.strerror or str(error)).lower()}): move gscope and --work-dir to folders "
+            "that this user can reach, or name another user with --user"
         )
         raise CaptureError(message) from error
     try:
@@ -163,8 +163,8 @@ def _change_user(identity: Identity, needed: list[Path]) -> None:
         stay_dumpable()
     except OSError as error:
         message = (
-            f"cannot change to the user {identity.name}: {(error.strerror or str(error)).lower()};"
-            " name another with --user"
+            f"cannot change to the user {identity.name}: "
+            f"{(error.strerror or str(error)).lower()}; name another user with --user"
         )
         raise CaptureError(message) from error
 

@@ -99,7 +99,7 @@ def _named(name: str) -> Identity:
             return _of_entry(pwd.getpwuid(uid))
         except KeyError:
             return Identity(name, uid, uid)
-    message = f"--user {name}: there is no such user; expected the name or number of one"
+    message = f"--user {name}: unknown user; expected a user name or uid"
     raise UsageError(message)
 
 

@@ -114,7 +114,7 @@ def _prune() -> None:
     with suppress(OSError):
         freed = prune(kernels_folder(), _user_folder(), time.time_ns())
         if freed:
-            _log.info("removed %d bytes of kernels that were used longest ago", freed)
+            _log.info("removed %d bytes of the least recently used kernels", freed)
 
 
 def _is_written(name: str) -> bool:

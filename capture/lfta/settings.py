@@ -35,10 +35,10 @@ class LftaSettings:
         slots = self.table_slots
         if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
             message = (
-                f"table_slots is {slots!r}; it must be a power of two of at least {MIN_TABLE_SLOTS}"
+                f"table_slots is {slots!r}; expected a power of two of at least {MIN_TABLE_SLOTS}"
             )
             raise UsageError(message)
         for name in ("batch_rows", "heap_bytes", "buffers"):
             if getattr(self, name) < 1:
-                message = f"{name} is {getattr(self, name)!r}; it must be positive"
+                message = f"{name} is {getattr(self, name)!r}; expected a positive number"
                 raise UsageError(message)

@@ -54,7 +54,7 @@ def check_user_kernel(name: str) -> None:
         raise _wrong(code, *_complaint(code, error)) from error
     result = compiled.nopython_signatures[0].return_type
     if not isinstance(result, _RESULTS.get(code.facts.returns, (types.Integer,))):
-        why = f"compiled it gives {result}, which is no {code.facts.returns.value}"
+        why = f"when compiled it returns {result}, which is no {code.facts.returns.value}"
         raise _wrong(code, code.function.__code__.co_firstlineno, why)
     _check_values(code, compiled)
 
@@ -72,7 +72,7 @@ def _check_statements(code: UserScalar) -> None:
             for part in ast.walk(node):
                 if isinstance(part, ast.Raise | ast.Assert):
                     raise _wrong(
-                        code, part.lineno, "it can raise, and a kernel cannot stop half way"
+                        code, part.lineno, "it can raise, and a kernel cannot propagate exceptions"
                     )
 
 

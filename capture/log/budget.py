@@ -98,16 +98,16 @@ class WaitForRoom(Budget):
         """True as soon as there is room."""
         while (used := usage.used_bytes) + size_bytes > self.limit_bytes:
             full = (
-                f"the stream log is full: {used} of {self.limit_bytes} bytes are waiting to be"
-                f" read and {size_bytes} more are to be written"
+                f"the stream log is full: {used} of {self.limit_bytes} bytes are unread, and "
+                f"{size_bytes} more are to be written"
             )
             if used == 0 or not usage.has_consumers:
-                problem = f"{full}; raise the log budget"
+                problem = f"{full}; raise its limit with --log"
                 raise StreamError(problem)
             if not usage.wait_for_room(used, self.patience_s):
                 problem = (
-                    f"{full}, and nothing was acknowledged for {self.patience_s:g} s; raise the log"
-                    " budget, or use a shorter epoch"
+                    f"{full}, and no reader has acknowledged anything for {self.patience_s:g} s; raise "
+                    "its limit with --log, or use a shorter epoch"
                 )
                 raise StreamError(problem)
         return True

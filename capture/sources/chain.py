@@ -60,7 +60,7 @@ class ChainSource:
                     member.close()
         if not self._members:
             raise cut[0]
-        self.damage += [f"{error}; it is left out" for error in cut]
+        self.damage += [f"{error}; skipped" for error in cut]
         if cut and not self._members[0].is_open:
             self._members[0].open()
         sizes = [member.size_bytes for member in self._members]
@@ -112,7 +112,7 @@ class ChainSource:
                 self._members[self._current].open()
             except CaptureError as error:
                 # It was there when the work began, or is a pipe: what is read so far stays good.
-                self.damage.append(f"{error}; it is left out")
+                self.damage.append(f"{error}; skipped")
             except ReadingInterrupted:
                 return
 

@@ -131,7 +131,8 @@ class DecompressedBytes:
             return True
         if self._input[self._used :].strip(b"\0"):
             self.damage.append(
-                f"what follows the {self._kind} data at byte {self.position} is not compressed and not used"
+                f"the bytes after the {self._kind} data at byte {self.position} are not compressed; "
+                "ignored"
             )
             self._at_end = True
         # Zeros are padding, as gzip itself reads it.
@@ -149,8 +150,8 @@ class DecompressedBytes:
             self._output = memoryview(member.decompress(piece, max_length))
         except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError, MemoryError) as error:
             self.damage.append(
-                f"the {self._kind} data is damaged near byte {self.position} ({error}); "
-                "what follows is not used"
+                f"the {self._kind} data is damaged near byte {self.position} ({error}); the rest is "
+                "ignored"
             )
             self._at_end = True
             return
@@ -163,7 +164,7 @@ class DecompressedBytes:
         self._at_end = True
         # A read error has told it already.
         if self._member is not None and not self.damage:
-            self.damage.append(f"the {self._kind} data is cut at byte {self.position}")
+            self.damage.append(f"the {self._kind} data is truncated at byte {self.position}")
 
 
 def is_compressed(head: bytes) -> bool:

@@ -46,7 +46,7 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
     elif magic in pcap.MAGICS:
         return pcap.PcapFormat(head), pcap.HEADER_BYTES
     elif fault := pcapng.section_fault(head):
-        message = f"{name} is no usable capture: its section header {fault}"
+        message = f"{name} is not a usable capture: its section header {fault}"
     else:
         return pcapng.PcapngFormat(), 0
     raise NotACaptureError(message)

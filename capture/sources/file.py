@@ -268,8 +268,10 @@ class FileSource:
         if not self._carry:
             return []
         return [
-            f"{self._where}: the last record is cut after {len(self._carry)} of "
-            f"{capture_format.needed_bytes} bytes, at byte {self._base}"
+            (
+                f"{self._where}: the last record is truncated after {len(self._carry)} of "
+                f"{capture_format.needed_bytes} bytes, at byte {self._base}"
+            )
         ]
 
 

@@ -109,8 +109,8 @@ class PcapFormat:
             self.needed_bytes += caplen
             if caplen > self._limit:
                 self.broken = (
-                    f"the record at byte {base + stop} claims {caplen} captured bytes, "
-                    f"more than {self._limit}; nothing from there on is used"
+                    f"the record at byte {base + stop} claims {caplen} captured bytes, more than "
+                    f"{self._limit}; the rest is ignored"
                 )
 
     def findings(self) -> list[str]:

@@ -50,11 +50,11 @@ _OPTION_TSRESOL, _OPTION_TSOFFSET = 9, 14
 
 # What a counter of the kernel counts.
 _FINDINGS = {
-    UNKNOWN_INTERFACE: "packets of an interface that no block describes, not used",
-    MALFORMED: "packet blocks too short for what they claim to hold, not used",
-    TOO_LARGE: "packets of more captured bytes than any capture tool takes (262,144), not used",
-    CLAMPED_TIMES: "packets with a time beyond the year 2262, set to its end",
-    NO_TIME: "packets without a time, which take that of the packet before",
+    UNKNOWN_INTERFACE: "packets of an interface that no block describes, ignored",
+    MALFORMED: "packet blocks too short for the length they claim, ignored",
+    TOO_LARGE: "packets of more captured bytes than any capture tool records (262,144), ignored",
+    CLAMPED_TIMES: "packets with a time after the year 2262, set to its end",
+    NO_TIME: "packets without a time, set to that of the previous packet",
 }
 
 
@@ -101,7 +101,7 @@ class PcapngFormat:
             else:
                 self.needed_bytes = int(self._state[NEEDED])
                 if event == BROKEN:
-                    self.broken = f"the block at byte {at} has lengths that cannot be; {_NOTHING}"
+                    self.broken = f"the block at byte {at} has invalid lengths; {_NOTHING}"
                 break
             if not length:
                 break
@@ -111,7 +111,7 @@ class PcapngFormat:
     def findings(self) -> list[str]:
         """See ``CaptureFormat``."""
         counts = [(int(self._state[counter]), text) for counter, text in _FINDINGS.items()]
-        counts.append((self._cut_options, "interface descriptions with options that are cut"))
+        counts.append((self._cut_options, "interface descriptions with truncated options"))
         return [f"{text}: {count}" for count, text in counts if count]
 
     def _begin_section(self, data: memoryview, at: int) -> int:
@@ -128,7 +128,7 @@ class PcapngFormat:
         if len(data) < self.needed_bytes:
             return 0
         if data[4:8] != data[self.needed_bytes - 4 : self.needed_bytes]:
-            self.broken = f"the section header at byte {at} has lengths that differ; {_NOTHING}"
+            self.broken = f"the section header at byte {at} has inconsistent lengths; {_NOTHING}"
             return 0
         self._section_count += 1
         if self._section_count > _MAX_SECTIONS:
@@ -195,4 +195,4 @@ def section_fault(head: bytes) -> str:
     return ""
 
 
-_NOTHING = "nothing from there on is used"
+_NOTHING = "the rest is ignored"

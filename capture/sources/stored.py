@@ -90,8 +90,8 @@ class StoredBytes:
                     return got
         except OSError as error:
             self.damage.append(
-                f"reading failed at byte {self.position}: {error.strerror or error}; "
-                "what follows is not used"
+                f"reading failed at byte {self.position}: {error.strerror or error}; the rest is "
+                "ignored"
             )
             return 0
 

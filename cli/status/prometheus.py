@@ -46,131 +46,182 @@ def gauge(name: str, field: str, meaning: str, scale: float = 1) -> Metric:
 
 
 INTERFACE = (
-    Metric("gscope_received_packets", "received_packets", "Packets that came from the source."),
-    Metric("gscope_received_bytes", "received_bytes", "Bytes of these on the wire."),
-    Metric("gscope_dropped_packets", "dropped_packets", "Packets lost before gscope saw them."),
-    Metric("gscope_filtered_packets", "filtered_packets", "Packets the source's filter rejected."),
-    Metric("gscope_shed_packets", "shed_packets", "Packets left out by a sampling rule."),
-    Metric("gscope_late_packets", "late_packets", "Packets that break the skew."),
-    Metric("gscope_accepted_packets", "accepted_packets", "Packets decoded as a whole."),
+    Metric("gscope_received_packets", "received_packets", "Packets received from the source."),
+    Metric("gscope_received_bytes", "received_bytes", "Bytes received, as on the wire."),
+    Metric("gscope_dropped_packets", "dropped_packets", "Packets dropped by the kernel."),
+    Metric("gscope_filtered_packets", "filtered_packets", "Packets rejected by the source."),
+    Metric("gscope_shed_packets", "shed_packets", "Packets shed by a sampling rule."),
+    Metric("gscope_late_packets", "late_packets", "Packets later than the skew."),
+    Metric("gscope_accepted_packets", "accepted_packets", "Packets decoded completely."),
     Metric("gscope_ring_freezes", "frozen_total", "How often the ring became full."),
     Metric(
         "gscope_interface_interruptions", "interruptions_total", "How often the link went down."
     ),
     Metric("gscope_heartbeats_sent", "heartbeats_total", "Heartbeats sent."),
-    Metric("gscope_heartbeats_on_demand", "answers_total", "Those that answered a demand."),
-    Metric("gscope_packet_work_seconds", "worked_ns", "Time that LFTAs took.", scale=_NS),
-    gauge("gscope_unread_packets", "unread_packets", "Packets received and not processed."),
-    gauge("gscope_packets_per_second", "packets_per_second", "Packets processed of late."),
-    gauge("gscope_ring_bytes", "ring_bytes", "Memory for packets that wait."),
+    Metric("gscope_heartbeats_on_demand", "answers_total", "Heartbeats that answered a demand."),
+    Metric("gscope_packet_work_seconds", "worked_ns", "Time spent in LFTAs.", scale=_NS),
+    gauge("gscope_unread_packets", "unread_packets", "Packets received and not processed yet."),
+    gauge("gscope_packets_per_second", "packets_per_second", "Current processing rate."),
+    gauge("gscope_ring_bytes", "ring_bytes", "Size of the ring."),
     gauge("gscope_ring_occupancy_ratio", "ring_occupancy", "Share of the ring in use."),
-    gauge("gscope_skew_seconds", "skew_ns", "By how much packets may be late.", _NS),
-    gauge("gscope_largest_lag_seconds", "largest_lag_ns", "Longest from stamp to processing.", _NS),
+    gauge("gscope_skew_seconds", "skew_ns", "How late packets may be.", _NS),
+    gauge(
+        "gscope_largest_lag_seconds",
+        "largest_lag_ns",
+        "Longest time from timestamp to processing.",
+        _NS,
+    ),
     gauge(
         "gscope_last_packet_timestamp_seconds", "last_packet_ns", "Time of the last packet.", _NS
     ),
-    gauge("gscope_idle_seconds", "idle_ns", "Since the last packet.", _NS),
+    gauge("gscope_idle_seconds", "idle_ns", "Time since the last packet.", _NS),
     gauge("gscope_heartbeat_timestamp_seconds", "clock_ns", "Clock of the last heartbeat.", _NS),
-    gauge("gscope_work_per_packet_seconds", "ns_per_packet", "Time of LFTAs for a packet.", _NS),
+    gauge("gscope_work_per_packet_seconds", "ns_per_packet", "Time in LFTAs for each packet.", _NS),
 )
 STREAM = (
     Metric("gscope_lfta_tuples_in", "tuples_in_total", "Packets that passed the predicate."),
-    Metric("gscope_lfta_tuples_out", "tuples_out_total", "Partial tuples put out."),
-    Metric("gscope_lfta_evicted_groups", "evicted_groups_total", "Groups pushed out on collision."),
+    Metric("gscope_lfta_tuples_out", "tuples_out_total", "Partial tuples emitted."),
+    Metric("gscope_lfta_evicted_groups", "evicted_groups_total", "Groups evicted on collision."),
     Metric(
         "gscope_lfta_without_epoch_tuples", "without_epoch_tuples_total", "Tuples without an epoch."
     ),
     Metric(
         "gscope_lfta_out_of_order_tuples",
         "out_of_order_tuples_total",
-        "Tuples that break an order.",
+        "Tuples that violate a declared ordering.",
     ),
-    Metric("gscope_stream_late_tuples", "late_tuples_total", "Tuples below earlier promises."),
-    Metric("gscope_crashes", "crashes_total", "Daemons that were killed."),
-    Metric("gscope_lost_in_crash_tuples", "lost_in_crash_tuples_total", "Tuples lost with them."),
-    Metric("gscope_uncaptured_seconds", "uncaptured_ns_total", "Without a daemon.", scale=_NS),
+    Metric("gscope_stream_late_tuples", "late_tuples_total", "Tuples below earlier punctuation."),
+    Metric("gscope_crashes", "crashes_total", "Capture daemons that died."),
+    Metric(
+        "gscope_lost_in_crash_tuples",
+        "lost_in_crash_tuples_total",
+        "Tuples lost when a daemon died.",
+    ),
+    Metric(
+        "gscope_uncaptured_seconds",
+        "uncaptured_ns_total",
+        "Time without a capture daemon.",
+        scale=_NS,
+    ),
     gauge("gscope_lfta_live_groups", "live_groups", "Groups in the table."),
-    gauge("gscope_lfta_table_slots", "table_slots", "Groups the table has room for."),
-    gauge("gscope_lfta_table_bytes", "table_bytes", "Memory the table may take."),
-    gauge("gscope_lfta_selectivity_ratio", "selectivity", "Tuples put out for one taken."),
+    gauge("gscope_lfta_table_slots", "table_slots", "Slots of the table."),
+    gauge("gscope_lfta_table_bytes", "table_bytes", "Memory that the tables may take."),
+    gauge(
+        "gscope_lfta_selectivity_ratio", "selectivity", "Tuples emitted for each tuple accepted."
+    ),
 )
 LOG = (
     Metric("gscope_log_batches", "batches_total", "Batches written."),
     Metric("gscope_log_tuples", "tuples_total", "Tuples written."),
     Metric("gscope_log_written_bytes", "written_bytes_total", "Bytes written."),
-    Metric("gscope_log_released_tuples", "released_tuples_total", "Tuples acknowledged by all."),
+    Metric(
+        "gscope_log_released_tuples", "released_tuples_total", "Tuples acknowledged by all readers."
+    ),
     Metric("gscope_log_shed_batches", "shed_batches_total", "Batches shed."),
-    Metric("gscope_log_shed_tuples", "shed_tuples_total", "Tuples of these."),
-    Metric("gscope_log_shed_packets", "shed_packets_total", "Packets these tuples stood for."),
+    Metric("gscope_log_shed_tuples", "shed_tuples_total", "Tuples of these batches."),
+    Metric("gscope_log_shed_packets", "shed_packets_total", "Packets in shed tuples."),
     Metric("gscope_log_merged_batches", "merged_batches_total", "Batches merged into others."),
-    Metric("gscope_log_full_disk", "full_disk_total", "How often the disk was found full."),
-    gauge("gscope_log_waiting_tuples", "waiting_tuples", "Tuples not acknowledged."),
-    gauge("gscope_log_waiting_messages", "waiting_messages", "Messages not acknowledged."),
-    gauge("gscope_log_open_tuples", "open_tuples", "Tuples of batches not sealed."),
-    gauge("gscope_log_used_bytes", "used_bytes", "Bytes of segments held."),
+    Metric("gscope_log_full_disk", "full_disk_total", "How often the disk was full."),
+    gauge("gscope_log_waiting_tuples", "waiting_tuples", "Tuples not acknowledged yet."),
+    gauge("gscope_log_waiting_messages", "waiting_messages", "Messages not acknowledged yet."),
+    gauge("gscope_log_open_tuples", "open_tuples", "Tuples in open batches."),
+    gauge("gscope_log_used_bytes", "used_bytes", "Bytes of segments."),
     gauge("gscope_log_index_bytes", "index_bytes", "Bytes of the index."),
-    gauge("gscope_log_budget_bytes", "budget_bytes", "Bytes of segments allowed."),
+    gauge("gscope_log_budget_bytes", "budget_bytes", "Limit of the bytes of segments."),
 )
 CAPTURE = (
-    Metric("gscope_capture_cpu_seconds", "cpu_s", "Processor time of the capture daemon."),
+    Metric("gscope_capture_cpu_seconds", "cpu_s", "CPU time of the capture daemon."),
     gauge("gscope_capture_memory_bytes", "memory_bytes", "Memory of the capture daemon."),
-    gauge("gscope_capture_told_timestamp_seconds", "written_ns", "When it told this.", _NS),
+    gauge(
+        "gscope_capture_told_timestamp_seconds",
+        "written_ns",
+        "When the process wrote its counters.",
+        _NS,
+    ),
 )
 JOB = (
-    Metric("gscope_job_cpu_seconds", "cpu_s", "Processor time of the HFTA job without Java."),
-    Metric("gscope_java_cpu_seconds", "java_cpu_s", "Processor time of Spark's Java."),
+    Metric("gscope_job_cpu_seconds", "cpu_s", "CPU time of the HFTA job without Java."),
+    Metric("gscope_java_cpu_seconds", "java_cpu_s", "CPU time of Spark's Java."),
     gauge("gscope_job_memory_bytes", "memory_bytes", "Memory of the HFTA job without Java."),
     gauge("gscope_java_memory_bytes", "java_memory_bytes", "Memory of Spark's Java."),
-    gauge("gscope_job_told_timestamp_seconds", "written_ns", "When it told this.", _NS),
+    gauge(
+        "gscope_job_told_timestamp_seconds",
+        "written_ns",
+        "When the process wrote its counters.",
+        _NS,
+    ),
     gauge("gscope_clock_timestamp_seconds", "clock_ns", "Latest clock of a heartbeat.", _NS),
 )
 STEPS = (
     Metric("gscope_steps", "evaluated_total", "Steps evaluated."),
-    Metric("gscope_step_seconds", "seconds_total", "Time that they took."),
-    Metric("gscope_step_tuples", "tuples_total", "Tuples that they read."),
-    Metric("gscope_step_rows", "rows_total", "Rows that they answered."),
+    Metric("gscope_step_seconds", "seconds_total", "Duration of all steps."),
+    Metric("gscope_step_tuples", "tuples_total", "Tuples read by steps."),
+    Metric("gscope_step_rows", "rows_total", "Rows answered by steps."),
     gauge("gscope_last_step_number", "number", "Number of the last step."),
-    gauge("gscope_last_step_seconds", "last_seconds", "Time that the last one took."),
-    gauge("gscope_last_step_tuples", "last_tuples", "Tuples that the last one read."),
-    gauge("gscope_average_step_seconds", "average_seconds", "Time that one takes on average."),
-    gauge("gscope_step_tuples_per_second", "tuples_per_second", "Tuples in a second of steps."),
+    gauge("gscope_last_step_seconds", "last_seconds", "Duration of the last step."),
+    gauge("gscope_last_step_tuples", "last_tuples", "Tuples read by the last step."),
+    gauge("gscope_average_step_seconds", "average_seconds", "Average duration of a step."),
+    gauge(
+        "gscope_step_tuples_per_second", "tuples_per_second", "Tuples read in a second of steps."
+    ),
 )
 STEP_AT_HAND = (
-    gauge("gscope_step_at_hand_seconds", "seconds", "How long the step at hand lasts."),
-    gauge("gscope_step_at_hand_still_seconds", "still_seconds", "Since a task of it ended."),
+    gauge("gscope_step_at_hand_seconds", "seconds", "How long the current step has been running."),
+    gauge(
+        "gscope_step_at_hand_still_seconds",
+        "still_seconds",
+        "Time since a task of the current step ended.",
+    ),
 )
 INBOX = (
-    Metric("gscope_stream_batches", "batches_total", "Batches that reached the HFTA job."),
-    Metric("gscope_stream_tuples", "tuples_total", "Tuples of these."),
+    Metric("gscope_stream_batches", "batches_total", "Batches received by the HFTA job."),
+    Metric("gscope_stream_tuples", "tuples_total", "Tuples of these batches."),
     Metric("gscope_stream_bytes", "bytes_total", "Bytes of these."),
-    Metric("gscope_stream_heartbeats", "heartbeats_total", "Heartbeats that reached it."),
+    Metric("gscope_stream_heartbeats", "heartbeats_total", "Heartbeats received by the HFTA job."),
     gauge(
-        "gscope_stream_heartbeat_timestamp_seconds", "last_heartbeat_ns", "When the last did.", _NS
+        "gscope_stream_heartbeat_timestamp_seconds",
+        "last_heartbeat_ns",
+        "Time of the last heartbeat.",
+        _NS,
     ),
 )
 OPERATOR = (
     Metric("gscope_operator_late_tuples", "late_tuples_total", "Tuples below the watermark."),
-    Metric("gscope_operator_shed_tuples", "shed_tuples_total", "Tuples it had no room for."),
-    gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples that wait."),
+    Metric(
+        "gscope_operator_shed_tuples", "shed_tuples_total", "Tuples shed for want of disk space."
+    ),
+    gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples waiting at the operator."),
     gauge("gscope_operator_waiting_bytes", "waiting_bytes", "Bytes of these."),
     gauge("gscope_operator_state_tuples", "state_tuples", "Groups kept from step to step."),
     gauge("gscope_operator_state_bytes", "state_bytes", "Bytes of these."),
-    gauge("gscope_operator_watermark", "watermark", "All below is answered; unit of the epoch."),
-    gauge("gscope_operator_watermark_timestamp_seconds", "watermark_ns", "The same as time.", _NS),
+    gauge(
+        "gscope_operator_watermark", "watermark", "Everything below is answered; unit of the epoch."
+    ),
+    gauge(
+        "gscope_operator_watermark_timestamp_seconds",
+        "watermark_ns",
+        "The watermark as a time.",
+        _NS,
+    ),
 )
 QUERY = (
     Metric("gscope_query_rows", "rows_total", "Rows answered."),
-    Metric("gscope_query_late_tuples", "late_tuples_total", "Tuples that came too late."),
+    Metric("gscope_query_late_tuples", "late_tuples_total", "Tuples below the watermark."),
     gauge(
-        "gscope_query_watermark_timestamp_seconds", "watermark_ns", "All below is answered.", _NS
+        "gscope_query_watermark_timestamp_seconds",
+        "watermark_ns",
+        "Everything below is answered.",
+        _NS,
     ),
-    gauge("gscope_query_lag_seconds", "lag_ns", "From the watermark to now.", _NS),
+    gauge("gscope_query_lag_seconds", "lag_ns", "Time since the watermark.", _NS),
     gauge("gscope_query_last_answer_timestamp_seconds", "last_answer_ns", "Last answer.", _NS),
 )
 HEARTBEATS = (
-    Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats that reached the HFTA job."),
-    Metric("gscope_idle_heartbeats", "idle_total", "Those that released nothing by themselves."),
-    Metric("gscope_heartbeat_demands", "asked_total", "Streams asked for a heartbeat."),
+    Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats received by the HFTA job."),
+    Metric(
+        "gscope_idle_heartbeats", "idle_total", "Heartbeats that released nothing by themselves."
+    ),
+    Metric("gscope_heartbeat_demands", "asked_total", "Demands for heartbeats."),
 )
 
 
@@ -192,13 +243,13 @@ class RunCollector(Collector):
         capture, job = document["capture"] or {}, document["job"] or {}
         run = document["run"]
         yield _family(
-            gauge("gscope_up", "is_alive", "Whether the run lives."),
+            gauge("gscope_up", "is_alive", "Whether the run's supervisor is alive."),
             ("run",),
             [((run["name"],), run)],
         )
         restarts = [((name,), each) for name, each in run["processes"].items()]
         yield _family(
-            Metric("gscope_restarts", "restarts_total", "How often it was started again."),
+            Metric("gscope_restarts", "restarts_total", "How often the process was restarted."),
             ("process",),
             restarts,
         )
@@ -271,7 +322,7 @@ def _family(
 def _malformed(capture: Mapping[str, Any]) -> CounterMetricFamily:
     made = CounterMetricFamily(
         "gscope_malformed_packets",
-        "Packets not decoded as a whole.",
+        "Packets not decoded completely.",
         labels=("interface", "reason"),
     )
     for each in capture.get("interfaces", ()):
@@ -291,7 +342,9 @@ def _interface_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
 
 def _undecodable(job: Mapping[str, Any]) -> CounterMetricFamily:
     made = CounterMetricFamily(
-        "gscope_undecodable_payloads", "Payloads a function cannot read.", labels=("function",)
+        "gscope_undecodable_payloads",
+        "Payloads that a function could not decode.",
+        labels=("function",),
     )
     for function, payloads in job.get("undecodable", {}).items():
         made.add_metric((function,), payloads)

@@ -125,10 +125,7 @@ def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
         ],
     )
     yield Text(
-        (
-            f"{SLOWEST} slowest hop; LFTAs count tuples since the start of the run, and WAITING "
-            "groups"
-        )
+        f"{SLOWEST} slowest hop; LFTAs count tuples since the start of the run, and WAITING groups"
     )
 
 

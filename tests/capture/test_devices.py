@@ -19,7 +19,7 @@ SETTINGS = CaptureSettings(
     tuple(InterfaceSettings(name, device=DeviceSettings(f"eth_{name}")) for name in ("a", "b"))
 )
 MAKES_DO = replace(SETTINGS, makes_do=True)
-GONE = "eth_b was gone when the capture daemon was started again"
+GONE = "eth_b was missing when the capture daemon was restarted"
 
 Problems = dict[str, CaptureError]
 

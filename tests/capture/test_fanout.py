@@ -197,6 +197,6 @@ def test_a_promise_is_the_least_of_all_that_promise() -> None:
 def test_a_declared_order_cannot_be_shared_by_threads() -> None:
     order = call("increasing", PacketField("tb", flow().keys[0].expression.type, is_nullable=False))
     lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,), declared=(order,))
-    with pytest.raises(UsageError, match="declares an order of packets"):
+    with pytest.raises(UsageError, match="declares an ordering of packets"):
         ensure_orders_survive(INTERFACE, [lfta])
     ensure_orders_survive("other", [lfta])

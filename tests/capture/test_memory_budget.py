@@ -39,7 +39,7 @@ def test_tables_are_counted_for_each_thread_of_each_interface() -> None:
 def test_what_does_not_fit_is_refused_with_the_slots_that_would() -> None:
     limits = settings(120 * MB)
     sizes = LftaSettings(table_slots=1 << 20)
-    with pytest.raises(UsageError, match="its budget is 120 MB") as refused:
+    with pytest.raises(UsageError, match="its limit is 120 MB") as refused:
         ensure_fits(PROGRAM.lftas, limits, sizes, [(32, 48)])
     slots = re.search(r"at most --table-slots (\d+)", str(refused.value))
     assert slots is not None

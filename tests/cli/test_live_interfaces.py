@@ -124,8 +124,8 @@ def test_how_a_device_is_captured_can_be_configured_and_overridden(tmp_path: Pat
             r"gscope.yaml:1: invalid value 'pcap': expected one of auto, af_packet, scapy",
         ),
         ("timestamps: gps", r"invalid value 'gps': expected one of kernel, hardware"),
-        ("fanout: 1000", r"eth1: a fanout of 1000 cannot be; it is 1 to 64"),
-        ("fanout: 2, source: scapy", r"not to be had with scapy"),
+        ("fanout: 1000", r"eth1: invalid fanout 1000: expected 1 to 64"),
+        ("fanout: 2, source: scapy", r"scapy supports neither"),
     ],
 )
 def test_a_device_that_cannot_be_so_is_refused(tmp_path: Path, entry: str, complaint: str) -> None:

@@ -223,7 +223,7 @@ def test_root_can_stay_root(capture: Path) -> None:
 def test_a_user_that_is_not_there_is_one_sentence(capture: Path) -> None:
     done = run("replay", capture, "--user", "nemo", "-e", "SELECT time FROM UDP")
     assert done.returncode == 2
-    assert "--user nemo: there is no such user" in done.stderr
+    assert "--user nemo: unknown user" in done.stderr
 
 
 INSIDE = """

@@ -348,7 +348,10 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
     yield "        at = end"
     yield "        if end == m:"
     yield "            break"
-    yield "        # The tags cannot tell this epoch from those in the tables: empty them and begin anew."
+    yield (
+        "        # The tags cannot tell this epoch from those in the tables: flush them and "
+        "start again."
+    )
     yield f"        if not flush_{plan.number}(s, {_ALL_EPOCHS}):"
     yield f"            s[{State.RESUME}] = at"
     yield "            return True"

@@ -62,8 +62,8 @@ def compile_filter(
         program = _by_tcpdump(tcpdump, expression, device, link_type, snaplen)
     else:
         message = (
-            "a filter needs libpcap or tcpdump to compile it: install one of them "
-            "(such as `sudo apt-get install libpcap0.8`), or leave -f out and say it in WHERE"
+            "filters require libpcap or tcpdump to compile them: install one (such as `sudo "
+            "apt-get install libpcap0.8`), or omit -f and filter in WHERE"
         )
         raise CaptureError(message)
     if len(program) > MAX_INSTRUCTIONS:
@@ -98,7 +98,10 @@ def _by_libpcap(
     handle = None if link_type.is_cooked else _live_handle(pcap, device, snaplen)
     if handle is None:
         if _TAGS.search(expression) and not link_type.is_cooked:
-            message = f"the filter {expression!r} depends on how {device} shows tags; it must be up"
+            message = (
+                f"the filter {expression!r} depends on how {device} shows VLAN tags; the device must "
+                "be up"
+            )
             raise CaptureError(message)
         linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
         handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
@@ -142,7 +145,7 @@ def _by_tcpdump(
         message = f"tcpdump cannot compile the filter: {error}"
         raise CaptureError(message) from error
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["no error message"])[-1]
         raise UsageError(_wrong(expression, last.removeprefix("tcpdump: ")))
     return _decimal(done.stdout.splitlines())
 
@@ -157,4 +160,4 @@ def _decimal(lines: Iterable[str]) -> list[Instruction]:
 
 
 def _wrong(expression: str, reason: str) -> str:
-    return f"the filter {expression!r} is wrong: {reason}"
+    return f"the filter {expression!r} is invalid: {reason}"

@@ -56,7 +56,7 @@ def dump(table: int, header: struct.Struct) -> list[Entry]:
                 pass
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        message = f"the kernel does not tell its network interfaces: {reason}"
+        message = f"cannot list the kernel's network interfaces: {reason}"
         raise CaptureError(message) from error
     return found
 

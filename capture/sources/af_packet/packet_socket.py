@@ -91,8 +91,11 @@ def refusal(error: OSError) -> str:
     """Why a packet socket could not be opened, and the command that grants it."""
     if error.errno in (errno.EPERM, errno.EACCES):
         python = Path(sys.executable).resolve()
-        return f"capturing needs a privilege: run as root, or once `sudo setcap cap_net_raw+ep {python}`"
-    return f"packet sockets cannot be had here: {os.strerror(error.errno or 0).lower()}"
+        return (
+            "capturing requires CAP_NET_RAW: run as root, or run `sudo setcap cap_net_raw+ep "
+            f"{python}` once"
+        )
+    return f"packet sockets are unavailable: {os.strerror(error.errno or 0).lower()}"
 
 
 def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
@@ -138,10 +141,10 @@ def _no_hardware_time(name: str, error: OSError) -> str:
     if error.errno == errno.EPERM:
         python = Path(sys.executable).resolve()
         return (
-            f"switching the hardware timestamps of {name} on needs a privilege: run as root, or once "
-            f"`sudo setcap cap_net_raw,cap_net_admin+ep {python}`"
+            f"enabling hardware timestamps on {name} requires CAP_NET_ADMIN: run as root, or run "
+            f"`sudo setcap cap_net_raw,cap_net_admin+ep {python}` once"
         )
-    return f"{name} has no clock that stamps all packets; leave `timestamps: hardware` out"
+    return f"{name} cannot timestamp all packets in hardware; omit `timestamps: hardware`"
 
 
 def bind(

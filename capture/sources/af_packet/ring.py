@@ -75,7 +75,7 @@ class RingShape:
         least = LEAST_BLOCKS * LEAST_BLOCK_BYTES
         if not least <= ring_bytes < 1 << 32:
             message = (
-                f"a ring of {ring_bytes} bytes cannot be; it is {least >> 20}M to less than 4G"
+                f"invalid ring size of {ring_bytes} bytes: expected {least >> 20}M to less than 4G"
             )
             raise UsageError(message)
         block_bytes = MOST_BLOCK_BYTES
@@ -108,7 +108,10 @@ class MappedRing:
             mapping = _map(packet_socket.fileno(), shape.size_bytes)
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
-            message = f"the kernel refuses a ring of {shape.size_bytes} bytes ({reason}); ask for a smaller one"
+            message = (
+                f"the kernel refuses a ring of {shape.size_bytes} bytes ({reason}); choose a smaller "
+                "one"
+            )
             raise CaptureError(message) from error
         self._bytes: NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
         self._begin = int(self._bytes.ctypes.data)

@@ -89,7 +89,7 @@ class AfPacketSource:
         hardware_time: bool = False,
     ) -> None:
         if not 1 <= snaplen < 1 << 31:
-            message = f"{name}: a snap length of {snaplen} cannot be; it is 1 to 2147483647"
+            message = f"{name}: invalid snap length {snaplen}: expected 1 to 2147483647"
             raise UsageError(message)
         self.name = name
         self.device = device

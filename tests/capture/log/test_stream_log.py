@@ -310,7 +310,7 @@ def test_a_full_log_that_nobody_empties_is_an_error(tmp_path: Path) -> None:
     put(patient, "a", 1)
     beat(patient, 2, "a")
     put(patient, "a", *range(2, 30))
-    with pytest.raises(StreamError, match="nothing was acknowledged"):
+    with pytest.raises(StreamError, match="no reader has acknowledged anything"):
         beat(patient, 99, "a")
     alone = StreamLog(tmp_path / "y", SPECS, budget=WaitForRoom(10))
     put(alone, "a", *range(30))

@@ -52,7 +52,7 @@ def test_damage_is_told_under_the_name_of_the_member(tmp_path: Path) -> None:
     source = open_source(*paths, name="eth0")
     assert len(drain(source)) == 99
     assert source.damage == [
-        f"{paths[0]}: the last record is cut after 64 of 65 bytes, at byte 1984"
+        f"{paths[0]}: the last record is truncated after 64 of 65 bytes, at byte 1984"
     ]
 
 

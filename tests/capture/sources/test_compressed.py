@@ -87,7 +87,7 @@ def test_what_else_follows_is_told(kind: str) -> None:
     packets, damage = read_bytes(packed + b"rubbish")
     assert packets == EXPECTED
     assert damage == [
-        f"f: what follows the {kind} data at byte {len(packed)} is not compressed and not used"
+        f"f: the bytes after the {kind} data at byte {len(packed)} are not compressed; ignored"
     ]
 
 
@@ -96,7 +96,7 @@ def test_of_cut_data_what_came_out_is_used_and_the_rest_told(kind: str) -> None:
     packed = KINDS[kind](CAPTURE)
     counts: list[int] = []
     for size in range(5000, len(packed), 997):
-        told = f"the {kind} data is cut at byte {size}"
+        told = f"the {kind} data is truncated at byte {size}"
         try:
             packets, damage = read_bytes(packed[:size])
         except CaptureError as error:

@@ -15,8 +15,11 @@ from gscope.errors import CaptureError
         (b"../../default/pcap/bot.pcap\n", "f is not a capture: .*"),
         (pcap_header()[:12], "f ends within its header, after 12 of 24 bytes"),
         (section()[:12], "f ends within its header, after 12 of 28 bytes"),
-        (section()[:8] + bytes(20), "f is no usable capture: its section header has no byte order"),
-        (section(version=(3, 1)), "f is no usable capture: .* is of version 3.1, not 1.x"),
+        (
+            section()[:8] + bytes(20),
+            "f is not a usable capture: its section header has no byte order",
+        ),
+        (section(version=(3, 1)), "f is not a usable capture: .* is of version 3.1, not 1.x"),
     ],
 )
 def test_what_is_no_capture_is_one_sentence(head: bytes, message: str) -> None:

@@ -47,7 +47,7 @@ def test_cut_anywhere_the_whole_records_are_read_and_the_cut_is_told(
     data: bytes, header_bytes: int
 ) -> None:
     whole, damage = read_bytes(data)
-    assert not [sentence for sentence in damage if "cut" in sentence]
+    assert not [sentence for sentence in damage if "truncated" in sentence]
     counts = []
     for size in range(len(data)):
         if size < header_bytes:
@@ -57,7 +57,7 @@ def test_cut_anywhere_the_whole_records_are_read_and_the_cut_is_told(
         packets, damage = read_bytes(data[:size])
         assert packets == whole[: len(packets)]
         counts.append(len(packets))
-        cut = [sentence for sentence in damage if "cut" in sentence]
+        cut = [sentence for sentence in damage if "truncated" in sentence]
         assert len(cut) == (0 if _is_border(data, size) else 1), (size, damage)
     assert counts == sorted(counts)
     assert set(counts) == set(range(len(whole)))
@@ -79,9 +79,9 @@ def _is_border(data: bytes, size: int) -> bool:
 
 def test_a_cut_record_is_told_with_its_place() -> None:
     _, damage = read_bytes(PCAP[:-3])
-    assert damage == ["f: the last record is cut after 53 of 56 bytes, at byte 76"]
+    assert damage == ["f: the last record is truncated after 53 of 56 bytes, at byte 76"]
     _, damage = read_bytes(PCAP[:80])
-    assert damage == ["f: the last record is cut after 4 of 16 bytes, at byte 76"]
+    assert damage == ["f: the last record is truncated after 4 of 16 bytes, at byte 76"]
 
 
 @settings(deadline=None)
@@ -108,7 +108,7 @@ def test_a_claimed_length_does_not_cost_memory_that_the_file_does_not_fill() -> 
     source_packets, damage = read_bytes(data)
     assert source_packets == []
     assert damage == [
-        f"f: the last record is cut after 19 of {MAX_RECORD_BYTES + 16} bytes, at byte 24"
+        f"f: the last record is truncated after 19 of {MAX_RECORD_BYTES + 16} bytes, at byte 24"
     ]
 
 

@@ -66,7 +66,7 @@ def test_a_senseless_captured_length_ends_the_file_and_is_told() -> None:
     assert [packet.data for packet in packets] == [b"abc"]
     assert damage == [
         "f: the record at byte 43 claims 3735928559 captured bytes, more than 262144; "
-        "nothing from there on is used"
+        "the rest is ignored"
     ]
 
 

@@ -33,7 +33,7 @@ def test_reads_every_kind_of_packet_block_in_both_byte_orders(order: str) -> Non
         Packet(6_000_001_000, 2, 113, b"fg"),
         Packet(6_000_001_000, 3, 113, b"hij"),
     ]
-    assert damage == ["f: packets without a time, which take that of the packet before: 1"]
+    assert damage == ["f: packets without a time, set to that of the previous packet: 1"]
 
 
 def test_each_interface_has_its_own_link_type_resolution_and_offset() -> None:
@@ -58,7 +58,7 @@ def test_a_new_section_forgets_the_interfaces_and_may_change_the_byte_order() ->
     second += enhanced(b"b", 2, order=">") + enhanced(b"c", 3, number=1, order=">")
     packets, damage = read_bytes(first + second)
     assert packets == [Packet(1000, 1, 9, b"a"), Packet(2000, 1, 113, b"b")]
-    assert damage == ["f: packets of an interface that no block describes, not used: 1"]
+    assert damage == ["f: packets of an interface that no block describes, ignored: 1"]
 
 
 def test_interfaces_may_be_described_between_packets_and_be_many() -> None:
@@ -91,7 +91,7 @@ def test_a_packet_that_claims_more_than_its_block_is_told_and_not_used() -> None
     data = section() + interface() + block_of(6, body) + block_of(6, b"") + enhanced(b"a")
     packets, damage = read_bytes(data)
     assert [packet.data for packet in packets] == [b"a"]
-    assert damage == ["f: packet blocks too short for what they claim to hold, not used: 2"]
+    assert damage == ["f: packet blocks too short for the length they claim, ignored: 2"]
 
 
 @pytest.mark.parametrize("length", [0, 8, 13, 2**31, 2**32 - 1])
@@ -100,10 +100,7 @@ def test_impossible_block_lengths_end_the_file(length: int) -> None:
     broken = struct.pack("<2I", 6, length) + bytes(100)
     packets, damage = read_bytes(good + broken)
     assert [packet.data for packet in packets] == [b"a"]
-    assert damage == [
-        f"f: the block at byte {len(good)} has lengths that cannot be; "
-        "nothing from there on is used"
-    ]
+    assert damage == [f"f: the block at byte {len(good)} has invalid lengths; the rest is ignored"]
 
 
 def test_a_block_whose_two_lengths_differ_ends_the_file() -> None:
@@ -125,9 +122,7 @@ def test_a_bad_section_header_in_the_middle_ends_the_file(again: bytes, reason: 
     good = section() + interface() + enhanced(b"a")
     packets, damage = read_bytes(good + again + interface() + enhanced(b"b"))
     assert [packet.data for packet in packets] == [b"a"]
-    assert damage == [
-        f"f: the section header at byte {len(good)} {reason}; nothing from there on is used"
-    ]
+    assert damage == [f"f: the section header at byte {len(good)} {reason}; the rest is ignored"]
 
 
 def test_options_that_are_cut_are_told_and_those_before_are_used() -> None:
@@ -135,7 +130,7 @@ def test_options_that_are_cut_are_told_and_those_before_are_used() -> None:
     data = section() + interface(options=NANOSECONDS + cut) + enhanced(b"a", 5)
     packets, damage = read_bytes(data)
     assert packets[0].time_ns == 5
-    assert damage == ["f: interface descriptions with options that are cut: 1"]
+    assert damage == ["f: interface descriptions with truncated options: 1"]
 
 
 def test_options_behind_the_end_of_options_do_not_count() -> None:
@@ -149,12 +144,10 @@ def test_times_beyond_64_bits_are_held_there_and_told() -> None:
     data += enhanced(b"a", 2**64 - 1) + enhanced(b"b", 1, number=1) + enhanced(b"c", 1)
     packets, damage = read_bytes(data)
     assert [packet.time_ns for packet in packets] == [2**63 - 1, 2**63 - 1, 1000]
-    assert damage == ["f: packets with a time beyond the year 2262, set to its end: 2"]
+    assert damage == ["f: packets with a time after the year 2262, set to its end: 2"]
 
 
 def test_an_interface_description_that_is_too_short_ends_the_file() -> None:
     packets, damage = read_bytes(section() + block_of(1, b"abcd") + enhanced(b"a"))
     assert packets == []
-    assert damage == [
-        "f: the interface description at byte 28 is too short; nothing from there on is used"
-    ]
+    assert damage == ["f: the interface description at byte 28 is too short; the rest is ignored"]

@@ -206,12 +206,12 @@ def test_scapy_captures_where_asked_or_where_there_is_nothing_else(
 
 
 def test_what_scapy_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="not to be had with scapy"):
+    with pytest.raises(UsageError, match="scapy supports neither"):
         DeviceSettings("eth0", source="scapy", fanout=2)
     monkeypatch.setattr(devices, "has_packet_sockets", lambda: False)
     for device, complaint in (
-        (DeviceSettings("eth0", source="af_packet"), "this system has no AF_PACKET"),
-        (DeviceSettings("eth0", fanout=2), "not to be had with scapy"),
+        (DeviceSettings("eth0", source="af_packet"), "this system does not support AF_PACKET"),
+        (DeviceSettings("eth0", fanout=2), "scapy supports neither"),
     ):
         interface = InterfaceSettings("main", skew_ns=SECOND, device=device)
         with pytest.raises(CaptureError, match=complaint):

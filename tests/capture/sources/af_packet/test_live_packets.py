@@ -180,9 +180,9 @@ def test_statistics_start_anew_when_they_are_read(live: Opener) -> None:
 
 
 def test_a_device_without_a_clock_is_refused_hardware_time(live: Opener) -> None:
-    with pytest.raises(CaptureError, match=f"{DEVICE} has no clock that stamps all packets"):
+    with pytest.raises(CaptureError, match=f"{DEVICE} cannot timestamp all packets"):
         live(hardware_time=True)
-    with pytest.raises(CaptureError, match="any has no clock"):
+    with pytest.raises(CaptureError, match="any cannot timestamp all packets"):
         live("any", hardware_time=True)
 
 
