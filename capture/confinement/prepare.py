@@ -118,7 +118,9 @@ def _cache_of(identity: Identity) -> Path | None:
     """Return the cache folder of a user, created for it; None if there is no place for one."""
     places = []
     base = cache_folder()
-    if base is not None and can_reach(base / "x", identity):
+    if base is not None and can_reach(base, identity):
+        # It was created for root alone. Other users may pass it, but neither list it nor write to it.
+        base.chmod(0o711)
         places.append(base)
     places.append(_SYSTEM_CACHE)
     if base is not None:

@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,11 @@ BUILD_TIMEOUT_S = 90
 
 KEPT_ARCHIVES = 3
 """Each takes some 200 MB; the ones used longest ago go first."""
+
+MOST_ARCHIVES = 8
+KEPT_S = 24 * 3600
+"""Up to ``MOST_ARCHIVES`` that were used within this time are kept: where more installations than ``KEPT_ARCHIVES`` are
+used in turn, each would delete another's archive, start without one, and build it again, at every run."""
 
 _FORMAT = "2"
 
@@ -256,8 +262,10 @@ def _run_training_job(jvm: JvmProcess, directory: Path) -> None:
 def _prune(newest: Path) -> None:
     archives = [*newest.parent.glob("*.jsa"), *newest.parent.glob("*.aot")]
     by_use = sorted(archives, key=lambda archive: archive.stat().st_mtime, reverse=True)
-    for old in by_use[KEPT_ARCHIVES:]:
-        old.unlink(missing_ok=True)
+    now = time.time()
+    for number, archive in enumerate(by_use[KEPT_ARCHIVES:], KEPT_ARCHIVES):
+        if number >= MOST_ARCHIVES or now - archive.stat().st_mtime > KEPT_S:
+            archive.unlink(missing_ok=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -95,3 +97,22 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         archive.build_archive(settings(tmp_path), environ)
     left = [path.name for path in archive.archive_directory(environ).iterdir()]
     assert left == ["lock"]
+
+
+def test_archives_of_installations_that_are_used_in_turn_are_all_kept(tmp_path: Path) -> None:
+    """Otherwise each would delete another's, and build its own again at every run."""
+    now = time.time()
+    for number in range(archive.MOST_ARCHIVES + 2):
+        (tmp_path / f"{number}.jsa").touch()
+        os.utime(tmp_path / f"{number}.jsa", (now, now - 60 * number))
+    archive._prune(tmp_path / "0.jsa")
+    assert {path.stem for path in tmp_path.iterdir()} == set(map(str, range(archive.MOST_ARCHIVES)))
+
+
+def test_of_archives_that_are_out_of_use_few_are_kept(tmp_path: Path) -> None:
+    long_ago = time.time() - archive.KEPT_S - 60
+    for number in range(archive.MOST_ARCHIVES):
+        (tmp_path / f"{number}.jsa").touch()
+        os.utime(tmp_path / f"{number}.jsa", (long_ago, long_ago - number))
+    archive._prune(tmp_path / "0.jsa")
+    assert {path.stem for path in tmp_path.iterdir()} == set(map(str, range(archive.KEPT_ARCHIVES)))
