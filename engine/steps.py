@@ -166,7 +166,10 @@ class Steps:
         """Take over what the data plane made of a step; to be done before its ``snapshot``."""
         for carry in evaluation.carries:
             side = self.operators[carry.reader].sides[carry.side]
-            side.ports[carry.batch.stream].pending.append(carry.batch)
+            port = side.ports[carry.batch.stream]
+            port.pending.append(carry.batch)
+            # late rows were left out of it, so that none of its rows is late any more
+            port.told = max(port.told, carry.batch.sequence)
         for query, state in evaluation.states:
             self.operators[query].state = state
         for query, tuples in evaluation.late:

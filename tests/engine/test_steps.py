@@ -316,3 +316,34 @@ def test_rows_below_the_watermark_are_counted_once_also_after_a_restart() -> Non
 def test_a_carried_batch_keeps_its_extents_as_json() -> None:
     batch = Batch("q", 1, "p", 2, 3, (Extent("tb", 4, 5),))
     assert batch_to_json(batch)["extents"] == ({"column": "tb", "least": 4, "greatest": 5},)
+
+
+NEAR = """
+DEFINE { query_name 'x'; } SELECT t, count(*) AS n FROM one.IP GROUP BY time AS t;
+DEFINE { query_name 'y'; } SELECT t, count(*) AS n FROM two.IP GROUP BY time AS t;
+DEFINE { query_name 'near'; } SELECT x.t, y.n FROM x LEFT JOIN y ON y.t BETWEEN x.t AND x.t + 4;
+"""
+
+
+def test_rows_that_an_interval_join_keeps_are_not_late() -> None:
+    """The second side's rows from 6 to 9 are read by the step up to 6 and by the next one."""
+    near = compile_queries([QueryText(NEAR, "q.gsql")], Surroundings(("one", "two"))).program
+    steps = Steps(near)
+    streams = [lfta.streams[0] for lfta in near.lftas]
+    extents = (Extent("t", 0, 9),)
+    steps.on_messages(Batch(name, 0, name, 10, 0, extents) for name in streams)
+    steps.on_messages(Heartbeat(name, 1, 1, 0, (Punctuation("t", 10),)) for name in streams)
+    first = steps.next()
+    assert first is not None
+    assert steps.watermarks()["near"] == 6
+    carries = [Batch(name, first.number, name, 4, 0, (Extent("t", 6, 9),)) for name in "xy"]
+    steps.on_evaluated(
+        Evaluation(carries=tuple(Carry("near", n, each) for n, each in enumerate(carries)))
+    )
+    steps.on_messages(Heartbeat(name, 2, 2, 0, (Punctuation("t", 20),)) for name in streams)
+    second = steps.next()
+    assert second is not None
+    (work,) = (work for work in second.works if work.node.query == "near")
+    assert [taken.batches for taken in work.inputs] == [(("x", carries[0]),), (("y", carries[1]),)]
+    assert [(taken.floors, taken.late) for taken in work.inputs] == [((), ()), ((), ())]
+    assert steps.operators["near"].late_tuples == 0
