@@ -35,7 +35,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("uint", "ushort", "llong", "ullong"), "The same as int."),
         "float": "The same number as a FLOAT.",
         "bool": "Whether the number is not 0.",
-        "string": "The value as text; true or false of BOOL.",
+        "string": "The value as text; true or false of BOOL, UTC with nine digits and a Z of TIMESTAMP.",
         "timestamp": "The time that many nanoseconds after 1970; to_timestamp takes seconds.",
         "timeval": "The same as timestamp.",
     },
