@@ -118,12 +118,15 @@ def run_attempts(
 
 
 def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
-    """These columns of all rows of Parquet files, of none if there is no file."""
+    """Return these columns of all rows of Parquet files, as many rows if there are no columns."""
     kinds = {column.name: column.type for column in columns}
     if not files:
         return pa.schema(
             [(name, _STORED.get(k, arrow_type(k))) for name, k in kinds.items()]
         ).empty_table()
+    if not kinds:
+        # Joined tables without columns would have no rows.
+        return pa.table({"": pa.nulls(sum(pq.read_metadata(file).num_rows for file in files))})
     tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
     # The log stores integers as narrow as they are there, a step what it made as 64 bits.
     return pa.concat_tables(tables, promote_options="permissive")

@@ -195,6 +195,24 @@ def test_rows_of_other_queries_are_aggregated_as_spark_does(
     assert repr(rows(ours)) == repr(rows(theirs)).replace("-0.0,", "0.0,")
 
 
+def test_rows_of_a_query_are_counted_without_its_columns(tmp_path: Path) -> None:
+    text = (
+        "DEFINE { query_name 'a'; } SELECT len, count(*) AS n FROM TCP GROUP BY len; "
+        "DEFINE { query_name 'b'; } SELECT count(*) AS n FROM a"
+    )
+    made = program(text)
+    last = made.nodes[-1]
+    assert isinstance(last, AggregationNode)
+    plan = plain_merge(last, made.nodes[0].schema)
+    assert plan is not None
+    files = []
+    for number, rows in enumerate((3, 0, 4)):
+        files.append(str(tmp_path / f"{number}.parquet"))
+        pq.write_table(pa.table({"len": [1] * rows, "n": [7] * rows}), files[-1])
+    for some, expected in ((files, 7), (files[:1], 3), (files[1:2], 0), ([], 0)):
+        assert merged(MergeTask(plan, tuple(some))).to_pylist() == [{"n": expected}]
+
+
 def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
     table = pa.table({"tb": [1, 1], "sum0": pa.array([None, None], pa.int64()), "count1": [0, 0]})
     pq.write_table(table, tmp_path / "s.parquet")
