@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError
 from gscope.queries.analysis.build import build_select
+from gscope.queries.analysis.column_facts import facts_of
 from gscope.queries.analysis.merging import build_merge
 from gscope.queries.analysis.resolve import (
     PacketInput,
@@ -24,6 +25,7 @@ from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gscope.queries.analysis.column_facts import Facts
     from gscope.queries.catalog.schema import Schema
 
 
@@ -55,26 +57,28 @@ def analyze(
     _check_wanted(own, only, files)
     _check_parameters(queries, parameters)
     schemas: dict[str, Schema] = {}
+    facts: dict[str, Facts] = {}
     plans = []
     roots = only or own
     for entry in queries.in_order(roots):
         try:
-            plan = _plan(entry, schemas, parameters, is_unbounded=is_unbounded)
+            sources = [_open(one, schemas, facts) for one in entry.inputs]
+            plan = _plan(entry, sources, parameters, is_unbounded=is_unbounded)
         except GsqlError as error:
             raise error.located(entry.file.text, entry.file.source) from None
         schemas[entry.name] = plan.schema
+        facts[entry.name] = facts_of(plan.root, facts)
         plans.append(plan)
     return LogicalPlan(interfaces, tuple(plans))
 
 
 def _plan(
     entry: QueryEntry,
-    schemas: Mapping[str, Schema],
+    sources: Sequence[Source],
     parameters: Mapping[str, str],
     *,
     is_unbounded: bool,
 ) -> LogicalQuery:
-    sources = [_open(one, schemas) for one in entry.inputs]
     check_streams(entry.body.inputs, sources)
     substitutes = Substitutes(entry.owner, parameters)
     if isinstance(entry.body, nodes.Merge):
@@ -84,12 +88,12 @@ def _plan(
     return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text)
 
 
-def _open(one: ResolvedInput, schemas: Mapping[str, Schema]) -> Source:
+def _open(one: ResolvedInput, schemas: Mapping[str, Schema], facts: Mapping[str, Facts]) -> Source:
     if isinstance(one, PacketInput):
         return open_packets(one.protocol, one.interfaces, one.qualifiers)
     if isinstance(one, WatchlistInput):
         return open_watchlist(one.watchlist, one.qualifiers)
-    return open_query(one.query, schemas[one.query], one.qualifiers)
+    return open_query(one.query, schemas[one.query], one.qualifiers, facts[one.query])
 
 
 def _check_wanted(own: Sequence[str], only: Sequence[str], files: Sequence[nodes.File]) -> None:

@@ -94,14 +94,7 @@ class _Select:
         self._check_group_terms()
         self._filtered()
         if not self._is_grouped():
-            self._outputs(
-                Typer(
-                    self.source.resolve,
-                    self.substitutes,
-                    refuse_aggregate,
-                    rewrite=self.source.rewrite,
-                )
-            )
+            self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
             return
         typer = Grouping.of(body, self.source, self.substitutes).typer()
         self._outputs(typer)
@@ -121,7 +114,7 @@ class _Select:
         if self.body.where is None:
             return node
         check_where(self.body.where)
-        typer = Typer(self._where_name, self.substitutes, refuse_aggregate)
+        typer = Typer.over(self.source, self.substitutes, refuse_aggregate, name=self._where_name)
         where = undeclared(typer.condition(self.body.where, "in WHERE"))
         return Filter(node, where, node.schema)
 
@@ -135,11 +128,7 @@ class _Select:
             message = "HAVING chooses groups, but the query makes none"
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
-        columns = self._outputs(
-            Typer(
-                self.source.resolve, self.substitutes, refuse_aggregate, rewrite=self.source.rewrite
-            )
-        )
+        columns = self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
         if body.distinct:
             return self._distinct(node, columns, self.source.ordering)
         return project(node, columns, self.source.ordering)

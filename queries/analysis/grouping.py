@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
 from gscope.queries.analysis.aggregate_calls import type_aggregate_call
+from gscope.queries.analysis.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.epochs import Terms, choose_epoch, kept_orders, terms_of
 from gscope.queries.analysis.naming import default_name, free_name, unique_names
 from gscope.queries.analysis.running import (
@@ -28,7 +29,7 @@ from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gscope.queries.analysis.scope import Source
     from gscope.queries.analysis.substitutes import Substitutes
@@ -62,7 +63,7 @@ class Grouping:
             GsqlError: a term is wrong.
         """
         grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
-        typer = Typer(grouping._term_name, substitutes, _not_in_term, rewrite=source.rewrite)
+        typer = grouping._term_typer(grouping._term_name)
         expressions = [typer.type(term.expression) for term in body.group_by]
         names = unique_names(
             [
@@ -82,8 +83,17 @@ class Grouping:
     def typer(self) -> Typer:
         """Types expressions over the groups; their leaves are columns of keys and aggregates."""
         return Typer(
-            self._ungrouped, self.substitutes, self._aggregate, self._known, self._written_out
+            self._ungrouped,
+            self.substitutes,
+            self._aggregate,
+            self._known,
+            self._origin,
+            has_aggregate=lambda e: self.source.has_aggregate(self._written_out(e)),
         )
+
+    def _term_typer(self, name: Callable[[nodes.Name], Expression] | None = None) -> Typer:
+        """Types group-by terms, and what may be one; ``name`` is what a name stands for in them."""
+        return Typer.over(self.source, self.substitutes, _not_in_term, name=name, is_term=True)
 
     @property
     def is_running(self) -> bool:
@@ -127,10 +137,7 @@ class Grouping:
             meant = _meant(name, named)
             if meant is None:
                 raise
-            typer = Typer(
-                self.source.resolve, self.substitutes, _not_in_term, rewrite=self.source.rewrite
-            )
-            return typer.type(named[meant])
+            return self._term_typer().type(named[meant])
 
     def _known(self, node: nodes.Expression) -> Expression | None:
         """The key that a piece of syntax is: by its name, or because it says the same."""
@@ -140,9 +147,7 @@ class Grouping:
         if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
             return None
         try:
-            meaning = Typer(
-                self.source.resolve, self.substitutes, _not_in_term, rewrite=self.source.rewrite
-            ).type(node)
+            meaning = self._term_typer().type(node)
         except GsqlError:
             meant = _meant(node, names) if isinstance(node, nodes.Name) else None
             return None if meant is None else self.terms.column(meant)
@@ -150,11 +155,24 @@ class Grouping:
         return next((self.terms.column(name) for name in same), None)
 
     def _written_out(self, expression: Expression) -> Expression:
-        """An expression over the groups with the terms in place of their columns."""
+        """An expression over the groups as one over the input: with the terms in place of their columns."""
         written = {term.name: term.expression for term in self.terms.written}
 
         def change(part: Expression) -> Expression:
-            return written.get(part.name, part) if isinstance(part, Column) else part
+            # What is not grouped by is an aggregate.
+            return written.get(part.name, UNKNOWN) if isinstance(part, Column) else part
+
+        return map_expression(expression, change)
+
+    def _origin(self, expression: Expression) -> Expression:
+        """What an expression over the groups is computed of."""
+        facts = (self.source.facts,)
+        origins = {term.name: origin_of(term.expression, facts) for term in self.terms.written}
+        calls = self.aggregates.values()
+        origins |= {call.name: origin_of_call(call, facts) for call in calls}
+
+        def change(part: Expression) -> Expression:
+            return origins.get(part.name, part) if isinstance(part, Column) else part
 
         return map_expression(expression, change)
 
@@ -197,9 +215,7 @@ class Grouping:
             return keys[meant]
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
-        typer = Typer(
-            self._argument_name, self.substitutes, _not_nested, rewrite=self.source.rewrite
-        )
+        typer = Typer.over(self.source, self.substitutes, _not_nested, name=self._argument_name)
         running = running_function(node.name, is_running=self.is_running)
         if running is None:
             function, arguments = type_aggregate_call(node, typer, self.source.node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.analysis.column_facts import has_aggregate, origin_of
 from gscope.queries.analysis.constants import apply
 from gscope.queries.analysis.join_intervals import differences
 from gscope.queries.analysis.sql_joins import (
@@ -218,8 +219,13 @@ class ConditionReader:
     def conjuncts(self, part: nodes.Expression, where: str, prefer: int | None) -> list[Expression]:
         """The typed conjuncts of a condition; see ``Names.resolve`` for ``prefer``."""
         check_where(part)
+        facts = [side.source.facts for side in self.names.sides]
         typer = Typer(
-            lambda name: self.names.resolve(name, prefer), self.substitutes, refuse_aggregate
+            lambda name: self.names.resolve(name, prefer),
+            self.substitutes,
+            refuse_aggregate,
+            meaning=lambda expression: origin_of(expression, facts),
+            has_aggregate=lambda expression: has_aggregate(expression, facts),
         )
         typed = conjuncts(typer.condition(part, where))
         return [e for e in typed if not (isinstance(e, Literal) and e.value is True)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, UnsupportedError
+from gscope.queries.analysis.column_facts import facts_of
 from gscope.queries.analysis.epochs import time_field
 from gscope.queries.analysis.filter_joining import Lookback, filter_join, lookback
 from gscope.queries.analysis.join_columns import JoinColumns
@@ -27,7 +28,7 @@ from gscope.queries.analysis.watchlists import WatchlistSource, check_kind, watc
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.schema import Schema
 from gscope.queries.plan.expressions import Call, Column, walk
-from gscope.queries.plan.logical import Filter, Join, Node
+from gscope.queries.plan.logical import Filter, Join, Node, QueryScan
 from gscope.queries.plan.trees import conjunction, map_expression
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def join_inputs(
             joined = joined.with_match(join, inputs[side.number], predicates, side, look)
             continue
         joined = joined.with_input(join, side, inputs[side.number], predicates, before, position)
+    queries = {s.node.query: s.facts for s in sources if isinstance(s.node, QueryScan)}
     source = JoinSource(
         node=joined.node,
         what=" and ".join(side.source.what for side in names.sides),
@@ -85,6 +87,7 @@ def join_inputs(
         columns=joined.columns,
         filled=joined.filled,
         is_sql=is_sql(body),
+        facts=facts_of(joined.node, queries),
     )
     return source.filtered(clauses.after, substitutes)
 
@@ -112,7 +115,7 @@ class JoinSource(Source):
         Raises:
             GsqlError: a condition is wrong.
         """
-        typer = Typer(self.resolve, substitutes, refuse_aggregate, rewrite=self.rewrite)
+        typer = Typer.over(self, substitutes, refuse_aggregate)
         typed: list[Expression] = []
         for condition in conditions:
             check_where(condition)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
+from gscope.queries.analysis.column_facts import NO_FACTS, has_aggregate, origin_of
 from gscope.queries.analysis.suggest import did_you_mean
 from gscope.queries.catalog.protocols import FIELD_ALIASES
 from gscope.queries.catalog.schema import ColumnSchema, Schema
@@ -16,6 +17,7 @@ from gscope.queries.plan.logical import QueryScan, Scan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gscope.queries.analysis.column_facts import Facts
     from gscope.queries.catalog.protocols import Protocol
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.logical import Node
@@ -32,6 +34,7 @@ class Source:
         qualifiers: the names that may stand before a column of it.
         fields: every name that means something, and what it means.
         stars: the names that ``*`` stands for.
+        facts: what is known of the columns of ``node`` that names stand for.
     """
 
     node: Node
@@ -39,6 +42,7 @@ class Source:
     qualifiers: tuple[str, ...]
     fields: Mapping[str, Expression]
     stars: tuple[str, ...]
+    facts: Facts = field(default_factory=dict, kw_only=True)
 
     def ordering(self, leaf: PacketField | Column) -> Ordering:
         """The declared ordering of a leaf of expressions over this input."""
@@ -62,6 +66,14 @@ class Source:
     def rewrite(self, expression: Expression) -> Expression:
         """What an expression over this input stands for: itself, unless the input knows its value."""
         return expression
+
+    def origin(self, expression: Expression) -> Expression:
+        """Return an expression over this input with what its columns are computed of in place of them."""
+        return origin_of(expression, (self.facts,))
+
+    def has_aggregate(self, expression: Expression) -> bool:
+        """Return whether a column takes part in ``expression`` that an aggregate of another query made."""
+        return has_aggregate(expression, (self.facts,))
 
     def _way_out(self) -> str:
         """What to do about a name that is like none of very many."""
@@ -126,17 +138,20 @@ def open_packets(
         schema = Schema(columns)
     fields: dict[str, Expression] = {}
     for name in protocol.names:
-        field = protocol.field(name)
-        if field is not None:
-            fields[name] = field.expression
+        known = protocol.field(name)
+        if known is not None:
+            fields[name] = known.expression
     node = Scan(protocol.name, interfaces, protocol.membership, schema)
     return Source(node, protocol.name, qualifiers, fields, schema.names)
 
 
-def open_query(name: str, schema: Schema, qualifiers: tuple[str, ...]) -> Source:
-    """The result of another query."""
+def open_query(
+    name: str, schema: Schema, qualifiers: tuple[str, ...], facts: Facts = NO_FACTS
+) -> Source:
+    """Return the result of another query, open for look-up."""
     fields: dict[str, Expression] = {c.name: _column(c) for c in schema.columns}
-    return Source(QueryScan(name, schema), name, qualifiers, fields, schema.names)
+    scan = QueryScan(name, schema)
+    return Source(scan, name, qualifiers, fields, schema.names, facts=facts)
 
 
 def _column(column: ColumnSchema) -> Column:

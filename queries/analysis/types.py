@@ -25,6 +25,7 @@ from gscope.queries.plan.expressions import Expression, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gscope.queries.analysis.scope import Source
     from gscope.queries.analysis.substitutes import Substitutes
 
 
@@ -49,6 +50,7 @@ class Typer:
         known: the expression that a whole piece of syntax stands for, None to look into it.
         meaning: an expression with what its columns are in place of them, where that is known.
         rewrite: what a typed expression stands for here, most often itself.
+        has_aggregate: whether a column takes part in an expression that an aggregate made.
     """
 
     name: Callable[[nodes.Name], Expression]
@@ -57,6 +59,35 @@ class Typer:
     known: Callable[[nodes.Expression], Expression | None] = lambda _: None
     meaning: Callable[[Expression], Expression] = lambda expression: expression
     rewrite: Callable[[Expression], Expression] = lambda expression: expression
+    has_aggregate: Callable[[Expression], bool] = lambda _: False
+
+    @classmethod
+    def over(
+        cls,
+        source: Source,
+        substitutes: Substitutes,
+        aggregate: Callable[[nodes.FunctionCall], Expression],
+        *,
+        name: Callable[[nodes.Name], Expression] | None = None,
+        is_term: bool = False,
+    ) -> Typer:
+        """Return what types expressions over the columns of ``source``.
+
+        Args:
+            source: an input.
+            substitutes: see ``Typer``.
+            aggregate: see ``Typer``.
+            name: what a name stands for, if not what it does in ``source``.
+            is_term: whether they are group-by terms, in which ``/`` makes buckets.
+        """
+        return cls(
+            name or source.resolve,
+            substitutes,
+            aggregate,
+            meaning=source.origin,
+            rewrite=source.rewrite,
+            has_aggregate=(lambda _: False) if is_term else source.has_aggregate,
+        )
 
     def type(self, node: nodes.Expression) -> Expression:
         """The typed expression.
@@ -107,7 +138,8 @@ class Typer:
 
     def _binary(self, node: nodes.Binary) -> Expression:
         sides = self.type(node.left), self.type(node.right)
-        if node.operator is BinaryOperator.DIVIDE and _has_aggregate(node.left):
+        is_ratio = _has_aggregate(node.left) or self.has_aggregate(sides[0])
+        if node.operator is BinaryOperator.DIVIDE and is_ratio:
             return operators.ratio(*sides, node.position)
         return operators.binary(node.operator, *sides, node.position)
 

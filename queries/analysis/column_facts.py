@@ -1,0 +1,142 @@
+"""What is known of a query's columns beyond their types: what they are computed of.
+
+Two rules ask for it where a query reads the result of another: ``/`` of an aggregate keeps its fraction, and
+TIMESTAMP(x) refuses an ``x`` that counts seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, assert_never
+
+from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Column, Expression, PacketField, walk
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    Merge,
+    Project,
+    QueryScan,
+    RunningGroupBy,
+    Scan,
+    WatchlistJoin,
+)
+from gscope.queries.plan.trees import map_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.plan.logical import AggregateCall, Node
+
+_CHOOSING = frozenset({"min", "max", "first", "last", "running_first", "running_last"})
+"""Aggregates whose result is one of the values, and has their unit."""
+
+_MOST_PARTS = 200
+"""An origin of more parts is not kept: columns of a chain of queries could double it each time."""
+
+UNKNOWN = Column("", GsqlType.INT, is_nullable=True)
+"""The origin of what is not followed further."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFact:
+    """What a column is computed of.
+
+    Attributes:
+        origin: the column as an expression over packet fields and ``UNKNOWN``.
+        is_aggregate: whether an aggregate takes part in it.
+    """
+
+    origin: Expression
+    is_aggregate: bool
+
+
+Facts = Mapping[str, ColumnFact]
+"""Facts by the name of the column."""
+
+NO_FACTS: Facts = {}
+
+
+def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
+    """Return what is known of the columns of ``node``, given the facts of the queries that it reads."""
+    match node:
+        case Scan():
+            fields = (PacketField(c.name, c.type, c.is_nullable) for c in node.schema.columns)
+            return {each.name: ColumnFact(each, is_aggregate=False) for each in fields}
+        case QueryScan():
+            return queries.get(node.query, NO_FACTS)
+        case Filter():
+            return facts_of(node.input, queries)
+        case Project():
+            inputs = (facts_of(node.input, queries),)
+            return {c.name: fact_of(c.expression, inputs) for c in node.columns}
+        case GroupBy() | RunningGroupBy():
+            inputs = (facts_of(node.input, queries),)
+            keys = {key.name: fact_of(key.expression, inputs) for key in node.keys}
+            return keys | {call.name: _of_call(call, inputs) for call in node.aggregates}
+        case Merge():
+            return _merged(node, queries)
+        case Join():
+            sides = [facts_of(each, queries) for each in node.inputs]
+            return {c.name: fact_of(c.expression, sides) for c in node.columns}
+        case WatchlistJoin():
+            sides = [facts_of(node.input, queries), NO_FACTS]
+            return {c.name: fact_of(c.expression, sides) for c in node.columns}
+        case _:
+            assert_never(node)
+
+
+def fact_of(expression: Expression, inputs: Sequence[Facts]) -> ColumnFact:
+    """Return what is known of an expression over columns of ``inputs``."""
+    origin = origin_of(expression, inputs)
+    if len(list(islice(walk(origin), _MOST_PARTS + 1))) > _MOST_PARTS:
+        origin = UNKNOWN
+    return ColumnFact(origin, has_aggregate(expression, inputs))
+
+
+def origin_of(expression: Expression, inputs: Sequence[Facts]) -> Expression:
+    """Return ``expression`` with the origins of columns in place of them, where they are known."""
+
+    def change(part: Expression) -> Expression:
+        fact = inputs[part.input].get(part.name) if isinstance(part, Column) else None
+        return part if fact is None else fact.origin
+
+    return map_expression(expression, change)
+
+
+def has_aggregate(expression: Expression, inputs: Sequence[Facts]) -> bool:
+    """Return whether a column takes part that an aggregate made."""
+    facts = (
+        inputs[part.input].get(part.name) for part in walk(expression) if isinstance(part, Column)
+    )
+    return any(fact is not None and fact.is_aggregate for fact in facts)
+
+
+def origin_of_call(call: AggregateCall, inputs: Sequence[Facts]) -> Expression:
+    """Return what the result of an aggregate is computed of, as far as its unit goes."""
+    if call.function in _CHOOSING:
+        return origin_of(call.arguments[0], inputs)
+    return UNKNOWN
+
+
+def _of_call(call: AggregateCall, inputs: Sequence[Facts]) -> ColumnFact:
+    return ColumnFact(fact_of(origin_of_call(call, inputs), ({},)).origin, is_aggregate=True)
+
+
+def _merged(node: Merge, queries: Mapping[str, Facts]) -> Facts:
+    """Return the facts of a union: an origin where that of all inputs is the same."""
+    merged: dict[str, ColumnFact] = {}
+    sides = [facts_of(each, queries) for each in node.inputs]
+    for place, name in enumerate(node.schema.names):
+        names = [each.schema.names[place] for each in node.inputs]
+        facts = [side.get(own) for side, own in zip(sides, names, strict=True)]
+        known = [fact for fact in facts if fact is not None]
+        origins = {fact.origin for fact in known}
+        is_same = len(origins) == 1 and len(known) == len(facts)
+        merged[name] = ColumnFact(
+            origins.pop() if is_same else UNKNOWN, any(fact.is_aggregate for fact in known)
+        )
+    return merged
