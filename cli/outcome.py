@@ -17,6 +17,7 @@ class Outcome:
         late_tuples: rows that came to the HFTA job below a watermark and are in no answer, by query.
         shed_tuples: rows that the HFTA job had no room to keep, by the query that was to read them.
         undecodable: payloads that a function of a query could not read, by function.
+        wrapped_sums: sums of integers that left 64 bits and wrapped, by query.
         restarts: how often a process was started again, by its name.
         signal: that ended the input, 0 for none.
     """
@@ -27,5 +28,6 @@ class Outcome:
     late_tuples: dict[str, int] = field(default_factory=dict)
     shed_tuples: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, int] = field(default_factory=dict)
+    wrapped_sums: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0

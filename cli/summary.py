@@ -60,6 +60,9 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         yield f"  {count:,} {came.format(query)} in no answer"
     for function, count in outcome.undecodable.items():
         yield f"  {_counted(count, 'payload')} not decodable by {function}"
+    for query, count in outcome.wrapped_sums.items():
+        does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
+        yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
     yield from shed_lines(capture, outcome.shed_tuples)
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"

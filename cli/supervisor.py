@@ -220,6 +220,7 @@ class Supervisor:
                 self.outcome.late_tuples = event.fields["late_tuples"]
                 self.outcome.shed_tuples = event.fields["shed_tuples"]
                 self.outcome.undecodable = event.fields["undecodable"]
+                self.outcome.wrapped_sums = event.fields["wrapped_sums"]
                 with self._watcher.aside():
                     answers.on_commit(
                         event.fields["step"], event.fields["outputs"], event.fields["bounds"]

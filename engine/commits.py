@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 
@@ -60,14 +61,14 @@ class Commit:
         operators: see ``Steps.snapshot``.
         outputs: what the step answered.
         trace: hops of the heartbeat that released the step, as plain JSON values.
-        undecodable: payloads that a function could not read, by function, since the run began.
+        counts: what was counted beside rows since the run began.
     """
 
     step: int
     operators: dict[str, Any]
     outputs: tuple[Output, ...]
     trace: tuple[dict[str, Any], ...] = ()
-    undecodable: dict[str, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
 
 
 class CommitLog:
@@ -210,7 +211,7 @@ def _read(path: Path) -> Commit:
             Output(**{**output, "files": tuple(output["files"])}) for output in value["outputs"]
         )
         trace = tuple(value["trace"])
-        return Commit(value["step"], value["operators"], outputs, trace, value["undecodable"])
+        return Commit(value["step"], value["operators"], outputs, trace, Counts(**value["counts"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"the commit record {path.name} is unreadable: {error}"
         raise EngineError(message) from error

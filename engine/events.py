@@ -6,7 +6,7 @@ event    fields
 ready    ``session_s``: the Spark session stands; seconds since the job began
 commit   ``step``, ``outputs`` (query, path, rows), ``watermarks``, ``step_s``, ``late_tuples``
          (rows below an operator's watermark when they came, in no answer, by query), ``undecodable``
-         (payloads that a function could not read, by function); both since the run began
+         and ``wrapped_sums`` (see ``monitoring/counts.py``); all since the run began
 finished ``steps``, ``phases`` (seconds by name)
 error    ``message``: one sentence; ``is_final``: whether it would fail again; the job ends with code 1
 failed   ``message``: one phrase; the job ends and can be started again

@@ -13,12 +13,12 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.engine.events import Events
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
@@ -61,7 +61,7 @@ class Job:
         self._termination = termination
         self._settings = EngineSettings.read(run_dir)
         self._phases: dict[str, float] = {}
-        self._undecodable: Counter[str] = Counter()
+        self._counted_before = Counts()
         self._java_pid: int | None = None
         self._connect = threading.Event()
         self._inbox: Inbox | None = None
@@ -209,8 +209,8 @@ class Job:
         outputs = evaluation.outputs
         state = steps.snapshot()
         trace = observer.evaluated(step, evaluation, began, ended)
-        undecodable = dict(self._undecodable + Counter(evaluator.undecodable()))
-        commit = Commit(step.number, state, outputs, trace, undecodable)
+        counts = self._counted_before + evaluator.counts()
+        commit = Commit(step.number, state, outputs, trace, counts)
         committing = time.time_ns()
         self._commits.write(commit)
         self._commits.publish(outputs)
@@ -225,7 +225,7 @@ class Job:
             self._report(commit, 0.0, {})
         if commits:
             steps.restore(commits[-1].step, commits[-1].operators)
-            self._undecodable = Counter(commits[-1].undecodable)
+            self._counted_before = commits[-1].counts
         return commits
 
     def _report(
@@ -248,7 +248,7 @@ class Job:
                 for query, state in commit.operators.items()
                 if state["shed_tuples"]
             },
-            undecodable=commit.undecodable,
+            **asdict(commit.counts),
         )
 
     def _program(self) -> Program:

@@ -79,7 +79,7 @@ class Observer:
         """What ``step`` gave is durable and published; that began at ``began_ns``."""
         self._watch.end()
         self._tracer.committed(began_ns)
-        self._statistics.on_commit(step, commit.outputs, evaluated_s, commit.undecodable)
+        self._statistics.on_commit(step, commit.outputs, evaluated_s, commit.counts)
 
     def close(self) -> None:
         """Write down how all stands at the end."""

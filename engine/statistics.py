@@ -11,11 +11,12 @@ import math
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.event_time import EventTimes
 from gscope.engine.held_by import held_by
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators.base import waiting
 from gscope.engine.step_watch import StepAtHand
 from gscope.queries.plan.program import QueryInput
@@ -23,7 +24,7 @@ from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from gscope.engine.bounds import Bound
@@ -79,7 +80,7 @@ class _Since:
 
     state: str
     since_ns: int
-    undecodable: Mapping[str, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
 
 
 class JobStatistics:
@@ -135,6 +136,7 @@ class JobStatistics:
         for name in ("evaluated_total", "seconds_total", "tuples_total", "rows_total"):
             setattr(self._answered, name, told.get(name, 0))
         for commit in commits:
+            self._since.counts = commit.counts
             if commit.step > told.get("number", 0):
                 self._answered.evaluated_total += 1
                 self._count(commit.outputs)
@@ -173,7 +175,7 @@ class JobStatistics:
                 self._file.write({**self._told, **now})
 
     def on_commit(
-        self, step: Step, outputs: Iterable[Output], seconds: float, undecodable: Mapping[str, int]
+        self, step: Step, outputs: Iterable[Output], seconds: float, counts: Counts
     ) -> None:
         """A step was committed; it took ``seconds`` in Spark."""
         tuples = sum(work.rows for work in step.works)
@@ -183,7 +185,7 @@ class JobStatistics:
         self._answered.tuples_total += tuples
         self._answered.last_tuples = tuples
         self._count(outputs)
-        self._since = _Since("waiting", self._wall_ns(), undecodable)
+        self._since = _Since("waiting", self._wall_ns(), counts)
         self._at_hand = None
         self.write()
 
@@ -221,7 +223,7 @@ class JobStatistics:
             "streams": [self._stream(name) for name in steps.streams],
             "operators": [self._operator(name) for name in steps.operators],
             "queries": [self._query(name, source) for name, source in steps.program.results],
-            "undecodable": dict(self._since.undecodable),
+            **asdict(self._since.counts),
             "heartbeats": {
                 "heartbeats_total": tracer.heartbeats_total,
                 "idle_total": tracer.idle_total,

@@ -268,6 +268,7 @@ class RunCollector(Collector):
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
         yield _undecodable(job)
+        yield _wrapped_sums(job)
 
 
 def exposition(document: Document) -> str:
@@ -348,4 +349,13 @@ def _undecodable(job: Mapping[str, Any]) -> CounterMetricFamily:
     )
     for function, payloads in job.get("undecodable", {}).items():
         made.add_metric((function,), payloads)
+    return made
+
+
+def _wrapped_sums(job: Mapping[str, Any]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_wrapped_sums", "Sums of integers that left 64 bits.", labels=("query",)
+    )
+    for query, sums in job.get("wrapped_sums", {}).items():
+        made.add_metric((query,), sums)
     return made

@@ -37,7 +37,7 @@ def lower(node: AggregationNode, source: str) -> str:
     grouped = written_keys(node.keys, node.epoch)
     keys = [f"{to_sql(key.expression, column_leaf)} AS {quote(key.name)}" for key in grouped]
     aggregates = [
-        f"{_aggregate(aggregate, is_single=not keys)} AS {quote(aggregate.name)}"
+        f"{_aggregate(aggregate, node.query, is_single=not keys)} AS {quote(aggregate.name)}"
         for aggregate in node.aggregates
     ]
     grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
@@ -53,9 +53,10 @@ def lower(node: AggregationNode, source: str) -> str:
     return f"SELECT {columns} FROM ({groups}){having}"
 
 
-def _aggregate(aggregate: Aggregate, *, is_single: bool) -> str:
+def _aggregate(aggregate: Aggregate, query: str, *, is_single: bool) -> str:
     """Return the text of an aggregate; of a group that ``is_single`` and may have no rows at all."""
-    text = aggregate_sql(aggregate, [to_sql(a, column_leaf) for a in aggregate.arguments], quote)
+    arguments = [to_sql(argument, column_leaf) for argument in aggregate.arguments]
+    text = aggregate_sql(aggregate, arguments, quote, query)
     if not is_single:
         return text
     of_none = to_sql(Literal(of_no_tuples(aggregate.function), aggregate.type), column_leaf)

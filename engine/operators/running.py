@@ -132,7 +132,7 @@ def lower(node: RunningNode, source: str) -> str:
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     keys = [f"{to_sql(epoch, column_leaf)} AS e"]
     keys += [f"{to_sql(k.expression, column_leaf)} AS k{n}" for n, k in enumerate(others)]
-    aggregates = [f"{_aggregate(a)} AS a{n}" for n, a in enumerate(node.aggregates)]
+    aggregates = [f"{_aggregate(a, node.query)} AS a{n}" for n, a in enumerate(node.aggregates)]
     tests = [] if node.predicate is None else [to_sql(node.predicate, column_leaf)]
     if epoch.is_nullable:
         tests.append(f"{to_sql(epoch, column_leaf)} IS NOT NULL")
@@ -153,8 +153,8 @@ def expressions(node: RunningNode) -> Iterator[Expression]:
     yield from (argument for aggregate in node.aggregates for argument in aggregate.arguments)
 
 
-def _aggregate(aggregate: Aggregate) -> str:
+def _aggregate(aggregate: Aggregate, query: str) -> str:
     arguments = [to_sql(argument, column_leaf) for argument in aggregate.arguments]
     if aggregate.function == DISTINCT_VALUES:
         return f"collect_set({arguments[0]})"
-    return aggregate_sql(aggregate, arguments, quote)
+    return aggregate_sql(aggregate, arguments, quote, query)

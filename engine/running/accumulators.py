@@ -13,15 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.duplicates import SumOfDups
+from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.halves import as_floats
 from gscope.engine.running.vectors import Vector, from_arrow, never_null
+from gscope.engine.running.window import Window, valid_of, values_of
+from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from gscope.queries.catalog.types import GsqlType
     from gscope.queries.plan.program import RunningAggregate
 
     Array = NDArray[Any]
@@ -53,7 +55,7 @@ class Accumulator(Protocol):
 
 
 class RunningSum:
-    """``running_sum``."""
+    """``running_sum`` of FLOAT."""
 
     def __init__(self, groups: int, total: Vector) -> None:
         self._input = total
@@ -62,8 +64,8 @@ class RunningSum:
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
-        self._has[places] = _valid(state[0])
-        self._total[places] = _values(state[0], self._total.dtype)
+        self._has[places] = valid_of(state[0])
+        self._total[places] = values_of(state[0], self._total.dtype)
 
     def begin(self, places: Array) -> None:
         """See ``Accumulator``."""
@@ -93,7 +95,7 @@ class RunningCount:
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
-        self._total[places] = _values(state[0], np.int64)
+        self._total[places] = values_of(state[0], np.int64)
 
     def begin(self, places: Array) -> None:
         """See ``Accumulator``."""
@@ -109,59 +111,8 @@ class RunningCount:
         return [pa.array(self._total[live])]
 
 
-class Window:
-    """The values of the last epochs, for each group a ring of them; all rings turn together."""
-
-    def __init__(self, groups: int, length: int, values: Vector) -> None:
-        self._input = values
-        self._length = length
-        self._values = np.zeros((groups, length), values.values.dtype)
-        self._valid = np.zeros((groups, length), np.bool_)
-        self._oldest = 0
-
-    def restore(self, places: Array, state: pa.Array) -> None:
-        """Take over ``save``."""
-        flat = state.flatten()
-        shape = (len(places), self._length)
-        self._valid[places] = _valid(flat).reshape(shape)
-        self._values[places] = _values(flat, self._values.dtype).reshape(shape)
-
-    def begin(self, places: Array) -> None:
-        """Empty rings."""
-        self._valid[places] = False
-
-    def push(self, live: Array, at: Array, rows: Array) -> None:
-        """The newest epoch takes the place of the oldest."""
-        slot, self._oldest = self._oldest, (self._oldest + 1) % self._length
-        self._valid[live, slot] = False
-        some = self._input.take(rows)
-        places = live[at][some.valid]
-        self._values[places, slot] = some.values[some.valid]
-        self._valid[places, slot] = True
-
-    def total(self, live: Array) -> Vector:
-        """The sum of each window, oldest first: sums of FLOAT depend on their order."""
-        total = np.zeros(len(live), self._values.dtype)
-        has = np.zeros(len(live), np.bool_)
-        with np.errstate(all="ignore"):
-            for step in range(self._length):
-                slot = (self._oldest + step) % self._length
-                valid, values = self._valid[live, slot], self._values[live, slot]
-                total = np.where(valid, np.where(has, total + values, values), total)
-                has |= valid
-        return Vector(total, has)
-
-    def save(self, live: Array) -> pa.Array:
-        """Lists, oldest epoch first."""
-        order = (self._oldest + np.arange(self._length)) % self._length
-        # places and slots apart: together they would pick single numbers
-        values, valid = self._values[live][:, order], self._valid[live][:, order]
-        flat = pa.array(values.ravel(), mask=~valid.ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, self._length)
-
-
 class MovingSum:
-    """``moving_sum``."""
+    """``moving_sum`` of FLOAT."""
 
     def __init__(self, groups: int, length: int, total: Vector) -> None:
         self._sums = Window(groups, length, total)
@@ -222,8 +173,8 @@ class Smoothed:
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
-        self._has[places] = _valid(state[0])
-        self._value[places] = _values(state[0], np.float64)
+        self._has[places] = valid_of(state[0])
+        self._value[places] = values_of(state[0], np.float64)
 
     def begin(self, places: Array) -> None:
         """See ``Accumulator``."""
@@ -252,14 +203,14 @@ class Latest:
 
     def __init__(self, groups: int, *, keeps_first: bool, values: pa.Array, kind: GsqlType) -> None:
         self._column = values
-        self._valid = _valid(values)
+        self._valid = valid_of(values)
         self._kind = kind
         self._keeps_first = keeps_first
         self._where = np.full(groups, -1, np.int64)
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
-        kept = np.flatnonzero(_valid(state[0]))
+        kept = np.flatnonzero(valid_of(state[0]))
         self._where[places[kept]] = len(self._column) + kept
         self._column = pa.concat_arrays([self._column, state[0].cast(self._column.type)])
 
@@ -330,7 +281,10 @@ def accumulator(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accum
 
 
 def _sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
-    return RunningSum(groups, rows.vector(aggregate.inputs[0]))
+    parts = [rows.vector(name) for name in aggregate.inputs]
+    if aggregate.type is GsqlType.INT:
+        return ExactRunningSum(groups, parts)
+    return RunningSum(groups, *parts)
 
 
 def _count(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
@@ -340,7 +294,10 @@ def _count(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulato
 def _moving_sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
     (length,) = aggregate.constants
     assert isinstance(length, int)
-    return MovingSum(groups, length, rows.vector(aggregate.inputs[0]))
+    parts = [rows.vector(name) for name in aggregate.inputs]
+    if aggregate.type is GsqlType.INT:
+        return ExactMovingSum(groups, length, parts)
+    return MovingSum(groups, length, *parts)
 
 
 def _moving_average(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
@@ -390,14 +347,3 @@ def _ratio(parts: Sequence[Vector]) -> Vector:
         totals = [part.values for part in sums]
         total = as_floats(*totals) if len(totals) > 1 else totals[0].astype(np.float64)
         return Vector(total / counts, is_there)
-
-
-def _valid(column: pa.Array) -> Array:
-    valid: Array = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def _values(column: pa.Array, dtype: Any) -> Array:
-    filled = column.fill_null(0) if column.null_count else column
-    values: Array = filled.to_numpy(zero_copy_only=False).astype(dtype)
-    return values

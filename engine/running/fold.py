@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.accumulators import AtEnd, accumulator
+from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.groups import number_groups
 from gscope.engine.running.rows import Answers, EpochRows, Moment
 from gscope.engine.running.vectors import compute
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gscope.engine.bounds import Bound
+    from gscope.engine.monitoring.counts import Counts
     from gscope.engine.running.accumulators import Accumulator
     from gscope.queries.plan.program import RunningNode
 
@@ -68,6 +70,7 @@ def fold(
     state: pa.Table | None,
     epochs: Epochs,
     write: Callable[[pa.Table], None],
+    counts: Counts | None = None,
 ) -> pa.Table:
     """Fold the epochs of a step.
 
@@ -77,11 +80,16 @@ def fold(
         state: what the fold of the epochs before returned; None for nothing.
         epochs: which ones end.
         write: takes answers, epoch by epoch, with the columns of the node's schema.
+        counts: sums that leave 64 bits are added to it.
 
     Returns:
         The state behind the last epoch: a row for each group that lives on.
     """
-    return _Fold(node, rows, state).run(epochs, write)
+    folding = _Fold(node, rows, state)
+    after = folding.run(epochs, write)
+    if counts is not None:
+        counts.add_wrapped_sums(node.query, folding.wrapped_sums)
+    return after
 
 
 class _Fold:
@@ -104,6 +112,12 @@ class _Fold:
         ]
         if state is not None:
             self._restore(places[:known], state)
+
+    @property
+    def wrapped_sums(self) -> int:
+        """How many answers were sums that left 64 bits."""
+        exact = (s for s in self._states if isinstance(s, ExactRunningSum | ExactMovingSum))
+        return sum(each.wrapped for each in exact)
 
     def run(self, epochs: Epochs, write: Callable[[pa.Table], None]) -> pa.Table:
         """See ``fold``."""

@@ -1,10 +1,11 @@
-"""Exact sums that stand in two columns, see ``queries/catalog/aggregate/halves.py``."""
+"""Exact sums in two columns, see ``queries/catalog/aggregate/halves.py``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gscope.queries.catalog.aggregate.halves import whole
 
@@ -13,14 +14,27 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-_LOW_32 = (1 << 32) - 1
+LOW_32 = (1 << 32) - 1
+
+
+def as_integers(low: Array, high: Array) -> tuple[Array, Array]:
+    """Return each sum in 64 bits, which wraps, and which of them fit."""
+    upper = high + (low >> 32)
+    fits = (upper >= -(1 << 31)) & (upper < 1 << 31)
+    return (upper << 32) + (low & LOW_32), fits
+
+
+def joined_halves(low: pa.Array, high: pa.Array) -> tuple[pa.Array, int]:
+    """Return the sums of columns of halves, NULL where there is no value, and how many of them wrap."""
+    is_null = low.is_null().to_numpy(zero_copy_only=False)
+    sums, fits = as_integers(low.fill_null(0).to_numpy(), high.fill_null(0).to_numpy())
+    return pa.array(sums, mask=is_null), int(np.count_nonzero(~fits))
 
 
 def as_floats(low: Array, high: Array) -> Array:
-    """The nearest double to each sum; 64 bits hold most of them, Python adds up the others."""
-    upper = high + (low >> 32)
-    fits = (upper >= -(1 << 31)) & (upper < 1 << 31)
-    sums: Array = ((upper << 32) + (low & _LOW_32)).astype(np.float64)
+    """Return the nearest double to each sum; 64 bits hold most of them, Python adds up the others."""
+    wrapped, fits = as_integers(low, high)
+    sums: Array = wrapped.astype(np.float64)
     for place in np.flatnonzero(~fits):
         sums[place] = float(whole(int(low[place]), int(high[place])))
     return sums

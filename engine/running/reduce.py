@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.running.groups import number_groups
+from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.types import GsqlType
@@ -74,14 +76,18 @@ def part_of(node: RunningNode, tuples: pa.Table, tasks: int, part: int) -> pa.Ta
     return tuples.filter(pa.array(_dealt(keys, tuples.num_rows, tasks) == part))
 
 
-def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
+def reduce_epochs(
+    node: RunningNode, tuples: pa.Table, tasks: int, counts: Counts | None = None
+) -> pa.Table:
     """One row for each epoch and group of partial tuples.
 
     Args:
         node: that ``is_reducible``.
         tuples: of an LFTA, as its segments hold them.
         tasks: among how many groups are dealt in large steps.
+        counts: sums that leave 64 bits are added to it.
     """
+    counts = counts or Counts()
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     others = [key.expression for key in node.keys if key.name != node.epoch]
     columns = {name: _column(tuples, name) for name in needed_columns(node)}
@@ -97,7 +103,12 @@ def reduce_epochs(node: RunningNode, tuples: pa.Table, tasks: int) -> pa.Table:
     made = {"e": leaders[epoch]}
     made |= {f"k{number}": _as_spark(leaders[key]) for number, key in enumerate(others)}
     for number, aggregate in enumerate(node.aggregates):
-        made[f"a{number}"] = _merged(aggregate, columns, groups)
+        if aggregate.can_wrap:
+            halves = (_folded("sum", columns[name], groups) for name in aggregate.partials)
+            made[f"a{number}"], wrapped = joined_halves(*halves)
+            counts.add_wrapped_sums(node.query, wrapped)
+        else:
+            made[f"a{number}"] = _merged(aggregate, columns, groups)
     dealing = [leaders[key] for key in dealing_keys(node)]
     made["kb"] = pa.array(_dealt(dealing, len(first), tasks))
     return pa.table(made)
@@ -145,7 +156,7 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
     if aggregate.function in _ENDS:
         value = aggregate.arguments[0]
         return isinstance(value, Column) and value.type in _INTEGERS and bool(aggregate.partials)
-    if aggregate.function not in _FOLDS or len(aggregate.partials) != 1:
+    if aggregate.function not in _FOLDS or not aggregate.partials:
         return False
     return aggregate.type in _INTEGERS and not aggregate.arguments
 
@@ -166,7 +177,11 @@ def _merged(aggregate: Aggregate, columns: dict[str, pa.Array], groups: _Groups)
         value = aggregate.arguments[0]
         assert isinstance(value, Column)
         return _end(columns[value.name], column, groups, *_ENDS[aggregate.function])
-    rule, nothing = _FOLDS[aggregate.function]
+    return _folded(aggregate.function, column, groups)
+
+
+def _folded(function: str, column: pa.Array, groups: _Groups) -> pa.Array:
+    rule, nothing = _FOLDS[function]
     with np.errstate(all="ignore"):
         if not column.null_count:
             return pa.array(groups.fold(column.to_numpy(), rule))

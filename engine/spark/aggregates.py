@@ -1,7 +1,8 @@
 """Aggregates as Spark SQL text: over plain rows, and over the partials of an LFTA.
 
-Both give the same bits: integer sums wrap at 64 bits, an average is one division of two exact integers, never a
-running double, and FLOAT is added in ascending order: nothing depends on the order of rows. What SQL has no text for is
+Both give the same bits: integer sums wrap at 64 bits, and those that may do so are added exactly first, so that they
+are counted; an average is one division of two exact integers, never a running double, and FLOAT is added in ascending
+order: nothing depends on the order of rows. What SQL has no text for is
 gathered here and finished by the catalog's own code (``engine/spark/finishers.py``); what is gathered with
 ``collect_list`` is in memory at once, but only for the groups that a task works on.
 """
@@ -12,12 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.expressions import SPARK_TYPES, hash_text
+from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, hash_text, to_sql
 from gscope.engine.spark.finishers import finisher_name
 from gscope.engine.spark.user_folds import fold_sql
 from gscope.errors import EngineError
 from gscope.queries.catalog.aggregate.estimates import BUCKET_BITS
 from gscope.queries.catalog.types import GsqlType
+from gscope.queries.plan.expressions import Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An aggregate with the texts of its arguments and partials."""
+    """An aggregate of a query with the texts of its arguments and partials."""
 
     aggregate: Aggregate
     arguments: Sequence[str]
     partials: Sequence[str]
+    query: str
 
     @property
     def value(self) -> str:
@@ -51,6 +54,11 @@ class _Call:
     def finished(self, *inputs: str) -> str:
         """The call of the finisher."""
         return f"{finisher_name(self.aggregate)}({', '.join(inputs)})"
+
+    def counted_sum(self, *inputs: str) -> str:
+        """The call of the finisher of a sum that may wrap, for which it is counted."""
+        name = Literal(self.query.encode(), GsqlType.STRING)
+        return self.finished(*inputs, to_sql(name, column_leaf))
 
 
 Text = str | Callable[[_Call], str]
@@ -87,8 +95,11 @@ def _moments_of_partials(call: _Call) -> str:
 
 
 def _sum_of_rows(call: _Call) -> str:
+    x = call.arguments[0]
+    if call.aggregate.can_wrap:
+        return call.counted_sum(*_sums_of_halves(x))
     if not call.is_float:
-        return f"sum({call.arguments[0]})"
+        return f"sum({x})"
     nothing = "cast(NULL AS DOUBLE)"
     return (
         f"aggregate(array_sort(collect_list({call.value})), {nothing}, "
@@ -96,24 +107,42 @@ def _sum_of_rows(call: _Call) -> str:
     )
 
 
+def _sum_of_partials(call: _Call) -> str:
+    sums = [f"sum({partial})" for partial in call.partials]
+    return call.counted_sum(*sums) if call.aggregate.can_wrap else sums[0]
+
+
+def _sum_of_distinct(call: _Call) -> str:
+    x = call.arguments[0]
+    if call.aggregate.can_wrap:
+        return call.counted_sum(f"sum(DISTINCT {_DECIMAL.format(x)})")
+    return f"sum(DISTINCT {x})"
+
+
+def _sums_of_halves(x: str) -> tuple[str, str]:
+    """The sums of the lower and the upper halves, see ``queries/catalog/aggregate/halves.py``."""
+    return f"sum({x} & 4294967295L)", f"sum(shiftright({x}, 32))"
+
+
 def _average_of_rows(call: _Call) -> str:
     x = call.arguments[0]
     if call.is_float:
         total = _sum_of_rows(call)
     else:
-        total = _sum_of_halves(f"{x} & 4294967295L", f"shiftright({x}, 32)")
+        total = _exact_total(*_sums_of_halves(x))
     return f"(cast({total} AS DOUBLE) / cast(count({x}) AS DOUBLE))"
 
 
 def _average_of_partials(call: _Call) -> str:
     *sums, count = call.partials
-    total = f"sum({sums[0]})" if len(sums) == 1 else _sum_of_halves(*sums)
+    texts = [f"sum({each})" for each in sums]
+    total = texts[0] if len(texts) == 1 else _exact_total(*texts)
     return f"(cast({total} AS DOUBLE) / cast(sum({count}) AS DOUBLE))"
 
 
-def _sum_of_halves(low: str, high: str) -> str:
-    """The exact sum of integers, see ``queries/catalog/aggregate/halves.py``."""
-    lower, upper = _DECIMAL.format(f"sum({low})"), _DECIMAL.format(f"sum({high})")
+def _exact_total(low: str, high: str) -> str:
+    """The sum of which these are the sums of halves, as a decimal."""
+    lower, upper = _DECIMAL.format(low), _DECIMAL.format(high)
     return f"({upper} * 4294967296BD + {lower})"
 
 
@@ -173,7 +202,7 @@ def _sketch_of_partials(call: _Call) -> str:
 
 _SHARED: dict[str, Text] = {
     "count_distinct": "count(DISTINCT {a0})",
-    "sum_distinct": "sum(DISTINCT {a0})",
+    "sum_distinct": _sum_of_distinct,
     "avg_distinct": "(cast(sum(DISTINCT cast({a0} AS DECIMAL(38, 0))) AS DOUBLE)"
     " / cast(count(DISTINCT cast({a0} AS DECIMAL(38, 0))) AS DOUBLE))",
 }
@@ -181,7 +210,7 @@ _SHARED: dict[str, Text] = {
 FROM_PARTIALS: dict[str, Text] = {
     **_SHARED,
     "count": "sum({0})",
-    "sum": "sum({0})",
+    "sum": _sum_of_partials,
     "min": "min({0})",
     "max": "max({0})",
     "avg": _average_of_partials,
@@ -225,7 +254,10 @@ FROM_ROWS: dict[str, Text] = {
 
 
 def aggregate_sql(
-    aggregate: Aggregate, arguments: Sequence[str], partial: Callable[[str], str]
+    aggregate: Aggregate,
+    arguments: Sequence[str],
+    partial: Callable[[str], str],
+    query: str = "",
 ) -> str:
     """The Spark SQL text of ``aggregate``.
 
@@ -233,6 +265,7 @@ def aggregate_sql(
         aggregate: which, and of what.
         arguments: the texts of its arguments.
         partial: gives the text of a partial column; unused over plain rows.
+        query: the name under which sums that leave 64 bits are counted.
 
     Raises:
         EngineError: the aggregate has no high-level half here.
@@ -247,7 +280,7 @@ def aggregate_sql(
         raise EngineError(message)
     partials = [partial(name) for name in aggregate.partials]
     if not isinstance(text, str):
-        return text(_Call(aggregate, arguments, partials))
+        return text(_Call(aggregate, arguments, partials, query))
     texts = {f"a{index}": argument for index, argument in enumerate(arguments)}
     texts.setdefault("a0", "1")
     return text.format(*partials, **texts)

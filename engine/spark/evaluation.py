@@ -5,7 +5,6 @@ One plan for each result of the step. A query read in several places is cached f
 
 from __future__ import annotations
 
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -42,8 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.commits import CommitLog
+    from gscope.engine.monitoring.counts import Counts
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.udf import RegisteredFunctions
+    from gscope.engine.spark.attempt_counts import AttemptCounts
     from gscope.engine.steps import Carry, Step
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
@@ -88,14 +88,12 @@ class Evaluator:
             if isinstance(source, QueryInput)
         }
         self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
-        self._functions: RegisteredFunctions | None = None
+        self._counted_in_sql: AttemptCounts | None = None
 
-    def undecodable(self) -> dict[str, int]:
-        """Payloads that a function could not read so far, by function."""
-        found = self._tasks.undecodable
-        if self._functions is not None:
-            found = found + Counter(self._functions.undecodable())
-        return dict(sorted(found.items()))
+    def counts(self) -> Counts:
+        """Return what was counted so far beside rows; call it when no step is evaluated."""
+        counts = self._tasks.counts + self._folds.counts
+        return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
 
     def run(self, step: Step) -> Evaluation:
         """Evaluate ``step``; its outputs are staged, its carries written."""
@@ -199,16 +197,18 @@ class Evaluator:
 
     def _sql(self, text: str) -> DataFrame:
         """The rows of a text; functions are registered with the first, since many runs have none."""
-        if self._functions is None:
-            self._functions = self._register()
+        if self._counted_in_sql is None:
+            self._counted_in_sql = self._register()
         return self._session.sql(text)
 
-    def _register(self) -> RegisteredFunctions:
+    def _register(self) -> AttemptCounts:
         nodes = self._program.nodes
-        register_finishers(self._session, (a for n in nodes for a in getattr(n, "aggregates", ())))
+        counts = register_functions(self._session, (e for n in nodes for e in expressions(n)))
+        aggregates = (a for node in nodes for a in getattr(node, "aggregates", ()))
+        register_finishers(self._session, aggregates, counts)
         if self._program.user_files:
             register_folds(self._session)
-        return register_functions(self._session, (e for node in nodes for e in expressions(node)))
+        return counts
 
     def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
         """Fold a running aggregation that reads about so many ``rows``."""

@@ -1,6 +1,7 @@
 """The last step of aggregates that SQL has no text for: the catalog's own code as Arrow functions.
 
-Spark gathers, for each group, what the catalog's function asks for; a row of input is a group.
+Spark gathers, for each group, what the catalog's function asks for; a row of input is a group. Sums that may leave 64
+bits are finished here as well, because SQL cannot count those that do.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.running.halves import joined_halves
+from gscope.engine.spark.attempt_counts import AttemptCounts, count_in_task
 from gscope.engine.spark.expressions import SPARK_TYPES
 from gscope.engine.spark.udf import ARROW_TYPES, from_spark, to_spark
 from gscope.queries.catalog.aggregate.estimates import estimate, sketch_entry
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.types import GsqlType
 
 if TYPE_CHECKING:
@@ -23,8 +28,10 @@ if TYPE_CHECKING:
 
     Finisher = Callable[..., Any]
 
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
+    from gscope.engine.spark.attempt_counts import ByAttempt
     from gscope.queries.plan.program import Aggregate
 
 
@@ -36,15 +43,27 @@ def finisher_name(aggregate: Aggregate) -> str:
     return f"gscope_finish_{aggregate.function}_{kind}"
 
 
-def register_finishers(session: SparkSession, aggregates: Iterable[Aggregate]) -> None:
-    """Register an Arrow function for every one of ``aggregates`` that needs a finisher."""
+def register_finishers(
+    session: SparkSession, aggregates: Iterable[Aggregate], counts: AttemptCounts | None = None
+) -> None:
+    """Register an Arrow function for every one of ``aggregates`` that needs a finisher.
+
+    Sums that leave 64 bits are added to ``counts``.
+    """
+    counts = counts or AttemptCounts(session)
     for name, aggregate in {
-        finisher_name(a): a for a in aggregates if a.function in _MAKERS
+        finisher_name(a): a for a in aggregates if a.function in _MAKERS or a.can_wrap
     }.items():
-        finish = _MAKERS[aggregate.function](aggregate)
-        function = _arrow_function(finish, aggregate.type)
+        function = (
+            _sum_function(counts.by_attempt)
+            if aggregate.can_wrap
+            else _arrow_function(_MAKERS[aggregate.function](aggregate), aggregate.type)
+        )
         register = arrow_udf(function, SPARK_TYPES[aggregate.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
-        session.udf.register(name, register)
+        # Spark evaluates what is deterministic as often as it likes, and a sum counts once.
+        session.udf.register(
+            name, register.asNondeterministic() if aggregate.can_wrap else register
+        )
 
 
 def _arrow_function(finish: Finisher, output: GsqlType) -> Callable[..., pa.Array]:
@@ -55,6 +74,32 @@ def _arrow_function(finish: Finisher, output: GsqlType) -> Callable[..., pa.Arra
         return pa.array([to_spark(finish(*group), output) for group in groups], type=arrow_type)
 
     return call
+
+
+def _sum_function(by_attempt: Accumulator[ByAttempt]) -> Callable[..., pa.Array]:
+    """Return what makes 64 bits of exact sums, halves or a decimal, and counts those that leave them.
+
+    Its last argument is the query's name.
+    """
+
+    def call(*arrays: pa.Array) -> pa.Array:
+        *parts, queries = arrays
+        if not len(queries):
+            return pa.array([], pa.int64())
+        sums, wrapped = joined_halves(*parts) if len(parts) > 1 else _of_decimals(parts[0])
+        if wrapped:
+            query = from_spark(queries[0].as_py(), GsqlType.STRING).decode()
+            count_in_task(by_attempt, Counts(wrapped_sums={query: wrapped}))
+        return sums
+
+    return call
+
+
+def _of_decimals(totals: pa.Array) -> tuple[pa.Array, int]:
+    exact = [None if total is None else int(total) for total in totals.to_pylist()]
+    sums = [None if total is None else wrap(total) for total in exact]
+    wrapped = sum(total != known for total, known in zip(exact, sums, strict=True))
+    return pa.array(sums, pa.int64()), wrapped
 
 
 def _moment(aggregate: Aggregate) -> Finisher:

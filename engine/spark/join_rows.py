@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators.interval_join import numbered
 from gscope.engine.operators.join_sides import equated
 from gscope.engine.spark.task_rows import (
@@ -30,7 +31,6 @@ from gscope.queries.plan.expressions import Call, Column
 from gscope.queries.plan.logical import first_side
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class JoinTask:
     within: tuple[Expression | None, Expression | None] = (None, None)
     homes: tuple[Expression | None, Expression | None] = (None, None)
 
-    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Do it; see ``Task``."""
         task = self
         if self.node.interval is not None:
@@ -80,8 +80,8 @@ class JoinTask:
         sides = _sides(task)
         for pairs in _matches(task.node, *sides, self.homes):
             write(pa.table({e.name: pairs.column(e.expression) for e in task.node.columns}))
-        undecodable = sides[0].undecodable
-        return undecodable if sides[1] is sides[0] else undecodable + sides[1].undecodable
+        left, right = (Counts(dict(side.undecodable)) for side in sides)
+        return left if sides[1] is sides[0] else left + right
 
 
 def is_plain_join(node: JoinNode) -> bool:

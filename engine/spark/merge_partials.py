@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.running.halves import as_floats
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.running.halves import as_floats, joined_halves
 from gscope.engine.spark.group_folds import BITS, MADE_OF, fold_groups
 from gscope.engine.spark.task_rows import (
     INTEGERS,
     Rows,
     columns_of,
+    flat,
     is_column,
     is_computable,
 )
@@ -32,7 +34,6 @@ from gscope.queries.plan.expressions import Column, Expression, Literal, NamedEx
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable
 
     from gscope.queries.catalog.schema import Schema
@@ -62,6 +63,7 @@ class PartialMerge:
     """A final aggregation that is a plain merge.
 
     Attributes:
+        query: the name of the node.
         predicate: over the input, None for all rows.
         keys: over the input.
         folds: what is merged.
@@ -73,6 +75,7 @@ class PartialMerge:
         of_no_rows: keys and aggregates of the group that is there even if there are no rows; () if there is none.
     """
 
+    query: str
     predicate: Expression | None
     keys: tuple[NamedExpression, ...]
     folds: tuple[Fold, ...]
@@ -96,7 +99,7 @@ class MergeTask:
     files: tuple[str, ...]
     within: Expression | None = None
 
-    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Do it; see ``Task``."""
         merge = self.merge
         values = [value for value, fold in merge.folds if fold != "count_all"]
@@ -106,10 +109,11 @@ class MergeTask:
         )
         rows = Rows.of_table(read_files(self.files, read))
         rows = rows.where(self.within).where(merge.predicate)
-        groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows)))
+        counts = Counts(dict(rows.undecodable))
+        groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
         answers = groups.where(merge.having)
         write(pa.table({each.name: answers.column(each.expression) for each in merge.columns}))
-        return rows.undecodable + answers.undecodable
+        return counts + Counts(dict(answers.undecodable))
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
@@ -140,6 +144,7 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     ):
         return None
     return PartialMerge(
+        node.query,
         node.predicate,
         node.keys,
         folds,
@@ -188,7 +193,7 @@ def _of_partials(aggregate: Aggregate, schema: Schema) -> _Merged | None:
     partials = [_partial(name, schema) for name in aggregate.partials]
     if aggregate.arguments or any(partial.type not in INTEGERS for partial in partials):
         return None
-    if aggregate.function == "avg":
+    if aggregate.function == "avg" or aggregate.can_wrap:
         return _Merged.of(*((partial, "sum") for partial in partials))
     fold = _OF_PARTIALS.get(aggregate.function)
     if fold is None or len(partials) != 1 or aggregate.type not in INTEGERS:
@@ -210,14 +215,17 @@ def _of_rows(aggregate: Aggregate) -> _Merged | None:
     if is_float and aggregate.function in MOMENTS_BY_NAME:
         return _Merged.of((value, aggregate.function))
     folds = _OF_FLOATS if is_float else _OF_ROWS
-    if aggregate.function == "avg" and not is_float:
-        return _Merged.of(
-            (low_half((value,)), "sum"), (high_half((value,)), "sum"), (value, "count")
-        )
+    if aggregate.can_wrap:
+        return _Merged.of(*_halves(value)) if aggregate.function == "sum" else None
     if aggregate.function == "avg":
-        return _Merged.of((value, folds["sum"]), (value, "count"))
+        sums = ((value, folds["sum"]),) if is_float else _halves(value)
+        return _Merged.of(*sums, (value, "count"))
     fold = folds.get(aggregate.function)
     return None if fold is None else _Merged.of((value, fold))
+
+
+def _halves(value: Expression) -> tuple[Fold, ...]:
+    return (low_half((value,)), "sum"), (high_half((value,)), "sum")
 
 
 def _counted_values(aggregate: Aggregate, schema: Schema) -> _Merged | None:
@@ -265,15 +273,23 @@ def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
     return fold_groups(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
 
 
-def _aggregated(merge: PartialMerge, groups: pa.Table) -> pa.Table:
-    """Keys and aggregates of the groups by their names; one group without keys is there even of no rows."""
+def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Table:
+    """Return keys and aggregates of the groups by their names, and add what leaves 64 bits to ``counts``.
+
+    One group without keys is there even of no rows.
+    """
     if merge.of_no_rows and not groups.num_rows:
         nothing = Rows.of_table(pa.table({"": [None]}))
         return pa.table({each.name: nothing.column(each.expression) for each in merge.of_no_rows})
     columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
     for name, function, sources in merge.aggregates:
+        merged = [groups[source] for source in sources]
+        if function == "sum" and len(merged) > 1:
+            columns[name], wrapped = joined_halves(flat(merged[0]), flat(merged[1]))
+            counts.add_wrapped_sums(merge.query, wrapped)
+            continue
         final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)
-        columns[name] = final(*(groups[source] for source in sources))
+        columns[name] = final(*merged)
     return pa.table(columns)
 
 

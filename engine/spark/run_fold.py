@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
@@ -74,6 +75,9 @@ class FoldRunner:
         inputs: gives the rows that are released.
         carry_folder: where states are kept; what no commit names there is removed in time.
         user_files: user code that a worker installs before it folds.
+
+    Attributes:
+        counts: what was counted so far.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class FoldRunner:
         self._inputs = inputs
         self._carry = carry_folder
         self._user_files = user_files
+        self.counts = Counts()
 
     def run(self, work: Work, step: int, answers: Path | None = None, *, is_small: bool) -> Folded:
         """Fold the epochs of ``work``.
@@ -113,7 +118,8 @@ class FoldRunner:
         folder.mkdir()
         after.mkdir()
         if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            written = [task.run(0, "driver", self._reduced(work, node), None)]
+            counts = Counts()
+            written = [task.run(0, "driver", self._reduced(work, node, counts), None, counts)]
         elif (files := self._segments(work, node)) is not None:
             written = run_attempts(
                 self._session,
@@ -132,6 +138,8 @@ class FoldRunner:
                 self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
             )
             shutil.rmtree(scratch)
+        for each in written:
+            self.counts += each.counts
         answered = tuple(each.answers for each in written if each.answers is not None)
         states = [each.groups for each in written if each.groups is not None]
         accept(folder, answered)
@@ -151,13 +159,13 @@ class FoldRunner:
             return self._session.createDataFrame([], types)
         return self._session.read.schema(types).parquet(*files)
 
-    def _reduced(self, work: Work, node: RunningNode) -> pa.Table:
+    def _reduced(self, work: Work, node: RunningNode, counts: Counts) -> pa.Table:
         (taken,) = work.inputs
         if not taken.reads_rows:
             return no_rows(node)
         files = self._segments(work, node)
         if files is not None:
-            return reduce_epochs(node, _read(node, files), running.TASKS)
+            return reduce_epochs(node, _read(node, files), running.TASKS, counts)
         return self._sql(self._lowered(work, node, is_small=True)).toArrow()
 
     def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
@@ -210,10 +218,11 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The files of a task; None where it has no rows."""
+    """The files of a task, None where it has no rows, and what it counted."""
 
     answers: WrittenFile | None
     groups: WrittenFile | None
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,25 +236,29 @@ class _Task:
     after: Path
     user_files: tuple[UserFile, ...]
 
-    def run(self, number: int, attempt: str, rows: pa.Table, part: int | None) -> _Written:
+    def run(
+        self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
+    ) -> _Written:
         """Fold ``rows`` and the state of a ``part`` of the groups, None for all.
 
-        ``number`` and ``attempt`` name the files that are written.
+        ``number`` and ``attempt`` name the files that are written; ``counts`` are those of ``rows``.
         """
         state = None if self.before is None else self.before.read(part)
         name = part_name(number, attempt)
         temporal = [column.name for column in self.node.schema.temporal]
         answers = FileWriter(self.answers, name, temporal)
-        after = fold(self.node, rows, state, self.epochs, answers.write)
+        after = fold(self.node, rows, state, self.epochs, answers.write, counts)
         groups = FileWriter(self.after, name)
         if after.num_rows:
             groups.write(after)
-        return _Written(answers.close(), groups.close())
+        return _Written(answers.close(), groups.close(), counts)
 
     def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
         """Merge and fold a ``part`` of the groups in segments of the log."""
         tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
-        return self.run(part, attempt, reduce_epochs(self.node, tuples, running.TASKS), part)
+        counts = Counts()
+        rows = reduce_epochs(self.node, tuples, running.TASKS, counts)
+        return self.run(part, attempt, rows, part, counts)
 
     def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
         """Fold the rows that Spark left for a ``part`` of the groups."""
@@ -257,7 +270,7 @@ class _Task:
             else no_rows(self.node).drop_columns("kb")
         )
         task = pa.array([part] * rows.num_rows, pa.int32())
-        return self.run(part, attempt, rows.append_column("kb", task), part)
+        return self.run(part, attempt, rows.append_column("kb", task), part, Counts())
 
 
 def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.spark.task_rows import Rows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks import read_files
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable
 
     from gscope.queries.plan.program import SelectionNode
@@ -24,7 +24,7 @@ class SelectTask:
     node: SelectionNode
     files: tuple[str, ...]
 
-    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Do it; see ``Task``."""
         node = self.node
         expressions = [column.expression for column in node.columns]
@@ -32,7 +32,7 @@ class SelectTask:
         rows = Rows.of_table(read_files(self.files, read))
         rows = rows.where(node.predicate)
         write(pa.table({each.name: rows.column(each.expression) for each in node.columns}))
-        return rows.undecodable
+        return Counts(dict(rows.undecodable))
 
 
 def is_plain_selection(node: SelectionNode) -> bool:

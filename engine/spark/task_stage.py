@@ -7,13 +7,13 @@ left to Spark SQL, which reads the files that tasks have written.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.commits import Output
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators.interval_join import home_of
 from gscope.engine.release import by_epochs, packed
 from gscope.engine.spark.join_rows import JoinTask, is_plain_join
@@ -107,7 +107,7 @@ class TaskStage:
         results: for each result the query whose rows it is.
 
     Attributes:
-        undecodable: payloads that could not be read so far, by function.
+        counts: what tasks have counted so far.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class TaskStage:
         self._outputs = outputs
         self._results = results
         self._plans = {node.query: self._plan(node) for node in program.nodes}
-        self.undecodable: Counter[str] = Counter()
+        self.counts = Counts()
 
     def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, Made]:
         """Do what of ``step`` is for tasks; by query.
@@ -165,7 +165,7 @@ class TaskStage:
         parts = sorted((result.file for result in results), key=lambda file: file.name)
         accept(made.folder, parts)
         for result in results:
-            self.undecodable += result.undecodable
+            self.counts += result.counts
         return replace(made, parts=tuple(parts))
 
     def _plan(self, node: HftaNode) -> Plan | None:

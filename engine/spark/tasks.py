@@ -8,7 +8,6 @@ returns what it wrote and counted: no exchange, and no row crosses into Java.
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.written import FileWriter
 from gscope.queries.catalog.types import GsqlType
@@ -45,11 +45,11 @@ class TaskResult:
 
     Attributes:
         file: that it wrote.
-        undecodable: payloads that a function could not read, by function.
+        counts: what it counted.
     """
 
     file: WrittenFile
-    undecodable: Counter[str] = field(default_factory=Counter)
+    counts: Counts = field(default_factory=Counts)
 
 
 _STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
@@ -59,8 +59,8 @@ _STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
 class Task(Protocol):
     """The work of one task; it travels to Spark's workers."""
 
-    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
-        """Write rows, at least one table; payloads that a function could not read, by function."""
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
+        """Write rows, at least one table, and return what was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class FileTask:
     def run(self, attempt: str) -> TaskResult:
         """Do it; ``attempt`` makes the name of the file unique."""
         writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
-        undecodable = self.task.run(writer.write)
+        counts = self.task.run(writer.write)
         file = writer.close()
         assert file is not None
-        return TaskResult(file, undecodable)
+        return TaskResult(file, counts)
 
 
 def part_name(number: int, attempt: str) -> str:

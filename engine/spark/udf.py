@@ -1,22 +1,20 @@
 """Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning.
 
-Those that read payloads count what they could not read. The counts travel with the result of each attempt of
-a task, and one attempt counts.
+Those that read payloads count what they could not read.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.accumulators import AccumulatorParam
 from pyspark.sql.pandas.functions import arrow_udf
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.spark import tables
+from gscope.engine.spark.attempt_counts import AttemptCounts, count_in_task
 from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
+    from gscope.engine.spark.attempt_counts import ByAttempt
     from gscope.queries.catalog.scalar.entry import FunctionEntry
 
     RowFunction = Callable[..., Any]
@@ -46,59 +45,13 @@ _WORTH_REMEMBERING = 100
 """From this cost on a function is computed once for equal arguments of a batch."""
 
 
-_Counts = dict[tuple[int, int], dict[int, Counter[str]]]
-"""What the attempts of each task counted, by stage and partition, then by attempt."""
+def register_functions(session: SparkSession, expressions: Iterable[Expression]) -> AttemptCounts:
+    """Register an Arrow function for every call in ``expressions`` that Spark has no text for.
 
-
-class _CountsParam(AccumulatorParam[_Counts]):
-    """Keeps the counts of attempts apart: Spark reports those of every attempt that ends well."""
-
-    def zero(self, value: _Counts) -> _Counts:  # noqa: ARG002 - Spark's signature
-        """No counts."""
-        return {}
-
-    def addInPlace(self, value1: _Counts, value2: _Counts) -> _Counts:
-        """Both together."""
-        for task, attempts in value2.items():
-            known = value1.setdefault(task, {})
-            for attempt, counts in attempts.items():
-                known.setdefault(attempt, Counter()).update(counts)
-        return value1
-
-
-class RegisteredFunctions:
-    """The Arrow functions registered for one session."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._counts: Accumulator[_Counts] = session.sparkContext.accumulator({}, _CountsParam())
-        self._total: Counter[str] = Counter()
-        self._last_stage = -1
-
-    @property
-    def counts(self) -> Accumulator[_Counts]:
-        """What tasks add to."""
-        return self._counts
-
-    def undecodable(self) -> dict[str, int]:
-        """Payloads that could not be read so far, by function: of each task those of one attempt.
-
-        To be called when no task runs.
-        """
-        counted, self._counts.value = self._counts.value, {}
-        known = self._last_stage
-        for (stage, _), attempts in counted.items():
-            # An attempt that ends after another one was counted must not count as well.
-            if stage > known:
-                self._total += attempts[min(attempts)]
-                self._last_stage = max(stage, self._last_stage)
-        return dict(sorted(self._total.items()))
-
-
-def register_functions(
-    session: SparkSession, expressions: Iterable[Expression]
-) -> RegisteredFunctions:
-    """Register an Arrow function for every call in ``expressions`` that Spark has no text for."""
-    registered = RegisteredFunctions(session)
+    Returns:
+        What they will count.
+    """
+    counts = AttemptCounts(session)
     calls = {
         udf_name(part): part
         for expression in expressions
@@ -114,10 +67,10 @@ def register_functions(
             function = _REGEX[call.function]
         else:
             kinds = [argument.type for argument in call.arguments]
-            function = _arrow_function(entry, kinds, call.type, registered.counts)
+            function = _arrow_function(entry, kinds, call.type, counts.by_attempt)
         register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
         session.udf.register(name, register if entry.is_pure else register.asNondeterministic())
-    return registered
+    return counts
 
 
 @contextmanager
@@ -142,7 +95,7 @@ def _arrow_function(
     entry: FunctionEntry,
     inputs: list[GsqlType],
     output: GsqlType,
-    counts: Accumulator[_Counts],
+    counts: Accumulator[ByAttempt],
 ) -> Callable[..., pa.Array]:
     arrow_type = ARROW_TYPES.get(output, pa.int64())
 
@@ -201,7 +154,7 @@ def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator
 
 
 def _read(
-    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[_Counts]
+    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[ByAttempt]
 ) -> Iterator[Any]:
     """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
     # dpkt is loaded where it is needed only
@@ -213,10 +166,7 @@ def _read(
         undecodable += not is_readable
         yield value
     if undecodable:
-        task = TaskContext.get()
-        assert task is not None
-        counted = {task.taskAttemptId(): Counter({entry.name: undecodable})}
-        counts.add({(task.stageId(), task.partitionId()): counted})
+        count_in_task(counts, Counts(undecodable={entry.name: undecodable}))
 
 
 def from_spark(value: Any, kind: GsqlType) -> Any:

@@ -29,8 +29,9 @@ DISTINCT_VALUES = "distinct_values"
 MAX_MOVING_EPOCHS = 1000
 """The longest moving window: the state of a group holds a number for each of its epochs."""
 
+_SUMMED = ("sum",)
 _AVERAGED = ("sum", "count")
-"""What an average reads."""
+"""What a sum and an average over epochs read."""
 
 _NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT})
 _ANY = frozenset(GsqlType) - {GsqlType.NULL}
@@ -76,19 +77,17 @@ class RunningEntry:
     ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
         """The plain aggregates of a call with their arguments.
 
-        An average needs exact sums; of integers that may be large it reads those of the two halves.
+        A sum or an average over epochs needs exact sums of each; of integers that may be large it
+        reads those of the two halves.
         """
         plain = tuple((name, arguments) for name in self.inputs)
         is_exact = arguments[:1] and (
             arguments[0].type is GsqlType.FLOAT or is_narrow(arguments[0])
         )
-        if self.inputs != _AVERAGED or is_exact:
+        if self.inputs not in (_SUMMED, _AVERAGED) or is_exact:
             return plain
-        return (
-            ("sum", (low_half(arguments),)),
-            ("sum", (high_half(arguments),)),
-            ("count", arguments),
-        )
+        halves = (("sum", (low_half(arguments),)), ("sum", (high_half(arguments),)))
+        return (*halves, *plain[1:])
 
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
         """The type of a call's result."""
@@ -180,7 +179,7 @@ _ENTRIES = (
         "running_sum",
         _NUMBERS,
         None,
-        ("sum",),
+        _SUMMED,
         _added,
         "The sums of all epochs of the group's life, added up oldest first.",
     ),
@@ -198,7 +197,7 @@ _ENTRIES = (
         "moving_sum",
         _NUMBERS,
         None,
-        ("sum",),
+        _SUMMED,
         _moving_sum,
         "The sum over the last n epochs, this one among them; epochs without tuples count.",
         constants=_WINDOW,

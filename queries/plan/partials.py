@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregate.entry import constants_of
+from gscope.queries.catalog.aggregate.halves import is_narrow
 from gscope.queries.catalog.aggregates import AGGREGATES, partial_type
+from gscope.queries.catalog.types import GsqlType
 from gscope.queries.plan.low import INTERFACE, is_low, is_low_key
 from gscope.queries.plan.program import Aggregate, Partial, PartialOp
 
@@ -25,6 +27,11 @@ def can_run_low(call: AggregateCall) -> bool:
         return False
     folded = [rule.argument(call.arguments) for rule in entry.rules(call.arguments)]
     return all(argument is None or is_low(argument) for argument in folded)
+
+
+def is_bounded(call: AggregateCall) -> bool:
+    """Return whether the values of ``call`` are so small that no sum of them leaves 64 bits."""
+    return call.type is GsqlType.INT and bool(call.arguments) and is_narrow(call.arguments[0])
 
 
 @dataclass(slots=True)
@@ -49,7 +56,15 @@ class Partials:
         if entry.joins_key:
             joined = self.border.ship(entry.joined(call.arguments))
             arguments = (joined, *constants_of(call.arguments))
-        return Aggregate(call.name, call.function, arguments, names, call.type, call.is_nullable)
+        return Aggregate(
+            call.name,
+            call.function,
+            arguments,
+            names,
+            call.type,
+            call.is_nullable,
+            is_bounded(call),
+        )
 
     def _partial(self, op: PartialOp, argument: Expression | None) -> str:
         if op is PartialOp.COUNT and argument is not None and not argument.is_nullable:

@@ -136,6 +136,8 @@ class Aggregate:
         partials: the LFTA's partial columns it is made of, in the order its entry lists; () when the
             node aggregates plain rows.
         type: of the result.
+        is_bounded: whether values are so small that no sum of them leaves 64 bits; see
+            ``catalog/aggregate/halves.py``.
     """
 
     name: str
@@ -144,6 +146,13 @@ class Aggregate:
     partials: tuple[str, ...]
     type: GsqlType
     is_nullable: bool
+    is_bounded: bool = False
+
+    @property
+    def can_wrap(self) -> bool:
+        """Whether the result is a sum that may leave 64 bits."""
+        is_sum = self.function in ("sum", "sum_distinct") and self.type is GsqlType.INT
+        return is_sum and not self.is_bounded
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.logical import AggregateCall, GroupBy
 from gscope.queries.plan.low import is_low_key
-from gscope.queries.plan.partials import can_run_low
+from gscope.queries.plan.partials import can_run_low, is_bounded
 from gscope.queries.plan.program import Aggregate, RunningAggregate
 
 if TYPE_CHECKING:
@@ -81,7 +81,13 @@ def aggregates_of_rows(
     """``calls`` over plain rows; ``lift`` rewrites arguments to read them."""
     return tuple(
         Aggregate(
-            c.name, c.function, tuple(lift(a) for a in c.arguments), (), c.type, c.is_nullable
+            c.name,
+            c.function,
+            tuple(lift(a) for a in c.arguments),
+            (),
+            c.type,
+            c.is_nullable,
+            is_bounded(c),
         )
         for c in calls
     )

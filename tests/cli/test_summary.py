@@ -45,6 +45,16 @@ def test_payloads_that_a_function_could_not_read_are_counted() -> None:
     assert is_whole(outcome)
 
 
+def test_sums_that_leave_64_bits_are_counted_by_query() -> None:
+    outcome = _outcome(_interface())
+    outcome.wrapped_sums = {"ages": 1203, "totals": 1}
+    assert list(summary_lines(outcome, {"ages": 1}))[1:] == [
+        "  1,203 sums of ages exceed 64 bits and have wrapped around",
+        "  1 sum of totals exceeds 64 bits and has wrapped around",
+    ]
+    assert is_whole(outcome)
+
+
 def test_every_term_that_is_not_0_is_shown() -> None:
     odd = _interface(
         accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}

@@ -46,7 +46,7 @@ SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
 ANSWERS = """
 sys.stdin.readline()
-tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3})
+tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
 tell("finished", phases={})
 """
 HEAD = """
@@ -153,6 +153,7 @@ def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
     assert stage.answers.steps == [1]
     outcome = stage.supervisor.outcome
     assert (outcome.late_tuples, outcome.undecodable) == ({"q": 2}, {"tls_sni": 3})
+    assert outcome.wrapped_sums == {"p": 4}
     phases = outcome.phases
     assert list(phases.values()) == sorted(phases.values())
     assert {"capture listening", "capture finished", "answered"} <= set(phases)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gscope.engine.commits import Commit, CommitLog, Output
+from gscope.engine.monitoring.counts import Counts
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ def test_a_crash_between_commit_and_publish_is_made_good(tmp_path: Path) -> None
     assert (log.outputs / output.path).read_text() == "rows"
 
 
-def test_counts_of_what_could_not_be_read_survive_a_crash(tmp_path: Path) -> None:
-    CommitLog(tmp_path).write(Commit(1, state(), (), (), {"tls_sni": 1203}))
+def test_counts_survive_a_crash(tmp_path: Path) -> None:
+    counts = Counts({"tls_sni": 1203}, {"totals": 2})
+    CommitLog(tmp_path).write(Commit(1, state(), (), (), counts))
     (recovered,) = CommitLog(tmp_path).recover()
-    assert recovered.undecodable == {"tls_sni": 1203}
+    assert recovered.counts == counts
 
 
 def test_what_no_commit_names_is_swept_away(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
 from gscope.engine.commits import Commit, Output
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.observer import Observer
 from gscope.engine.step_watch import StepAtHand, StepWatch
 from gscope.engine.steps import Evaluation, Steps
@@ -36,7 +37,9 @@ def answer(observer: Observer, watched: Steps, rows: int) -> None:
     assert step is not None
     outputs = (Output("tens", f"tens/{step.number}", rows),)
     observer.evaluated(step, Evaluation(outputs), 0, 1)
-    commit = Commit(step.number, watched.snapshot(), outputs, (), {"dns_name": 2})
+    commit = Commit(
+        step.number, watched.snapshot(), outputs, (), Counts({"dns_name": 2}, {"tens": 1})
+    )
     observer.committed(step, commit, 1, 0.25)
 
 
@@ -80,6 +83,7 @@ def test_answers_are_counted_by_query(tmp_path: Path) -> None:
     assert snapshot["steps"]["tuples_total"] == 5
     assert snapshot["steps"]["tuples_per_second"] == 20
     assert snapshot["undecodable"] == {"dns_name": 2}
+    assert snapshot["wrapped_sums"] == {"tens": 1}
 
 
 def test_a_job_that_is_started_again_goes_on_counting(tmp_path: Path) -> None:
@@ -126,7 +130,7 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     after = seen(tmp_path)
     assert after["step_at_hand"]["seconds"] >= after["step_at_hand"]["still_seconds"] >= 2
     assert after["state"] == "step 1"
-    observer.committed(step, Commit(1, watched.snapshot(), (), (), {}), 1, 0.25)
+    observer.committed(step, Commit(1, watched.snapshot(), (), ()), 1, 0.25)
     assert seen(tmp_path)["step_at_hand"] is None
     late = StepAtHand(1, 9.0, 9.0)
     observer.close()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOW_32 = Literal((1 << 32) - 1, GsqlType.INT)
 _32 = Literal(32, GsqlType.INT)
-_NARROW = 1 << 31
+_NARROW = 1 << 32
 
 
 def low_half(arguments: Sequence[Expression]) -> Expression:
@@ -39,5 +39,8 @@ def whole(low: int, high: int) -> int:
 
 
 def is_narrow(argument: Expression) -> bool:
-    """Whether values are so small that 64 bits hold the sum of 2³² of them."""
+    """Return whether values are so small that 64 bits hold the sum of 2³¹ of them.
+
+    Halves themselves are, so that one sum of each is exact for as many values as both together.
+    """
     return magnitude(argument) <= _NARROW

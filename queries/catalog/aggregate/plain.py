@@ -51,6 +51,13 @@ def average(values: Sequence[Any]) -> Value:
     return float(exact) / float(len(numbers))
 
 
+def _wrapped(partials: Sequence[Any]) -> Value:
+    """Return a sum of its one partial or two halves, in 64 bits."""
+    if len(partials) == 1 or partials[0] is None:
+        return only(partials[:1])
+    return wrap(whole(*partials))
+
+
 def _ratio(partials: Sequence[Any]) -> Value:
     """An average of its partials: the sum, whole or in halves, and the count."""
     *sums, count = partials
@@ -105,12 +112,13 @@ PLAIN = (
         NUMBERS,
         None,
         total,
-        (PartialRule(PartialOp.SUM),),
-        only,
+        (PartialRule(PartialOp.SUM, low_half), PartialRule(PartialOp.SUM, high_half)),
+        _wrapped,
         INTEGERS,
-        "The sum; of integers in 64 bits, which wrap, of FLOAT from the least value to the greatest, so that "
-        "the order of tuples does not show.",
+        "The sum. Of integers it has 64 bits: a sum beyond them wraps, and the summary counts it. FLOAT is "
+        "added from the least value to the greatest, so that the order of tuples does not show.",
         survives_sampling=True,
+        narrow=(PartialRule(PartialOp.SUM),),
     ),
     _simple(
         "min",

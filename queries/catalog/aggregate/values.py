@@ -178,7 +178,7 @@ VALUES = (
         INTEGERS,
         None,
         lambda pairs: total(_values(pairs)),
-        "The sum of the different values, in 64 bits, which wrap. Also sum(DISTINCT x).",
+        "The sum of the different values; beyond 64 bits it wraps and is counted, as sum. Also sum(DISTINCT x).",
     ),
     _entry(
         "avg_distinct",

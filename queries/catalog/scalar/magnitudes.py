@@ -17,7 +17,20 @@ Magnitude = Fraction | float
 
 INT_LIMIT = Fraction(1 << 63)
 
-_FIELDS = {"time": 9_223_372_036, "time_ns": 1 << 63, "timestamp": 1 << 63, "len": 1 << 31}
+_BITS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "more_fragments", "dont_fragment")
+_16_BITS = (
+    *("ethertype", "vlan", "inner_vlan", "op", "ipversion", "header_length", "tos", "dscp", "ecn"),
+    *("id", "offset", "ttl", "protocol", "srcPort", "destPort", "flags", "window", "udp_length"),
+    *("type", "code", "icmp_id", "icmp_seq"),
+)
+_FIELDS = {
+    **dict.fromkeys(_BITS, 1),
+    **dict.fromkeys(_16_BITS, (1 << 16) - 1),
+    "time": 9_223_372_036,
+    "time_ns": 1 << 63,
+    "timestamp": 1 << 63,
+    "len": 1 << 31,
+}
 _CLOCKS = {"time": 1 << 31, "time_ns": 1 << 61, "timestamp": 1 << 61}
 """What clocks show until the years 2038 and 2043."""
 

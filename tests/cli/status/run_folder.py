@@ -15,6 +15,7 @@ from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.statistics import CaptureStatistics
 from gscope.cli.run_dir import RunDir
 from gscope.engine.commits import Commit, Output
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.observer import Observer
 from gscope.engine.steps import Evaluation
 from gscope.queries.streams.snapshot import CAPTURE_FILE
@@ -85,7 +86,7 @@ def _answer(folder: Path) -> None:
     outputs = (Output("tens", "tens/1", 3),)
     began_ns = time.time_ns()
     trace = observer.evaluated(step, Evaluation(outputs), began_ns, began_ns + 30_000_000)
-    commit = Commit(1, watched.snapshot(), outputs, trace, {"dns_name": 1})
+    commit = Commit(1, watched.snapshot(), outputs, trace, Counts({"dns_name": 1}, {"flows": 2}))
     observer.committed(step, commit, began_ns + 30_000_000, 0.25)
     then: list[Message] = [
         batch(watched, "eth0", 2, 45),

@@ -50,6 +50,7 @@ def test_what_was_counted_is_told(tmp_path: Path) -> None:
     assert told["gscope_query_rows_total", "tens"] == 3
     assert told["gscope_operator_waiting_tuples", "tens"] == 5
     assert told["gscope_undecodable_payloads_total", "dns_name"] == 1
+    assert told["gscope_wrapped_sums_total", "flows"] == 2
     assert told["gscope_query_watermark_timestamp_seconds", "tens"] == 410
     assert told["gscope_restarts_total", "job"] == 0
 
@@ -80,7 +81,7 @@ def counters(value: object) -> set[str]:
                 continue
             if isinstance(inner, dict | list):
                 names |= counters(inner)
-                if name in ("malformed_packets", "undecodable"):
+                if name in ("malformed_packets", "undecodable", "wrapped_sums"):
                     names.add(name)
             else:
                 names.add(name)

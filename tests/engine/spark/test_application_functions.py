@@ -26,12 +26,12 @@ def test_what_cannot_be_read_is_null_and_counted_once_for_each_row(spark: SparkS
     spark.createDataFrame(rows, "d STRING").coalesce(1).createOrReplaceTempView("payloads")
     expressions = [call("http_host", DATA), call("tls_sni", DATA), call("dns_rcode", DATA)]
     registered = register_functions(spark, expressions)
-    assert registered.undecodable() == {}
+    assert registered.total().undecodable == {}
     texts = ", ".join(f"{to_sql(e, column_leaf)} AS x{n}" for n, e in enumerate(expressions))
     answer = spark.sql(f"SELECT {texts} FROM payloads").toArrow().to_pydict()
     assert answer["x0"] == ["\u00e9.example"] * 2 + [None] * 5
     assert answer["x1"] == [None] * 7
-    assert registered.undecodable() == {"dns_rcode": 5, "http_host": 3, "tls_sni": 5}
+    assert registered.total().undecodable == {"dns_rcode": 5, "http_host": 3, "tls_sni": 5}
 
 
 def test_an_lfta_ships_no_more_of_a_payload_than_is_looked_at() -> None:

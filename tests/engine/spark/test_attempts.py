@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext, cloudpickle
 
+from gscope.engine.monitoring.counts import Counts
 from gscope.engine.spark.archive import with_archive
+from gscope.engine.spark.attempt_counts import AttemptCounts
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
 from gscope.engine.spark.session import SessionSettings, start_session, stop_session
 from gscope.engine.spark.tasks import FileTask, run_tasks
-from gscope.engine.spark.udf import RegisteredFunctions
 from gscope.engine.written import FileWriter, WrittenFile, accept
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent
@@ -51,14 +51,14 @@ class FailsOnce:
 
     number: int
 
-    def run(self, write: Callable[[pa.Table], None]) -> Counter[str]:
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
         write(pa.table({"t": [self.number, self.number + 10]}))
         context = TaskContext.get()
         assert context is not None
         if context.attemptNumber() == 0 and self.number == 1:
             message = "the first attempt is lost"
             raise OSError(message)
-        return Counter({"tls_sni": 3})
+        return Counts({"tls_sni": 3}, {"q": 2})
 
 
 @pytest.mark.spark
@@ -76,23 +76,23 @@ def test_files_and_counters_are_those_of_the_attempt_that_counts(
     assert [result.file.extents for result in results] == [
         (Extent("t", number, number + 10),) for number in range(3)
     ]
-    assert sum((result.undecodable for result in results), Counter()) == {"tls_sni": 9}
+    assert sum((r.counts for r in results), Counts()) == Counts({"tls_sni": 9}, {"q": 6})
 
 
 @pytest.mark.spark
 def test_two_attempts_that_end_well_are_counted_once(spark: SparkSession) -> None:
-    functions = RegisteredFunctions(spark)
-    found = Counter({"dns_rcode": 5})
+    counts = AttemptCounts(spark)
+    found = Counts({"dns_rcode": 5}, {"q": 1})
     for attempt in (7, 9):
-        functions.counts.add({(1, 0): {attempt: found}})
-    functions.counts.add({(1, 1): {8: found}})
+        counts.by_attempt.add({(1, 0): {attempt: found}})
+    counts.by_attempt.add({(1, 1): {8: found}})
     # A task counts once for each batch of its rows.
-    functions.counts.add({(1, 1): {8: found}})
-    assert functions.undecodable() == {"dns_rcode": 15}
-    functions.counts.add({(1, 0): {11: found}})
-    assert functions.undecodable() == {"dns_rcode": 15}
-    functions.counts.add({(2, 0): {12: found}})
-    assert functions.undecodable() == {"dns_rcode": 20}
+    counts.by_attempt.add({(1, 1): {8: found}})
+    assert counts.total() == Counts({"dns_rcode": 15}, {"q": 3})
+    counts.by_attempt.add({(1, 0): {11: found}})
+    assert counts.total() == Counts({"dns_rcode": 15}, {"q": 3})
+    counts.by_attempt.add({(2, 0): {12: found}})
+    assert counts.total() == Counts({"dns_rcode": 20}, {"q": 4})
 
 
 def written(folder: Path, name: str, times: list[int]) -> WrittenFile:

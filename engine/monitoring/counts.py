@@ -1,0 +1,35 @@
+"""What the evaluation of steps counts beside the rows that it makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of one task, of one attempt, or of a run.
+
+    Attributes:
+        undecodable: payloads that a function could not read, by function.
+        wrapped_sums: sums of integers that left 64 bits, by the query or the part of one that
+            computes them. Every group counts, also one that HAVING leaves out.
+    """
+
+    undecodable: dict[str, int] = field(default_factory=dict)
+    wrapped_sums: dict[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            _added(self.undecodable, other.undecodable),
+            _added(self.wrapped_sums, other.wrapped_sums),
+        )
+
+    def add_wrapped_sums(self, query: str, count: int) -> None:
+        """Count sums of ``query`` that left 64 bits."""
+        if count:
+            self.wrapped_sums[query] = self.wrapped_sums.get(query, 0) + count
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(one) + Counter(other)).items()))
