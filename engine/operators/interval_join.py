@@ -140,15 +140,12 @@ def bucket_of(node: JoinNode, side: int) -> Expression:
     """The bucket of a row; partners of the second side's are in it or in the one before."""
     interval = _from_first(node)
     epoch = node.epochs[side]
-    is_timestamp = epoch.type is GsqlType.TIMESTAMP
-    subtract, divide, extent = (
-        ("ts_sub", "ts_idiv", GsqlType.INTERVAL)
-        if is_timestamp
-        else ("sub_int", "idiv_int", GsqlType.INT)
-    )
+    if epoch.type is GsqlType.TIMESTAMP:
+        epoch = call("ts_to_int", epoch)
     if side != first_side(node.kind):
-        epoch = call(subtract, epoch, Literal(interval.least, extent))
-    return call(divide, epoch, Literal(interval.width + 1, extent))
+        epoch = call("sub_int", epoch, Literal(interval.least, GsqlType.INT))
+    # Rounded down: else the bucket around zero would be nearly twice as wide as the others.
+    return call("floor_div", epoch, Literal(interval.width + 1, GsqlType.INT))
 
 
 def _with_buckets(node: JoinNode, sources: tuple[str, str]) -> tuple[str, str]:

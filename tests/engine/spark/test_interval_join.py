@@ -71,11 +71,13 @@ class IntervalCase(Case):
 
     def _near(self) -> Expression:
         left, right = self.epochs
-        return call(
-            "and",
-            call("ge", right, call("add_int", left, number(self.interval.least))),
-            call("le", right, call("add_int", left, number(self.interval.most))),
+        add, unit = "add_int", GsqlType.INT
+        if left.type is GsqlType.TIMESTAMP:
+            add, unit = "ts_add", GsqlType.INTERVAL
+        least, most = (
+            call(add, left, Literal(end, unit)) for end in (self.interval.least, self.interval.most)
         )
+        return call("and", call("ge", right, least), call("le", right, most))
 
     def _match(self, left: Row, right: Row) -> bool:
         for one, other in self.keys:
@@ -120,6 +122,17 @@ INTERVALS: dict[str, IntervalCase] = {
     "divisor": IntervalCase(
         JoinKind.OUTER, epochs=CASES["divisor"].epochs, interval=Interval(-1, 1)
     ),
+    **{
+        f"{kind.name.lower()}_zero": IntervalCase(
+            kind,
+            interval=AROUND,
+            epochs=(
+                call("int_to_ts", call("sub_int", column("t", 0), number(20))),
+                call("int_to_ts", call("sub_int", column("t", 1), number(20))),
+            ),
+        )
+        for kind in (JoinKind.INNER, JoinKind.OUTER)
+    },
     "wide": IntervalCase(JoinKind.OUTER, interval=Interval(-1000, 1000)),
     "self": IntervalCase(JoinKind.LEFT_OUTER, lftas=("left", "left"), interval=Interval(1, 5)),
 }
