@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.monitoring.counts import Counts
+from gscope.engine.written import State
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 
@@ -193,6 +194,12 @@ def batch_from_json(value: dict[str, Any]) -> Batch:
     """The inverse of ``batch_to_json``."""
     extents = tuple(Extent(**extent) for extent in value["extents"])
     return Batch(**{**value, "extents": extents})
+
+
+def state_from_json(value: dict[str, Any]) -> State:
+    """The inverse of ``batch_to_json`` for the state of an operator."""
+    extents = tuple(Extent(**extent) for extent in value["extents"])
+    return State(**{**value, "extents": extents, "files": tuple(value["files"])})
 
 
 def _kept(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.bounds import ENDED
-from gscope.engine.commits import batch_from_json, batch_to_json
+from gscope.engine.commits import batch_from_json, batch_to_json, state_from_json
 from gscope.engine.latent import latent_sources
 from gscope.engine.operators import (
     aggregation,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gscope.engine.commits import Output
     from gscope.engine.operators.base import Operator, Work
     from gscope.engine.release import Fresh
+    from gscope.engine.written import State
     from gscope.queries.plan.program import Input
 
 
@@ -85,7 +86,7 @@ class Evaluation:
 
     outputs: tuple[Output, ...] = ()
     carries: tuple[Carry, ...] = ()
-    states: tuple[tuple[str, Batch | None], ...] = ()
+    states: tuple[tuple[str, State | None], ...] = ()
     late: tuple[tuple[str, int], ...] = ()
 
 
@@ -213,7 +214,7 @@ class Steps:
             operator.restore(saved["watermark"], saved["released"])
             operator.late_tuples = saved["late_tuples"]
             self.shed_tuples[query] = saved["shed_tuples"]
-            operator.state = batch_from_json(saved["state"]) if saved["state"] else None
+            operator.state = state_from_json(saved["state"]) if saved["state"] else None
             for side, ports in zip(operator.sides, saved["sides"], strict=True):
                 for name, port_state in ports.items():
                     port = side.ports[name]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gscope.errors import EngineError
-from gscope.queries.streams.messages import Extent
+from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,6 +36,17 @@ class WrittenFile:
     rows: int
     size_bytes: int
     extents: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class State(Batch):
+    """Rows of its own that an operator left in a step: a folder of Parquet files.
+
+    Attributes:
+        files: the names of the files; a reader opens no others.
+    """
+
+    files: tuple[str, ...] = ()
 
 
 class FileWriter:

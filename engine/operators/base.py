@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from gscope.engine.bounds import Bound, Known, KnownSpan
     from gscope.engine.release import Side, Taken
+    from gscope.engine.written import State
     from gscope.queries.catalog.schema import Schema
     from gscope.queries.plan.expressions import NamedExpression
     from gscope.queries.plan.program import HftaNode
-    from gscope.queries.streams.messages import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Work:
     low: Bound
     high: Bound
     inputs: tuple[Taken, ...]
-    state: Batch | None = None
+    state: State | None = None
     extents: tuple[Extent, ...] = ()
     begun: Bound = -math.inf
     last: Bound = -math.inf
@@ -89,7 +89,7 @@ class Operator(Protocol):
         late_tuples: rows that came below the watermark, which are in no answer.
     """
 
-    state: Batch | None
+    state: State | None
     late_tuples: int
 
     @property

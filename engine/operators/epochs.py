@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.bounds import Known, KnownSpan, Span
     from gscope.engine.release import Side, Taken
+    from gscope.engine.written import State
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch, Extent
@@ -57,7 +58,7 @@ class EpochOperator:
     slack: int = 0
     beyond: int = 0
     watermark: Bound = NOTHING
-    state: Batch | None = None
+    state: State | None = None
     late_tuples: int = 0
     released: Bound = NOTHING
     makes_row: bool = False

@@ -14,9 +14,10 @@ from gscope.queries.plan.expressions import Column
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gscope.engine.written import State
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import SelectionNode, WatchlistJoinNode
-    from gscope.queries.streams.messages import Batch, Extent
+    from gscope.queries.streams.messages import Extent
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class SelectionOperator:
 
     node: SelectionNode | WatchlistJoinNode
     side: Side = field(default_factory=Side)
-    state: Batch | None = None
+    state: State | None = None
     late_tuples: int = 0
 
     @property

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.engine.bounds import Span
+    from gscope.engine.written import State
     from gscope.queries.plan.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import MergeNode
-    from gscope.queries.streams.messages import Batch, Extent
+    from gscope.queries.streams.messages import Extent
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class UnionOperator:
     node: MergeNode
     sides: tuple[Side, ...]
     outputs: tuple[NamedExpression, ...]
-    state: Batch | None = None
+    state: State | None = None
     late_tuples: int = 0
 
     @property

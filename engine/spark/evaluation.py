@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.attempt_counts import AttemptCounts
     from gscope.engine.steps import Carry, Step
+    from gscope.engine.written import State
     from gscope.queries.plan.program import HftaNode
-    from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
 """Up to here one partition without an exchange is faster than two with one."""
@@ -100,7 +100,7 @@ class Evaluator:
         frames: dict[str, DataFrame] = {}
         sizes: dict[str, int] = {}
         merged: list[Output] = []
-        states: list[tuple[str, Batch | None]] = []
+        states: list[tuple[str, State | None]] = []
         uses = self._uses(step)
         self._watchlists.refresh()
         made = self._tasks.run(step, uses)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import Observation, functions
 
 from gscope.engine.spark.expressions import quote
@@ -21,31 +23,53 @@ if TYPE_CHECKING:
 _PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
 """Read once, soon, from the page cache: compression and dictionaries would only cost."""
 
+_REMEDY = "executors must share the folder of the job"
+
+
+_TASK = "$task"
+"""The column that numbers the task which writes a row; it is observed and not written."""
+
+_FILE_NAME = re.compile(r"(.*/)?part-([0-9]+)-")
+"""What Spark calls a file: its folder, and the number of the task."""
+
 
 def write_frame(
     frame: DataFrame, folder: Path, temporal: Sequence[str], partition_by: str | None = None
 ) -> list[WrittenFile]:
     """Write the rows of ``frame`` to ``folder``; the files, by name.
 
-    Spark's driver chooses the attempt whose files count. How many rows there are, and the extents
-    of their temporal columns, comes back with the results of its tasks; files of an executor that
-    does not share the folder would otherwise be missing without notice.
+    Spark's driver chooses the attempt whose files count. Spark says neither which files these are
+    nor what they hold, but it calls them by the number of their task. So the results of the tasks
+    bring back how many rows there are, how these are spread over the tasks, and the extents of the
+    temporal columns; all of it must be as in the files here. Files of an executor that does not
+    share the folder would otherwise be missing without notice.
 
     Raises:
         EngineError: the folder does not hold what the tasks wrote.
     """
     counted = Observation()
+    task = functions.col(quote(_TASK))
     counts = [functions.count(functions.lit(1)).alias("rows")]
+    for name, total in (
+        ("by_task", functions.sum(task)),
+        ("by_square", functions.sum(task * task)),
+    ):
+        counts.append(functions.coalesce(total, functions.lit(0)).alias(name))
     for number, name in enumerate(temporal):
         column = functions.col(quote(name))
         counts += [functions.min(column).alias(f"least{number}")]
         counts += [functions.max(column).alias(f"greatest{number}")]
-    writer = frame.observe(counted, *counts).write.options(**_PLAIN_PARQUET)
+    numbered = frame.withColumn(_TASK, functions.spark_partition_id().cast("bigint"))
+    writer = numbered.observe(counted, *counts).drop(_TASK).write.options(**_PLAIN_PARQUET)
     if partition_by is not None:
         writer = writer.partitionBy(partition_by)
     writer.parquet(str(folder))
     pattern = "*.parquet" if partition_by is None else "*/*.parquet"
-    files = files_in(folder, pattern, temporal)
+    try:
+        files = files_in(folder, pattern, temporal)
+    except (OSError, pa.ArrowException) as error:
+        message = f"tasks wrote to {folder} what cannot be read here ({error}); {_REMEDY}"
+        raise EngineError(message) from error
     _ensure_whole(folder, files, counted.get, temporal)
     return files
 
@@ -53,7 +77,12 @@ def write_frame(
 def _ensure_whole(
     folder: Path, files: Sequence[WrittenFile], counted: dict[str, Any], temporal: Sequence[str]
 ) -> None:
-    found: dict[str, Any] = {"rows": sum(file.rows for file in files)}
+    tasks = _tasks(folder, files)
+    found: dict[str, Any] = {
+        "rows": sum(file.rows for file in files),
+        "by_task": sum(file.rows * task for file, task in zip(files, tasks, strict=True)),
+        "by_square": sum(file.rows * task**2 for file, task in zip(files, tasks, strict=True)),
+    }
     for number, name in enumerate(temporal):
         extents = [e for file in files for e in file.extents if e.column == name]
         # A file may be without statistics, of NaN for one.
@@ -64,6 +93,25 @@ def _ensure_whole(
     if found != expected:
         message = (
             f"tasks wrote other rows to {folder} than can be read here (expected {expected},"
-            f" got {found}); executors must share the folder of the job"
+            f" got {found}); {_REMEDY}"
         )
         raise EngineError(message)
+
+
+def _tasks(folder: Path, files: Sequence[WrittenFile]) -> list[int]:
+    """The number of the task that wrote each file; a task writes one to a folder."""
+    tasks: dict[tuple[str, int], str] = {}
+    for file in files:
+        match = _FILE_NAME.match(file.name)
+        if match is None:
+            message = f"a file in {folder} is not Spark's: expected part-NUMBER-…, got {file.name}"
+            raise EngineError(message)
+        place = match[1] or "", int(match[2])
+        if place in tasks:
+            message = (
+                f"task {place[1]} left two files in {folder}, {tasks[place]} and {file.name};"
+                f" {_REMEDY}"
+            )
+            raise EngineError(message)
+        tasks[place] = file.name
+    return [number for _, number in tasks]

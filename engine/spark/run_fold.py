@@ -22,12 +22,11 @@ from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.frame_files import write_frame
 from gscope.engine.spark.tasks import MAX_TASK_ROWS, part_name, run_attempts
-from gscope.engine.written import FileWriter, accept
+from gscope.engine.written import FileWriter, State, accept
 from gscope.errors import EngineError
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_install import install
 from gscope.queries.plan.program import RunningNode
-from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +56,7 @@ class Folded:
     """
 
     files: tuple[WrittenFile, ...]
-    state: Batch | None
+    state: State | None
     frame: DataFrame | None = None
     output: Output | None = None
 
@@ -112,7 +111,7 @@ class FoldRunner:
         after = self._carry / f"{name}-state"
         before = None
         if work.state is not None:
-            before = _State(str(self._carry / work.state.path), work.state.rows)
+            before = Groups(str(self._carry / work.state.path), work.state.files, work.state.rows)
         epochs = Epochs(work.low, work.high, work.last)
         task = _Task(node, epochs, before, folder, after, self._user_files)
         folder.mkdir()
@@ -145,7 +144,8 @@ class FoldRunner:
         accept(folder, answered)
         accept(after, states)
         groups, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
-        state = Batch(node.query, step, after.name, groups, size, ()) if groups else None
+        names = tuple(file.name for file in states)
+        state = State(node.query, step, after.name, groups, size, (), names) if groups else None
         if answers is None:
             return Folded(answered, state, self._frame(node, folder, answered))
         if not answered:
@@ -192,10 +192,11 @@ def no_rows(node: RunningNode) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """The groups that an earlier step left: a folder of files, and how many rows they have."""
+class Groups:
+    """The groups that an earlier step left: files in a folder, and how many rows they have."""
 
     folder: str
+    files: tuple[str, ...]
     rows: int
 
     def read(self, part: int | None) -> pa.Table:
@@ -204,16 +205,23 @@ class _State:
         Raises:
             EngineError: some are not there.
         """
-        files = sorted(Path(self.folder).glob("*.parquet"))
-        rows = sum(pq.read_metadata(file).num_rows for file in files)
-        if rows != self.rows:
+        paths = [str(Path(self.folder) / name) for name in self.files]
+        try:
+            rows = sum(pq.read_metadata(path).num_rows for path in paths)
+            if rows == self.rows:
+                chosen = None if part is None else [("kb", "=", part)]
+                return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
             message = (
-                f"expected the state of {self.rows} groups in {self.folder}, got {rows};"
+                f"the state of {self.rows} groups in {self.folder} cannot be read here ({error});"
                 " executors must share the folder of the job"
             )
-            raise EngineError(message)
-        chosen = None if part is None else [("kb", "=", part)]
-        return pq.read_table(self.folder, filters=chosen, use_threads=False)
+            raise EngineError(message) from error
+        message = (
+            f"expected the state of {self.rows} groups in {self.folder}, got {rows};"
+            " executors must share the folder of the job"
+        )
+        raise EngineError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,7 @@ class _Task:
 
     node: RunningNode
     epochs: Epochs
-    before: _State | None
+    before: Groups | None
     answers: Path
     after: Path
     user_files: tuple[UserFile, ...]

@@ -17,6 +17,7 @@ from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
 from gscope.engine.steps import Carry, Evaluation, Step, Steps
+from gscope.engine.written import State
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 from gscope.queries.streams.messages import (
@@ -77,7 +78,7 @@ class FoldPlane:
         )
         steps.on_evaluated(Evaluation(carries=carries, states=tuple(states)))
 
-    def _fold(self, step: Step, work: Work, fresh: dict[str, list[Tuple]]) -> Batch | None:
+    def _fold(self, step: Step, work: Work, fresh: dict[str, list[Tuple]]) -> State | None:
         node, (taken,) = work.node, work.inputs
         assert isinstance(node, RunningNode)
         assert taken.epoch is not None
@@ -107,7 +108,7 @@ class FoldPlane:
             return None
         path = f"{step.number}-{node.query}"
         self.states[path] = after
-        return Batch(node.query, step.number, path, after.num_rows, 0, ())
+        return State(node.query, step.number, path, after.num_rows, 0, ())
 
     def _carry(self, step: Step, work: Work, rows: list[Tuple]) -> Carry | None:
         rest = [row for row in rows if epoch_of(work, row) >= work.high]
