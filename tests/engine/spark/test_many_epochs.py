@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.gscope_command import wait_for
 
-from gscope.engine.commits import CommitLog
+from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.outputs import read_output
 from gscope.engine.spark import evaluation, task_stage
 from gscope.engine.spark.evaluation import Evaluator
@@ -19,7 +21,7 @@ from gscope.engine.steps import Steps
 from gscope.engine.written import files_in
 from gscope.errors import EngineError
 from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.streams.messages import Batch, EndOfStream, Extent
+from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.spark.tasks import TaskResult
+    from gscope.engine.steps import Evaluation, Step
     from gscope.engine.written import WrittenFile
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
@@ -66,32 +69,83 @@ def log_of_epochs(
     return program, messages
 
 
+class Life:
+    """A job from its start to its end, as a process would live it: what it knows is in ``folder``."""
+
+    def __init__(
+        self, spark: SparkSession, program: Program, messages: list[Message], folder: Path
+    ) -> None:
+        self.commits = CommitLog(folder / "job")
+        self.steps = Steps(program)
+        self._evaluator = Evaluator(spark, program, folder / "log", self.commits)
+        done = self.commits.recover()
+        if done:
+            self.steps.restore(done[-1].step, done[-1].operators)
+        (needed,) = self.steps.needed().values()
+        self.steps.on_messages(message for message in messages if message.sequence >= needed)
+
+    def evaluate(self) -> tuple[Step, Evaluation]:
+        """Evaluate everything that has come, as one step."""
+        step = self.steps.next()
+        assert step is not None
+        return step, self._evaluator.run(step)
+
+    def commit(self, step: Step, evaluation: Evaluation) -> None:
+        self.steps.on_evaluated(evaluation)
+        self.commits.write(Commit(step.number, self.steps.snapshot(), evaluation.outputs))
+        self.commits.publish(evaluation.outputs)
+
+
 @pytest.mark.slow
 def test_a_job_that_comes_back_after_an_hour_of_epochs_answers_them_all(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3,600 epochs wait as one step, which a restart builds in the same way."""
-    epochs, rows = 3600, 60
+    """It had answered two minutes, dies in the middle of the hour's step, and comes back once more."""
+    epochs, rows, before = 3720, 60, 120
     program, messages = log_of_epochs(tmp_path / "log", epochs, rows)
-    assert epochs * rows > evaluation.SMALL_STEP_ROWS
-    killed, steps = Steps(program), Steps(program)
-    for each in (killed, steps):
-        each.on_messages(messages)
-    step = steps.next()
-    assert step == killed.next()
-    assert step is not None
-    commits = CommitLog(tmp_path / "job")
-    done = Evaluator(spark, program, tmp_path / "log", commits).run(step)
-    commits.publish(done.outputs)
+    assert (epochs - before) * rows > evaluation.SMALL_STEP_ROWS
+    beat = Heartbeat(messages[0].stream, before, 0, 0, (Punctuation("time", before),))
+    first = Life(spark, program, [*messages[:before], beat], tmp_path)
+    first.commit(*first.evaluate())
+    messages = [*messages[:before], beat, *(after(message) for message in messages[before:])]
+    killed = Life(spark, program, messages, tmp_path)
+    with monkeypatch.context() as dying:
+        dying.setattr("gscope.engine.spark.outputs.write_frame", write_and_die)
+        with pytest.raises(KilledError):
+            killed.evaluate()
+    left = tmp_path / "job" / "outputs" / "q"
+    assert list(left.glob(".staged-*/*"))
+    back = Life(spark, program, messages, tmp_path)
+    assert not list(left.glob(".staged-*"))
+    step, done = back.evaluate()
+    assert (step.number, step.works[0].low, step.works[0].high) == (2, before, math.inf)
+    back.commit(step, done)
+    assert back.steps.is_finished
     answers: list[tuple[int, float]] = []
-    for output in done.outputs:
-        for table in read_output(commits.outputs / output.path, ["time"], output.files):
-            answers += zip(table["time"].to_pylist(), table["m"].to_pylist(), strict=True)
-    assert steps.is_finished
+    for commit in back.commits.recover():
+        for output in commit.outputs:
+            path = back.commits.outputs / output.path
+            for table in read_output(path, ["time"], output.files):
+                answers += zip(table["time"].to_pylist(), table["m"].to_pylist(), strict=True)
     assert answers == [
         (epoch, statistics.median(length(epoch, number) for number in range(rows)))
         for epoch in range(epochs)
     ]
+
+
+class KilledError(Exception):
+    """The job ended here."""
+
+
+def write_and_die(_frame: Any, folder: Path, *_: Any) -> list[WrittenFile]:
+    folder.mkdir()
+    (folder / "part-00000-half.parquet").write_bytes(b"PAR1")
+    raise KilledError
+
+
+def after(message: Message) -> Message:
+    """The message behind one that was put in before it."""
+    return replace(message, sequence=message.sequence + 1)
 
 
 @pytest.mark.parametrize(("epochs", "branches"), [(20, 20), (100, 17)])
