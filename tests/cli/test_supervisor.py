@@ -429,7 +429,7 @@ def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
     fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
     stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)
     stage.run()
-    assert stage.watcher.notices == ["interface up: eth1 was gone; it is captured no more"]
+    assert stage.watcher.notices == ["interface up: eth1 was gone; no longer captured"]
 
 
 def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage: Stage) -> None:
