@@ -1,6 +1,7 @@
 """Random queries over random traffic give the answers of a reference that shares no code with gscope.
 
-More of the same: ``python -m tests.differential --queries 2000 --seed 1``.
+More of the same: ``python -m tests.differential --queries 2000 --seed 1``; with ``--captures FOLDER`` the
+packets are those of captures, and with ``--joins N`` it goes on until N joins were answered.
 """
 
 from __future__ import annotations
