@@ -55,7 +55,7 @@ def read_output(
         for group in _groups([path / name for name in files], order):
             yield from _of_group(group, order, rows_at_once)
     except (OSError, pa.ArrowException) as error:
-        message = f"the answer {path} cannot be read: {error}"
+        message = f"cannot read the answer {path}: {error}"
         raise EngineError(message) from error
 
 

@@ -80,8 +80,8 @@ class Room:
                 break
             if not self._is_live:
                 message = (
-                    f"{query} keeps {used} bytes that wait for rows of its other inputs, with a budget of"
-                    f" {self._limit_bytes}; raise it with --job-disk or use shorter epochs"
+                    f"{query} keeps {used} bytes waiting for rows of its other inputs, but its limit is "
+                    f"{self._limit_bytes}; raise it with --job-disk or use shorter epochs"
                 )
                 raise EngineError(message)
             port = steps.operators[query].sides[side_number].ports[name]

@@ -48,7 +48,7 @@ def read_watchlist(watchlist: Watchlist) -> list[Row]:
                 rows.append(_row(texts, watchlist, reader.line_num))
     except (OSError, ValueError, csv.Error) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        message = f"the watchlist {watchlist.name} cannot be read from {path}: {reason}"
+        message = f"cannot read watchlist {watchlist.name} from {path}: {reason}"
         raise EngineError(message) from None
     return rows
 

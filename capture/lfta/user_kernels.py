@@ -54,7 +54,7 @@ def check_user_kernel(name: str) -> None:
         raise _wrong(code, *_complaint(code, error)) from error
     result = compiled.nopython_signatures[0].return_type
     if not isinstance(result, _RESULTS.get(code.facts.returns, (types.Integer,))):
-        why = f"when compiled it returns {result}, which is no {code.facts.returns.value}"
+        why = f"when compiled it returns {result}, expected {code.facts.returns.value}"
         raise _wrong(code, code.function.__code__.co_firstlineno, why)
     _check_values(code, compiled)
 

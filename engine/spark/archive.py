@@ -147,7 +147,7 @@ def build_later(
             start_new_session=True,
         )
     except OSError as error:
-        _log.warning("no class-data archive is built: %s", error)
+        _log.warning("cannot build a class-data archive: %s", error)
         return None
 
 

@@ -61,7 +61,7 @@ class Watchlists:
             try:
                 self._register(watchlist)
             except EngineError as error:
-                _log.warning("the watchlist %s stays as it was: %s", watchlist.name, error)
+                _log.warning("watchlist %s unchanged: %s", watchlist.name, error)
 
     def _register(self, watchlist: Watchlist) -> None:
         table = _table(watchlist, read_watchlist(watchlist))

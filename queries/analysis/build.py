@@ -125,7 +125,7 @@ class _Select:
         if self._is_grouped():
             return self._grouped(node)
         if body.having is not None:
-            message = "HAVING chooses groups, but the query makes none"
+            message = "HAVING filters groups, but the query does not group"
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
         columns = self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
@@ -143,7 +143,7 @@ class _Select:
         body = self.body
         for output in body.outputs:
             if isinstance(output, nodes.Star):
-                message = "* cannot stand beside groups: a group has many tuples"
+                message = "* is not allowed with groups: a group has many tuples"
                 remedy = "name the group-by terms and aggregates"
                 raise TypeMismatchError(message, position=output.position, remedy=remedy)
         grouping = Grouping.of(body, self.source, self.substitutes, is_unbounded=self.is_unbounded)
@@ -209,7 +209,7 @@ class _Select:
     def _check_group_terms(self) -> None:
         for term in self.body.group_by:
             if isinstance(term.expression, nodes.Literal):
-                message = "a constant makes no groups"
+                message = "a constant cannot be a group-by term"
                 remedy = "GROUP BY takes the expressions themselves, not their positions"
                 raise TypeMismatchError(message, position=term.position, remedy=remedy)
 
@@ -222,8 +222,8 @@ class _Select:
             ]
             if len(name.parts) == 1 and name.parts[0] in aliases:
                 error.remedy = (
-                    f"{name.parts[0]} is made after WHERE: repeat its expression here, "
-                    "or test it in HAVING"
+                    f"{name.parts[0]} is computed after WHERE: repeat its expression here, or test it in "
+                    "HAVING"
                 )
             raise
 

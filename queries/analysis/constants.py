@@ -110,7 +110,7 @@ def _nanoseconds(digits: str | None) -> int:
 
 
 def _no_leaf(leaf: Expression) -> Value:
-    message = f"{leaf} is no constant"
+    message = f"{leaf} is not a constant"
     raise ValueError(message)
 
 
@@ -132,7 +132,7 @@ def _address(value: nodes.LiteralValue, _: Position) -> tuple[Value, GsqlType]:
 def _timestamp(value: nodes.LiteralValue, position: Position) -> tuple[Value, GsqlType]:
     moment = parse_timestamp(str(value))
     if moment is None:
-        message = f"{value!r} is no time"
+        message = f"{value!r} is not a time"
         remedy = (
             "write seconds since 1970 or UTC: TIMEVAL'1700000000.5', TIMEVAL'2024-05-06 07:08:09'"
         )

@@ -150,7 +150,7 @@ def _common(types: set[GsqlType], position: Position, where: str) -> GsqlType:
     if types == {_INT, GsqlType.MAC}:
         return GsqlType.MAC
     ordered = sorted(types, key=lambda t: t.value)
-    message = f"{' and '.join(t.value for t in ordered)} do not go together {where}"
+    message = f"{' and '.join(t.value for t in ordered)} are incompatible {where}"
     remedy = next((text for pair, text in _REMEDIES.items() if types.issuperset(pair)), "")
     raise TypeMismatchError(message, position=position, remedy=remedy)
 

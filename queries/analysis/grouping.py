@@ -191,7 +191,7 @@ class Grouping:
         """What may have been meant by a name that is neither a column of the input nor that of a term."""
         outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
         if any(text == output.name for output in outputs):
-            return f"{text} is made by SELECT: repeat its expression here"
+            return f"{text} is computed by SELECT: repeat its expression here"
         unnamed = [
             term.expression
             for term in self.body.group_by
@@ -199,9 +199,7 @@ class Grouping:
         ]
         if of_columns.startswith(DID_YOU_MEAN) or not unnamed:
             return of_columns
-        return (
-            f"if it is to be a group-by term, name that: {print_expression(unnamed[0])} AS {text}"
-        )
+        return f"to use it as a group-by term, name that: {print_expression(unnamed[0])} AS {text}"
 
     def _argument_name(self, name: nodes.Name) -> Expression:
         """A name inside an aggregate: a column of the input, else a group-by term."""
@@ -276,12 +274,12 @@ def _meant(name: nodes.Name, known: Collection[str]) -> str | None:
 
 
 def _not_in_term(node: nodes.FunctionCall) -> Expression:
-    message = f"the aggregate {node.name} cannot stand in a group-by term"
+    message = f"aggregate {node.name} is not allowed in a group-by term"
     remedy = "aggregate in one query and group its result in another"
     raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
 def _not_nested(node: nodes.FunctionCall) -> Expression:
-    message = f"the aggregate {node.name} cannot stand inside another"
+    message = f"aggregate {node.name} is not allowed inside another"
     remedy = "aggregate in one query and aggregate its result in another"
     raise TypeMismatchError(message, position=node.position, remedy=remedy)

@@ -61,7 +61,7 @@ def empty_interval(
     """The ends of an interval are the wrong way round."""
     left, right = (_shown(each, before, side) for each in epochs)
     message = f"no {right} can be within both ends of its interval around {left}: it is empty"
-    remedy = "exchange the ends: BETWEEN the earlier AND the later"
+    remedy = "swap the bounds: BETWEEN the earlier AND the later"
     return TemporalError(message, position=position.position, remedy=remedy)
 
 

@@ -85,7 +85,7 @@ def read_named(expressions: Sequence[Expression], position: Position) -> list[Ex
     reader = next(filter(None, map(_reader, expressions)), None)
     if reader is None:
         shown = ", ".join(sorted(t.value for t in others | {GsqlType.STRING}))
-        message = f"{shown.replace(', ', ' and ')} do not go together in this comparison"
+        message = f"{shown.replace(', ', ' and ')} are incompatible in this comparison"
         raise TypeMismatchError(message, position=position, remedy=right_form(_content(texts[0])))
     return [
         Literal(reader(_content(e), position), GsqlType.INT) if _is_text(e) else e

@@ -173,7 +173,7 @@ class QuerySet:
             n for n, i in enumerate(entry.inputs) if isinstance(i, QueryInput) and i.query == name
         )
         loop = " → ".join([*path[path.index(name) :], name])
-        message = f"queries read each other in a circle: {loop}"
+        message = f"queries read each other in a cycle: {loop}"
         error = ResolveError(
             message,
             position=entry.body.inputs[number].position,

@@ -45,7 +45,10 @@ def check_spelling(body: nodes.Select) -> None:
     for join in body.joins:
         word = join.kind.value
         if join.kind in _OUTER and not join.is_sql:
-            message = f"{word} stands beside an outer join in SQL's spelling, which treats WHERE differently"
+            message = (
+                f"{word} cannot be combined with an outer join in SQL's spelling, which treats WHERE "
+                "differently"
+            )
             remedy = (
                 f"write both in one spelling: {word.replace('_OUTER_', ' ').replace('_', ' ')} … ON"
             )

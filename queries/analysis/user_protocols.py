@@ -130,7 +130,5 @@ def _typer(protocol: Protocol) -> Typer:
 
 
 def _no_aggregate(node: nodes.FunctionCall) -> Expression:
-    message = (
-        f"the aggregate {node.name} cannot stand in a protocol, which describes single packets"
-    )
+    message = f"aggregate {node.name} is not allowed in a protocol, which describes single packets"
     raise TypeMismatchError(message, position=node.position)

@@ -72,7 +72,7 @@ def check_where(node: nodes.Expression) -> None:
     call = next(find_aggregates(node), None)
     if call is not None:
         message = (
-            f"the aggregate {call.name} cannot stand in WHERE, which is tested before grouping"
+            f"aggregate {call.name} is not allowed in WHERE, which filters tuples before grouping"
         )
         raise TypeMismatchError(message, position=call.position, remedy="move it to HAVING")
 
@@ -90,5 +90,5 @@ def refuse_aggregate(node: nodes.FunctionCall) -> Expression:
     Raises:
         TypeMismatchError: always.
     """
-    message = f"the aggregate {node.name} cannot stand here"
+    message = f"aggregate {node.name} is not allowed here"
     raise TypeMismatchError(message, position=node.position)

@@ -130,8 +130,8 @@ def checked(
         return value  # type: ignore[no-any-return]
     remedy = "; declare nullable=True" if result is None else ""
     message = (
-        f"{_call(facts.name, values)} of {file.path} returned {_shown(result)}, "
-        f"which is no {facts.returns.value}{remedy}"
+        f"{_call(facts.name, values)} of {file.path} returned {_shown(result)}, expected "
+        f"{facts.returns.value}{remedy}"
     )
     raise UserCodeError(message)
 

@@ -114,7 +114,7 @@ def _check_merge(code: UserFold) -> None:
         )
         if not _same(whole, parts):
             message = (
-                f"merge of {code.facts.name} in {code.file.path} is not right: {values} at once give "
+                f"merge of {code.facts.name} in {code.file.path} is wrong: {values} at once give "
                 f"{whole}, merged from {cut} and {size - cut} of them {parts}"
             )
             raise UsageError(message)

@@ -87,7 +87,7 @@ def load_module(file: UserFile) -> ModuleType:
             exec(code, module.__dict__)
     except SyntaxError as error:
         del sys.modules[module.__name__]
-        message = f"{file.path}:{error.lineno or 1}: this is no Python: {error.msg}"
+        message = f"{file.path}:{error.lineno or 1}: invalid Python: {error.msg}"
         raise UsageError(message) from error
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]

@@ -105,14 +105,14 @@ def _declared(file: UserFile) -> tuple[UserCode, ...]:
 def _check_name(code: UserCode, taken: Collection[str]) -> None:
     name, path = code.facts.name, code.file.path
     if not _NAME.fullmatch(name):
-        message = f"{path} declares {name!r}, which is no name that a query can write"
+        message = f"{path} declares {name!r}, which is not a name that a query can use"
         raise UsageError(message)
     other = next((c for c in installed() if c.facts.name == name), None)
     if other is not None:
         message = f"{path} declares {name}, which {other.file.path} declares as well"
         raise UsageError(message)
     if name in FUNCTIONS or name in AGGREGATES or name in RUNNING or name in taken:
-        message = f"{path} declares {name}, which gscope has already; give it another name"
+        message = f"{path} declares {name}, which gscope already defines; choose another name"
         raise UsageError(message)
 
 

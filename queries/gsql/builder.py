@@ -197,7 +197,7 @@ class Builder(ExpressionBuilder, InputBuilder):
 
     def qualified_star(self, qualifier: nodes.Name, _star: Token) -> nodes.Star:
         if len(qualifier.parts) > 1:
-            message = "only the name of an input can stand before .*"
+            message = "only the name of an input is allowed before .*"
             raise GsqlSyntaxError(message, position=qualifier.position)
         return nodes.Star(qualifier.parts[0], position=qualifier.position)
 

@@ -208,7 +208,7 @@ def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
     words = [*(word for word in single if word in {"FROM", "SELECT"}), *words]
     words += [word for word in single if word not in words]
     if len(words) > _MOST:
-        words = [*words[: _MOST - 1], "something else that can follow here"]
+        words = [*words[: _MOST - 1], "something else that may follow here"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
@@ -269,7 +269,7 @@ def _brackets(misfit: Misfit) -> str:
             (t.type in {"LPAR", "LSQB", "LBRACE"}) - (t.type in {"RPAR", "RSQB", "RBRACE"})
             for t in misfit.before
         )
-        return "" if opened > 0 else f"nothing is open that {misfit.token} could close"
+        return "" if opened > 0 else f"{misfit.token} closes a bracket that is not open"
     if misfit.token.type == END and "RPAR" in misfit.expected:
         return "a ( is not closed"
     return ""
@@ -343,14 +343,14 @@ def _words_in_call(misfit: Misfit) -> str:
     if misfit.token.type != "FROM" or "RPAR" not in misfit.expected:
         return ""
     if "extract" in names:
-        return "arguments stand between commas: date_trunc('minute', timestamp), or time / 60 % 60"
-    return "arguments stand between commas: substr(x, 1, 4)"
+        return "separate arguments by commas: date_trunc('minute', timestamp), or time / 60 % 60"
+    return "separate arguments by commas: substr(x, 1, 4)"
 
 
 def _subquery(misfit: Misfit) -> str:
     if misfit.token.type == "SELECT" and misfit.before and misfit.before[-1].type == "LPAR":
         return (
-            "a query in place stands in FROM; to keep the rows that have a match write "
+            "a subquery belongs in FROM; to keep the rows that have a match write "
             "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP"
         )
     return ""

@@ -109,7 +109,7 @@ class InputBuilder(Transformer[Token, Any]):
 
     def part(self, name: Token) -> Token:
         if not name.strip() or "/" in name:
-            message = f"this is no name: {str(name)[:40]!r}"
+            message = f"invalid name: {str(name)[:40]!r}"
             raise GsqlSyntaxError(message, position=token_position(name))
         return name
 
@@ -143,7 +143,7 @@ class InputBuilder(Transformer[Token, Any]):
                 return nodes.Literal(length_ns, LiteralKind.INTERVAL, position=value.position)
             if _IDENTIFIER.fullmatch(value.value):
                 return nodes.Parameter(value.value, position=value.position)
-        message = "this is no length: it needs a whole number, or a number and a unit in quotes"
+        message = "this is not a length: it needs a whole number, or a number and a unit in quotes"
         raise GsqlSyntaxError(
             message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
         )

@@ -31,7 +31,7 @@ WHOLE_INPUT_BOUND = (
 def lfta_bound(lfta: Lfta) -> str:
     """What bounds the memory of an LFTA, one sentence."""
     if not lfta.is_aggregation:
-        return "no state: each tuple leaves as it comes"
+        return "no state: each tuple is emitted immediately"
     epoch = next(key for key in lfta.keys if key.name == lfta.epoch)
     if is_whole_input(epoch.expression):
         return "a group table of fixed size; a group leaves when it is evicted or the input ends"
@@ -45,7 +45,7 @@ def node_bound(node: HftaNode) -> str:
     """What bounds the rows an HFTA node waits for, one sentence."""
     match node:
         case SelectionNode():
-            return "no state: each row leaves as it comes"
+            return "no state: each row is emitted immediately"
         case AggregationNode():
             epoch = next(key for key in node.keys if key.name == node.epoch)
             if is_whole_input(epoch.expression):
@@ -58,8 +58,8 @@ def node_bound(node: HftaNode) -> str:
             return running_bound(node)
         case WatchlistJoinNode():
             return (
-                f"no state but the table {node.watchlist.name}, which is as large as its file; "
-                f"each row leaves as it comes"
+                f"no state but the table {node.watchlist.name}, which is as large as its file; each "
+                "row is emitted immediately"
             )
         case JoinNode(interval=Interval() as interval):
             return _interval_bound(node, interval)

@@ -91,5 +91,5 @@ def test_a_watchlist_that_is_not_there_is_told_before_anything_is_read(tmp_path:
     )
     done = _replay(DNS, "-q", query)
     assert (done.returncode, done.stdout) == (1, b"")
-    where = f"cannot be read from {tmp_path / 'hosts.csv'}: no such file or directory"
-    assert done.stderr.decode() == f"gscope: the watchlist hosts {where}\n"
+    where = f"from {tmp_path / 'hosts.csv'}: no such file or directory"
+    assert done.stderr.decode() == f"gscope: cannot read watchlist hosts {where}\n"

@@ -75,5 +75,5 @@ def test_there_are_examples() -> None:
 
 def test_the_reserved_words_are_listed() -> None:
     text = " ".join((PAGES[0].parent / "gsql" / "files.md").read_text(encoding="utf-8").split())
-    (listed,) = re.findall(r"The words ([A-Z ]+) are never names", text)
+    (listed,) = re.findall(r"The words ([A-Z ]+) are reserved", text)
     assert sorted(listed.split()) == sorted(RESERVED)

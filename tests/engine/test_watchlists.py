@@ -63,7 +63,7 @@ def test_an_empty_field_is_null_and_of_a_text_empty(tmp_path: Path) -> None:
         (b"1\n10.0.0.999\n", "list.csv:2: '10.0.0.999' is no INT"),
         (b"1,2\n", "list.csv:1: 2 fields, but the watchlist list has 1"),
         (b"99999999999999999999\n", "is no INT"),
-        (b"\xff\xfe\n", "cannot be read"),
+        (b"\xff\xfe\n", "cannot read"),
         (b'1\n"', "unexpected end of data"),
     ],
 )
@@ -75,5 +75,5 @@ def test_a_line_that_is_no_row_is_told(tmp_path: Path, text: bytes, message: str
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     table = Watchlist("list", str(tmp_path / "none.csv"), Schema(()))
-    with pytest.raises(EngineError, match=r"the watchlist list cannot be read from .*none\.csv"):
+    with pytest.raises(EngineError, match=r"cannot read watchlist list from .*none\.csv"):
         read_watchlist(table)

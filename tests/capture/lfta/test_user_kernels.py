@@ -91,11 +91,11 @@ def test_a_kernel_s_file_is_another_when_the_user_s_text_is() -> None:
             "return other(x)",
             "mine.py:7: f is declared lfta_safe, but numba cannot compile it: Untyped global name 'other'",
         ),
-        ("return x / 2", "when compiled it returns float64, which is no INT"),
+        ("return x / 2", "when compiled it returns float64, expected INT"),
         ("return 100 // x", "ZeroDivisionError"),
         ("raise ValueError", "mine.py:7: f is declared lfta_safe, but it can raise"),
         ("return x << 70 >> 70", " in Python, but "),
-        ("return 'x'", "which is no INT"),
+        ("return 'x'", "expected INT"),
         ("return open('/dev/null')", "numba cannot compile it: Untyped global name 'open'"),
     ],
 )

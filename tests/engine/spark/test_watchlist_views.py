@@ -79,5 +79,5 @@ def test_a_file_that_changes_is_read_again_unless_it_is_wrong(
 
 
 def test_a_job_does_not_begin_without_its_table(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="cannot be read"):
+    with pytest.raises(EngineError, match="cannot read"):
         Watchlists(spark, compiled(tmp_path))

@@ -61,11 +61,11 @@ def test_results_are_values_of_the_declared_type(kind: str, value: str, expected
 @pytest.mark.parametrize(
     ("kind", "value", "complaint"),
     [
-        ("INT", "'7'", "f(7) of mine.py returned '7', which is no INT"),
-        ("INT", "None", "f(7) of mine.py returned None, which is no INT; declare nullable=True"),
-        ("BOOL", "1", "f(7) of mine.py returned 1, which is no BOOL"),
-        ("IP", "-1", "f(7) of mine.py returned -1, which is no IP"),
-        ("MAC", "1 << 48", "f(7) of mine.py returned 281474976710656, which is no MAC"),
+        ("INT", "'7'", "f(7) of mine.py returned '7', expected INT"),
+        ("INT", "None", "f(7) of mine.py returned None, expected INT; declare nullable=True"),
+        ("BOOL", "1", "f(7) of mine.py returned 1, expected BOOL"),
+        ("IP", "-1", "f(7) of mine.py returned -1, expected IP"),
+        ("MAC", "1 << 48", "f(7) of mine.py returned 281474976710656, expected MAC"),
         ("INT", "x // 0", "f(7) failed at mine.py:4: ZeroDivisionError: integer division"),
         ("INT", "f", "f(7) of mine.py returned <function f at"),
         ("INT", "f(x)", "f(7) failed at mine.py:4: RecursionError"),

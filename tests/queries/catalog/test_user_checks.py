@@ -89,6 +89,6 @@ def test_a_right_merge_is_believed(merge: str, output: str, returns: str) -> Non
 
 def test_a_merge_that_forgets_is_refused_with_an_example() -> None:
     text = AGGREGATE.format(merge="= other.seen", output="len(self.seen)", returns="INT")
-    complaint = r"merge of a in mine.py is not right: \[.*\] at once give"
+    complaint = r"merge of a in mine.py is wrong: \[.*\] at once give"
     with pytest.raises(UsageError, match=complaint), offered(text):
         pass
