@@ -21,6 +21,7 @@ from tests.capture.sources.capture_bytes import (
     read_bytes,
     section,
 )
+from tests.fuzz.sums import unaccounted
 
 from gscope.capture.packet.dissect import dissect
 from gscope.errors import CaptureError
@@ -162,15 +163,16 @@ _MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (
 )
 
 
-def check_packets(seed: int) -> Found | None:
-    """Compare the readers over ``BATCH`` mutated packets; what they disagree on."""
+def check_packets(seed: int) -> Found | str:
+    """Compare the readers over ``BATCH`` mutated packets, and count them; what disagrees, "" if nothing."""
     chance = random.Random(seed)
     packets = [mutated(chance) for _ in range(BATCH)]
     by_kernel = read_packets(packets, gap=chance.randbytes(48))
-    for packet, kernel in zip(packets, by_kernel, strict=True):
-        plain = dissect(
-            packet.data, linktype=packet.linktype, wirelen=packet.wirelen, time_ns=packet.time_ns
-        )
+    dissected = [
+        dissect(each.data, linktype=each.linktype, wirelen=each.wirelen, time_ns=each.time_ns)
+        for each in packets
+    ]
+    for packet, kernel, plain in zip(packets, by_kernel, dissected, strict=True):
         if kernel != plain:
             wrong = {
                 name: (value, plain[0].get(name))
@@ -178,7 +180,7 @@ def check_packets(seed: int) -> Found | None:
                 if value != plain[0].get(name)
             }
             return Found(packet, f"kernel {kernel[1]}, dissector {plain[1]}, fields {wrong}")
-    return None
+    return unaccounted(packets, dissected, chance)
 
 
 def check_file(seed: int) -> str:
