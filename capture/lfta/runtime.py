@@ -13,7 +13,7 @@ from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.memory import Area
 from gscope.capture.lfta.orders import NO_FLOOR
 from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
-from gscope.capture.lfta.stage import LISTS_BYTES, REASONS_BYTES
+from gscope.capture.lfta.stage import LISTS_BYTES
 from gscope.capture.lfta.state import (
     MAX_DECLARED,
     PACKETS_PER_BATCH,
@@ -24,6 +24,7 @@ from gscope.capture.lfta.state import (
 )
 from gscope.capture.packet.reasons import Reason
 from gscope.capture.packet.record import RECORD_BYTES
+from gscope.capture.packet.workspace import WORKSPACE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,7 +115,7 @@ class LftaRuntime:
             LISTS_BYTES,
             batch * 8,
             batch * 8 * kernel.scratch_words,
-            REASONS_BYTES,
+            WORKSPACE_BYTES,
         )
         self._scratch = [Area(size) for size in sizes]
         self._addresses = [area.address for area in self._scratch]

@@ -8,9 +8,9 @@ from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run
 from gscope.capture.packet.layers import PREFETCH_BYTES, locate
 from gscope.capture.packet.link import LINKTYPE_ETHERNET
 from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6
-from gscope.capture.packet.reasons import REASON_COUNT
 from gscope.capture.packet.record import INFO, REASON_SHIFT, RECORD_BYTES, VERSION_SHIFT
 from gscope.capture.packet.tunnels import locate_inner
+from gscope.capture.packet.workspace import SLOTS, begin_batch
 
 # Lists of packet numbers within a batch: a length, then the numbers.
 LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
@@ -26,7 +26,7 @@ _BATCH = PACKETS_PER_BATCH
 _LATE = int(Run.LATE)
 _RESUME = int(Run.RESUME)
 _REASONS = int(Run.REASONS)
-REASONS_BYTES = 8 * REASON_COUNT
+assert PACKETS_PER_BATCH <= SLOTS
 
 
 @kernel
@@ -34,6 +34,7 @@ def stage(
     data: int,
     offsets: int,
     caplens: int,
+    wirelens: int,
     times: int,
     linktypes: int,
     first: int,
@@ -42,7 +43,7 @@ def stage(
     bound_ns: int,
     records: int,
     lists: int,
-    ignored: int,
+    workspace: int,
     run: list[int],
 ) -> int:
     """Decode the next batch: packets from ``first`` to ``stop`` or the first one at or after ``until_ns``.
@@ -57,7 +58,8 @@ def stage(
     limit = min(stop - first, _BATCH)
     while count < limit and ld64(times + 8 * (first + count)) < until_ns:
         count += 1
-    locate(data, offsets, caplens, linktypes, first, count, records, ignored)
+    begin_batch(workspace)
+    locate(data, offsets, caplens, wirelens, linktypes, first, count, records, workspace)
     ipv4 = ipv6 = other = all_ = odd = 0
     lowest = (1 << 63) - 1
     highest = -(1 << 63)
@@ -100,6 +102,7 @@ def stage_plain(
     data: int,
     offsets: int,
     caplens: int,
+    wirelens: int,
     times: int,
     linktypes: int,
     first: int,
@@ -108,7 +111,7 @@ def stage_plain(
     bound_ns: int,
     records: int,
     lists: int,
-    ignored: int,
+    workspace: int,
     run: list[int],
 ) -> int:
     """As ``stage``, but plain packets get no record and have lists of their own; LIST_ALL is not made.
@@ -150,7 +153,18 @@ def stage_plain(
     if run[_RESUME] < 0:
         run[_REASONS] += ipv4 + ipv6
     stage_rest(
-        data, offsets, caplens, times, linktypes, first, bound_ns, records, lists, ignored, run
+        data,
+        offsets,
+        caplens,
+        wirelens,
+        times,
+        linktypes,
+        first,
+        bound_ns,
+        records,
+        lists,
+        workspace,
+        run,
     )
     return count
 
@@ -160,18 +174,20 @@ def stage_rest(
     data: int,
     offsets: int,
     caplens: int,
+    wirelens: int,
     times: int,
     linktypes: int,
     first: int,
     bound_ns: int,
     records: int,
     lists: int,
-    ignored: int,
+    workspace: int,
     run: list[int],
 ) -> None:
     """Give the packets of LIST_ALL records and sort those that are not late."""
     ipv4 = ipv6 = other = 0
     is_first = run[_RESUME] < 0
+    begin_batch(workspace)
     for k in range(ld64(lists + LIST_BYTES * LIST_ALL)):
         i = ld64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * k)
         if ld64(times + 8 * (first + i)) < bound_ns:
@@ -179,7 +195,7 @@ def stage_rest(
                 run[_LATE] += 1
             continue
         record = records + i * RECORD_BYTES
-        locate(data, offsets, caplens, linktypes, first + i, 1, record, ignored)
+        locate(data, offsets, caplens, wirelens, linktypes, first + i, 1, record, workspace)
         info = ld64(record + INFO)
         version = (info >> VERSION_SHIFT) & 15
         st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)

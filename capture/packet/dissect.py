@@ -84,7 +84,7 @@ def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[
         "caplen": len(data),
         "linktype": linktype,
     }
-    frame = Frame(data, len(data))
+    frame = Frame(data, len(data), max(len(data), wirelen))
     packet, reason = None, Reason.NONE
     try:
         network = follow(frame, first_layer(linktype), 0)
@@ -203,7 +203,7 @@ def _has_ports(packet: _Packet) -> bool:
 def _inner_packet(packet: _Packet) -> _Packet | None:
     if not packet.has_transport:
         return None
-    frame = Frame(packet.data, packet.end)
+    frame = Frame(packet.data, packet.end, packet.end)
     try:
         begin = tunnel_layer(frame, packet.protocol, packet.payload)
         network = None if begin is None else follow(frame, *begin)

@@ -16,14 +16,13 @@ from gscope.capture.packet.dissect_link import (
     ppp_hdlc,
     pppoe,
 )
+from gscope.capture.packet.dissect_lowpan import lowpan, lowpan_with_checksum
 from gscope.capture.packet.dissect_rare import (
     arcnet,
     frame_relay,
     infiniband,
     ipnet,
     juniper_ethernet,
-    lowpan,
-    lowpan_with_checksum,
 )
 from gscope.capture.packet.reasons import Reason
 

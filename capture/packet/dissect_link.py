@@ -28,8 +28,9 @@ class Frame:
     """A packet on its way through the link layers.
 
     Attributes:
-        data: the captured bytes.
+        data: the captured bytes; once a compressed header is expanded, those of the packet alone.
         end: one past the last byte of what encloses the present layer.
+        wire_end: where the whole frame ended on the wire.
         ethertype: the first one that is no tag, 0 for none.
         vlans: ids of all VLAN tags, outermost first.
         destination: outermost destination MAC, where it is in ``data``.
@@ -38,6 +39,7 @@ class Frame:
 
     data: bytes
     end: int
+    wire_end: int
     ethertype: int = 0
     vlans: list[int] = field(default_factory=list)
     destination: int | None = None

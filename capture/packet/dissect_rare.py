@@ -79,26 +79,3 @@ def infiniband(frame: Frame, at: int) -> Next:
     """IP over InfiniBand."""
     frame.require(at, 44)
     return ethertype(frame.number(at + 40, 2)), at + 44
-
-
-def lowpan_with_checksum(frame: Frame, at: int) -> Next:
-    """As ``lowpan``, with two octets behind."""
-    frame.end = max(at, frame.end - 2)
-    return lowpan(frame, at)
-
-
-def lowpan(frame: Frame, at: int) -> Next:
-    """IEEE 802.15.4 with uncompressed IPv6; compressed headers are not followed."""
-    frame.require(at, 3)
-    control = frame.number(at, 2, "little")
-    if control % 8 != 1 or control & 8 or control >> 12 & 3 > 1:
-        return None
-    modes = control >> 10 & 3, control >> 14
-    if 1 in modes:
-        raise Odd(Reason.LINK_MALFORMED)
-    sizes = [{0: 0, 2: 2, 3: 8}[mode] for mode in modes]
-    pans = [2 if size else 0 for size in sizes]
-    if control & 0x40 and all(sizes):
-        pans[1] = 0
-    at += 3 + sum(sizes) + sum(pans)
-    return (Network.IPV6, at + 1) if frame.number(at, 1) == 0x41 else None

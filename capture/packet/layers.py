@@ -43,11 +43,12 @@ def locate(
     data: int,
     offsets: int,
     caplens: int,
+    wirelens: int,
     linktypes: int,
     first: int,
     count: int,
     records: int,
-    reasons: int,
+    workspace: int,
 ) -> None:
     """Write the records of packets ``first`` to ``first + count`` of a block.
 
@@ -55,12 +56,14 @@ def locate(
         data: address of the block's ``data``.
         offsets: address of its ``offset`` array (int64).
         caplens: address of its ``caplen`` array (int32).
+        wirelens: address of its ``wirelen`` array (int32).
         linktypes: address of its ``linktype`` array (int32).
         first: index of the first packet.
         count: how many packets.
         records: where ``count`` records of ``RECORD_BYTES`` are written.
-        reasons: address of ``REASON_COUNT`` int64 counters; that of a packet's reason goes up by one, except
-            that packets without any (``Reason.NONE``) on the short path are not counted.
+        workspace: address of ``WORKSPACE_BYTES`` bytes (see ``workspace.py``). The counter of a
+            packet's reason goes up by one, except that packets without any (``Reason.NONE``) on the
+            short path are not counted.
     """
     for i in range(count):
         index = first + i
@@ -72,8 +75,10 @@ def locate(
             ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET
             and _locate_plain(record, base, base + caplen)
         ):
-            reason = _locate_any(record, ld32(linktypes + 4 * index), base, base + caplen)
-            st64(reasons + 8 * reason, ld64(reasons + 8 * reason) + 1)
+            linktype = ld32(linktypes + 4 * index)
+            wire_end = base + max(caplen, ld32(wirelens + 4 * index))
+            reason = _locate_any(record, linktype, base, base + caplen, wire_end, workspace)
+            st64(workspace + 8 * reason, ld64(workspace + 8 * reason) + 1)
 
 
 @kernel
@@ -111,6 +116,8 @@ def _with_ports(protocol: int) -> int:
 
 
 @kernel
-def _locate_any(record: int, linktype: int, base: int, end: int) -> int:
-    step, at, end, kind, link = enter(linktype, base, end)
+def _locate_any(
+    record: int, linktype: int, base: int, end: int, wire_end: int, workspace: int
+) -> int:
+    step, at, end, kind, link = enter(linktype, base, end, wire_end, workspace)
     return walk(record, base, step, at, end, kind, link)

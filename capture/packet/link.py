@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gscope.capture.intrinsics import be16, be32, bswap32, ld8, ld16, ld32
 from gscope.capture.jit import kernel
+from gscope.capture.packet.lowpan import after_802154
 from gscope.capture.packet.rare_links import (
-    after_802154,
     after_arcnet,
     after_frame_relay,
     after_infiniband,
@@ -71,8 +71,11 @@ _SLL_HEADER_BYTES, _SLL2_HEADER_BYTES = 16, 20
 
 
 @kernel
-def enter(linktype: int, base: int, end: int) -> Step:
-    """The first step for a packet of ``linktype`` whose captured bytes are ``base`` to ``end``."""
+def enter(linktype: int, base: int, end: int, wire_end: int, workspace: int) -> Step:
+    """Return the first step for a packet of ``linktype`` whose captured bytes are ``base`` to ``end``.
+
+    ``wire_end`` is ``end`` unless the packet was cut off; ``workspace.py`` says what ``workspace`` is.
+    """
     at = base
     if linktype == LINKTYPE_PPI:
         # The header names the link type of what follows; a second PPI header is none that is known.
@@ -129,9 +132,9 @@ def enter(linktype: int, base: int, end: int) -> Step:
     if linktype == LINKTYPE_NFLOG:
         return _after_nflog(at, end)
     if linktype == LINKTYPE_IEEE802_15_4_WITHFCS:
-        return after_802154(at, end, 2)
+        return after_802154(at, end, wire_end, 2, workspace)
     if linktype == LINKTYPE_IEEE802_15_4_NOFCS:
-        return after_802154(at, end, 0)
+        return after_802154(at, end, wire_end, 0, workspace)
     return _enter_rare(linktype, at, end)
 
 

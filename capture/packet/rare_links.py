@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import be16, be32, ld8, ld16
+from gscope.capture.intrinsics import be16, be32, ld8
 from gscope.capture.jit import kernel
 from gscope.capture.packet.reasons import Reason
 from gscope.capture.packet.record import NO_LINK
@@ -44,9 +44,6 @@ _IPNET_BYTES, _SOLARIS_AF_INET, _SOLARIS_AF_INET6 = 24, 2, 26
 _INFINIBAND_BYTES = 40
 _JUNIPER_MAGIC = 0x4D4743
 _JUNIPER_NO_L2, _JUNIPER_EXTENSIONS = 0x02, 0x80
-
-_154_DATA, _154_SECURED, _154_ONE_PAN = 1, 0x08, 0x40
-_LOWPAN_IPV6 = 0x41
 
 
 @kernel
@@ -168,33 +165,3 @@ def after_infiniband(at: int, end: int) -> Step:
     if here + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     return ETHERTYPE, here + 4, end, be16(here), NO_LINK
-
-
-@kernel
-def after_802154(at: int, end: int, fcs_bytes: int) -> Step:
-    """IEEE 802.15.4 data with a 6LoWPAN dispatch of uncompressed IPv6 (RFC 4944 section 5.1).
-
-    A compressed header (RFC 6282) is not in the packet, so that there is none to point at.
-    """
-    end = max(at, end - fcs_bytes)
-    if at + 3 > end:
-        return ODD, at, end, _TRUNCATED, NO_LINK
-    control = ld16(at)
-    version = (control >> 12) & 3
-    if control & 7 != _154_DATA or control & _154_SECURED or version > 1:
-        return NOTHING, at, end, 0, NO_LINK
-    destination, source = (control >> 10) & 3, (control >> 14) & 3
-    if destination == 1 or source == 1:
-        return ODD, at, end, _MALFORMED, NO_LINK
-    here = at + 3
-    if destination != 0:
-        here += 4 if destination == 2 else 10
-    if source != 0:
-        here += 2 if source == 2 else 8
-        if not (control & _154_ONE_PAN and destination != 0):
-            here += 2
-    if here + 1 > end:
-        return ODD, at, end, _TRUNCATED, NO_LINK
-    if ld8(here) == _LOWPAN_IPV6:
-        return IPV6, here + 1, end, 0, NO_LINK
-    return NOTHING, at, end, 0, NO_LINK

@@ -30,6 +30,12 @@ class Reason(IntEnum):
     """An IPv4 option or IPv6 extension header is not captured as a whole, or contradicts the total length."""
     TRANSPORT_TRUNCATED = 9
     """The ports of a first fragment are not captured."""
+    LOWPAN_CONTEXT = 10
+    """A compressed 6LoWPAN address needs a context, which is not in the packet."""
+    LOWPAN_FRAGMENT = 11
+    """A fragment of a 6LoWPAN packet; gscope does not reassemble them."""
+    LOWPAN_UNSUPPORTED = 12
+    """6LoWPAN with HC1, a broadcast header, or a compressed header other than IPv6 and UDP."""
 
 
 REASON_COUNT = len(Reason)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import lz4.frame
 import zstandard
 from tests.capture.packet.kernel_reader import RawPacket, read_packets
+from tests.capture.packet.lowpan_frames import all_forms
 from tests.capture.packet.raw_captures import captures, read_capture
 from tests.capture.packet.test_rare_links import FOUND
 from tests.capture.sources.capture_bytes import (
@@ -27,9 +28,11 @@ from gscope.capture.packet.dissect import dissect
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 BATCH = 64
+COMPRESSED = 4
+"""Mutants of compressed headers that come with each batch, beyond ``BATCH``."""
 PACKETS_A_CAPTURE = 120
 LINK_TYPES = (
     *(0, 1, 8, 9, 12, 14, 101, 105, 107, 108, 109, 113, 127, 129, 141, 169, 178, 192, 195, 204),
@@ -89,9 +92,19 @@ def _made() -> list[RawPacket]:
     return made
 
 
-def mutated(chance: random.Random) -> RawPacket:
-    """A packet of the pool, changed in a few places."""
-    packet = chance.choice(seeds())
+@cache
+def compressed_seeds() -> tuple[RawPacket, ...]:
+    """Return frames with compressed IPv6 headers, which no capture of the pool has.
+
+    They are a pool of their own so that a seed goes on making the same mutants of the other one.
+    """
+    frames = list(all_forms(random.Random(1)))[::3]
+    return tuple(RawPacket(230, frame, len(frame), 10**18) for frame in frames)
+
+
+def mutated(chance: random.Random, pool: Sequence[RawPacket] = ()) -> RawPacket:
+    """Return a packet of ``pool``, or of the usual one, changed in a few places."""
+    packet = chance.choice(pool or seeds())
     data = bytearray(packet.data)
     linktype, wirelen = packet.linktype, packet.wirelen
     for _ in range(chance.choice((1, 1, 1, 2, 3, 5))):
@@ -167,6 +180,7 @@ def check_packets(seed: int) -> Found | str:
     """Compare the readers over ``BATCH`` mutated packets, and count them; what disagrees, "" if nothing."""
     chance = random.Random(seed)
     packets = [mutated(chance) for _ in range(BATCH)]
+    packets += [mutated(chance, compressed_seeds()) for _ in range(COMPRESSED)]
     by_kernel = read_packets(packets, gap=chance.randbytes(48))
     dissected = [
         dissect(each.data, linktype=each.linktype, wirelen=each.wirelen, time_ns=each.time_ns)

@@ -1,7 +1,7 @@
-"""Sums close: each mutated packet is in exactly one counter of its interface, and counted or filtered once by each LFTA.
+"""Sums close: a mutated packet is in one counter, and each LFTA counts or filters it once.
 
-The expectation is a plain loop over what the dissector found; the engine is the compiled one, in each of
-the three ways in which generated kernels sort a batch.
+The expectation is a plain loop over what the dissector found; the engine is the compiled one, in
+each of the three ways in which generated kernels sort a batch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SETTINGS = LftaSettings(table_slots=64, batch_rows=128, heap_bytes=4096)
 
 @cache
 def _query_sets() -> tuple[tuple[tuple[Lfta, ...], CompiledKernel], ...]:
-    """Return an aggregation alone, several, and one beside a selection, which differ in how they sort packets."""
+    """Return query sets that differ in how their kernels sort packets, with the kernels."""
     of_ip = aggregation(
         [epoch_of(), NamedExpression("p", field("protocol"))], [count()], IS_IP, name="ip"
     )
@@ -57,7 +57,10 @@ def _query_sets() -> tuple[tuple[tuple[Lfta, ...], CompiledKernel], ...]:
 def unaccounted(
     packets: Sequence[RawPacket], dissected: Sequence[Dissected], chance: random.Random
 ) -> str:
-    """Return what is wrong with the counters after ``packets``, some of them late; "" if every sum closes."""
+    """Return what is wrong with the counters after ``packets``, "" if every sum closes.
+
+    In half of the calls some packets are late.
+    """
     lftas, kernel = chance.choice(_query_sets())
     collector = Collector()
     engine = LftaRuntime(lftas, "main", _SETTINGS, kernel, collector)
@@ -89,5 +92,6 @@ def unaccounted(
         found = sum(row["cnt"] for row in rows) if lfta.is_aggregation else len(rows)
         matched = engine.lfta_counters(lfta.name).matched_tuples
         if not found == matched == wanted[lfta.name]:
-            return f"LFTA {lfta.name}: {found} in rows, {matched} matched, {wanted[lfta.name]} expected"
+            expected_rows = wanted[lfta.name]
+            return f"{lfta.name}: {found} in rows, {matched} matched, {expected_rows} expected"
     return ""

@@ -303,7 +303,8 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
     yield f"    if run[{Run.RESUME}] < 0:"
     yield f"        run[{Run.REASONS}] += count - rest"
     yield "    stage_rest("
-    yield "        data, offsets, caplens, times, linktypes, first, bound_ns, records, lists, ignored, run"
+    yield "        data, offsets, caplens, wirelens, times, linktypes, first, bound_ns, records, lists,"
+    yield "        workspace, run"
     yield "    )"
 
 

@@ -142,7 +142,7 @@ def _run_head() -> Iterator[str]:
     yield "@kernel"
     yield "def run("
     yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
-    yield "    records, inner_records, lists, signatures, scratch, ignored, run, state"
+    yield "    records, inner_records, lists, signatures, scratch, workspace, run, state"
     yield "):"
     yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
     for name in ("data", "offsets", "caplens", "wirelens", "times", "linktypes"):
@@ -153,8 +153,8 @@ def _run_head() -> Iterator[str]:
 
 def _stage(name: str) -> Iterator[str]:
     yield f"count = {name}("
-    yield "    data, offsets, caplens, times, linktypes, first, stop, until_ns, bound_ns,"
-    yield "    records, lists, ignored, run"
+    yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
+    yield "    records, lists, workspace, run"
     yield ")"
 
 

@@ -24,7 +24,7 @@ BATCH_PARAMETERS = (
 )
 """What every function that looks at the packets of a batch takes: addresses, and the batch's first packet."""
 
-ALONE_PARAMETERS = f"{BATCH_PARAMETERS}, count, bound_ns, ignored, run, s"
+ALONE_PARAMETERS = f"{BATCH_PARAMETERS}, count, bound_ns, workspace, run, s"
 """What the only LFTA of a set takes, which sorts plain packets itself."""
 
 LIST_OF = {

@@ -14,9 +14,10 @@ import numpy as np
 
 from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
 from gscope.capture.packet.layers import locate
-from gscope.capture.packet.reasons import REASON_COUNT, Reason
+from gscope.capture.packet.reasons import Reason
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.tunnels import locate_inner
+from gscope.capture.packet.workspace import SLOTS, WORKSPACE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,17 @@ _READERS: tuple[Callable[..., None], ...] = load_kernels("field_reader", _reader
 def read_packets(
     packets: list[RawPacket], *, gap: bytes = b""
 ) -> list[tuple[dict[str, int | bytes | None], Reason]]:
-    """All fields and the reason of each packet; ``gap`` stands behind each packet in memory."""
+    """Return all fields and the reason of each packet; ``gap`` stands behind each packet in memory."""
+    return [
+        read
+        for begin in range(0, len(packets), SLOTS)
+        for read in _read_batch(packets[begin : begin + SLOTS], gap)
+    ]
+
+
+def _read_batch(
+    packets: list[RawPacket], gap: bytes
+) -> list[tuple[dict[str, int | bytes | None], Reason]]:
     offsets = np.zeros(len(packets), np.int64)
     data = bytearray()
     for i, packet in enumerate(packets):
@@ -109,33 +120,39 @@ def read_packets(
         data += packet.data + gap
     buffer = np.frombuffer(bytes(data) + bytes(PADDING), np.uint8).copy()
     caplens = np.array([len(p.data) for p in packets], np.int32)
+    wirelens = np.array([p.wirelen for p in packets], np.int32)
     linktypes = np.array([p.linktype for p in packets], np.int32)
     records = np.zeros(RECORD_BYTES * max(1, len(packets)), np.uint8)
-    counts = np.zeros(REASON_COUNT, np.int64)
-    address = buffer.ctypes.data
+    workspace = np.zeros(WORKSPACE_BYTES, np.uint8)
+    address, first_record = buffer.ctypes.data, records.ctypes.data
+    # Expanded packets are in the workspace.
+    areas = ((address, buffer), (workspace.ctypes.data, workspace))
     locate(
         address,
         offsets.ctypes.data,
         caplens.ctypes.data,
+        wirelens.ctypes.data,
         linktypes.ctypes.data,
         0,
         len(packets),
-        records.ctypes.data,
-        counts.ctypes.data,
+        first_record,
+        workspace.ctypes.data,
     )
     out = np.zeros(3 * len(FIELDS), np.int64)
     inner = np.zeros(RECORD_BYTES, np.uint8)
+    inner_record, values = inner.ctypes.data, out.ctypes.data
     found = []
     for i, packet in enumerate(packets):
-        record = records.ctypes.data + RECORD_BYTES * i
+        record = first_record + RECORD_BYTES * i
         base = address + int(offsets[i])
-        locate_inner(record, inner.ctypes.data)
+        locate_inner(record, inner_record)
         sizes = (len(packet.data), packet.wirelen, packet.time_ns, packet.linktype)
         for read in _READERS:
-            read(record, inner.ctypes.data, base, *sizes, out.ctypes.data)
+            read(record, inner_record, base, *sizes, values)
         info = int(records[RECORD_BYTES * i + 24 :][:8].view(np.int64)[0])
+        slots = out.tolist()
         fields = {
-            field.name: _value(field, out[3 * n : 3 * n + 3].tolist(), buffer, address)
+            field.name: _value(field, slots[3 * n : 3 * n + 3], areas)
             for n, field in enumerate(FIELDS.values())
         }
         found.append((fields, Reason((info >> 48) & 255)))
@@ -143,7 +160,7 @@ def read_packets(
 
 
 def _value(
-    field: PacketFieldCode, slots: list[int], buffer: np.ndarray[Any, Any], address: int
+    field: PacketFieldCode, slots: list[int], areas: tuple[tuple[int, np.ndarray[Any, Any]], ...]
 ) -> int | bytes | None:
     first, second, null = slots
     if null:
@@ -152,5 +169,7 @@ def _value(
         return (first % 2**64) << 64 | second % 2**64
     if field.kind is FieldKind.BYTES:
         assert second >= 0
-        return buffer[first - address : first - address + second].tobytes()
+        offsets = [(first - begin, area) for begin, area in areas]
+        at, area = next((at, area) for at, area in offsets if 0 <= at <= area.size - second)
+        return area[at : at + second].tobytes()
     return first

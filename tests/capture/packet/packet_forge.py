@@ -298,7 +298,10 @@ def _lowpan(draw: st.DrawFn) -> bytes:
     lead = draw(
         st.sampled_from((b"\x61\x88\1\xcd\xab\1\0\2\0", b"\x41\xd8\1\xcd\xab\xff\xff" + bytes(8)))
     )
-    return lead + b"\x41" + _ip(draw)
+    if draw(st.booleans()):
+        return lead + b"\x41" + _ip(draw)
+    flags = 0x60 | draw(st.integers(0, 31))
+    return lead + bytes([flags, draw(st.integers(0, 255))]) + draw(st.binary(max_size=60))
 
 
 LINK_TYPES: dict[int, Callable[[st.DrawFn], bytes]] = {

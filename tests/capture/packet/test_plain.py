@@ -14,8 +14,8 @@ from tests.capture.packet.test_decoding import BATCHES
 
 from gscope.capture.packet.fields import IMPORTS, PLAIN_VARIABLES, VARIABLES, bindings
 from gscope.capture.packet.layers import locate
-from gscope.capture.packet.reasons import REASON_COUNT
 from gscope.capture.packet.record import RECORD_BYTES
+from gscope.capture.packet.workspace import WORKSPACE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,8 @@ def plain_packets(sent: Iterable[RawPacket]) -> list[int]:
     """The versions of those that are plain, each compared with its record."""
     found = []
     record = np.zeros(RECORD_BYTES, np.uint8)
-    zeros = np.zeros(REASON_COUNT, np.int64)
+    zeros = np.zeros(1, np.int64)
+    workspace = np.zeros(WORKSPACE_BYTES, np.uint8)
     by_place, by_record = np.zeros((2, len(NAMES)), np.int64)
     for packet in sent:
         if packet.linktype != ETHERNET:
@@ -59,16 +60,19 @@ def plain_packets(sent: Iterable[RawPacket]) -> list[int]:
         for version in (4, 6):
             if not getattr(KERNELS, f"is_plain_{version}")(*place):
                 continue
-            caplen, linktype = np.array([place[1], ETHERNET], np.int32).reshape(2, 1)
+            caplen, wirelen, linktype = np.array(
+                [place[1], packet.wirelen, ETHERNET], np.int32
+            ).reshape(3, 1)
             locate(
                 data.ctypes.data,
                 zeros.ctypes.data,
                 caplen.ctypes.data,
+                wirelen.ctypes.data,
                 linktype.ctypes.data,
                 0,
                 1,
                 record.ctypes.data,
-                zeros.copy().ctypes.data,
+                workspace.ctypes.data,
             )
             getattr(KERNELS, f"read_{version}")(0, *place, by_place.ctypes.data)
             KERNELS.read_None(record.ctypes.data, *place, by_record.ctypes.data)

@@ -92,7 +92,12 @@ NOT_FOUND = [
     ("PKTAP, no packet", 258, pktap(1, FRAME, kind=0), Reason.NONE),
     ("PKTAP in PKTAP", 258, pktap(258, pktap(1, FRAME)), Reason.UNKNOWN_LINKTYPE),
     ("PKTAP, short header", 258, struct.pack("<III", 8, 1, 1) + FRAME, Reason.LINK_MALFORMED),
-    ("802.15.4, compressed", 230, b"\x61\x88\x01\xcd\xab\x01\x00\x02\x00\x7a\x33", Reason.NONE),
+    (
+        "802.15.4, compressed and cut off",
+        230,
+        b"\x61\x88\x01\xcd\xab\x01\x00\x02\x00\x7a\x33",
+        Reason.LINK_TRUNCATED,
+    ),
     ("MACsec, encrypted", 1, ethernet(0x88E5, b"\x0c" + bytes(5) + b"\x08\x00" + V4), Reason.NONE),
     ("MACsec, changed", 1, ethernet(0x88E5, b"\x04" + bytes(5) + b"\x08\x00" + V4), Reason.NONE),
     ("NSH, too short", 1, ethernet(0x894F, nsh(1, V4, 1) + bytes(8)), Reason.LINK_MALFORMED),

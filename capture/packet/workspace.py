@@ -1,0 +1,39 @@
+"""The memory that ``locate`` works in, beside the packets and their records.
+
+First come the counters of reasons, then the number of slots taken since the batch began (at
+``TAKEN``), then the slots. A slot holds one packet whose link compresses headers, expanded: its
+record points into the slot. A batch has at most ``SLOTS`` packets, so a slot keeps its packet until
+the next batch begins.
+"""
+
+from __future__ import annotations
+
+from gscope.capture.intrinsics import ld64, st64
+from gscope.capture.jit import kernel
+from gscope.capture.packet.reasons import REASON_COUNT
+
+SLOTS = 128
+"""A power of two, and the most packets of a batch."""
+SLOT_HEADERS_BYTES = 48
+"""Bytes of the headers of IPv6 and UDP."""
+SLOT_FRAME_BYTES = 2047
+"""The largest frame of IEEE 802.15.4, on its longest radios (aMaxPhyPacketSize)."""
+SLOT_BYTES = (SLOT_HEADERS_BYTES + SLOT_FRAME_BYTES + 64 + 63) // 64 * 64
+"""With 64 bytes that may be loaded behind the packet."""
+
+TAKEN = 8 * REASON_COUNT
+WORKSPACE_BYTES = TAKEN + 8 + SLOTS * SLOT_BYTES
+
+
+@kernel
+def begin_batch(workspace: int) -> None:
+    """Release all slots."""
+    st64(workspace + TAKEN, 0)
+
+
+@kernel
+def take_slot(workspace: int) -> int:
+    """Return the address of the next slot."""
+    taken = ld64(workspace + TAKEN)
+    st64(workspace + TAKEN, taken + 1)
+    return workspace + TAKEN + 8 + (taken & (SLOTS - 1)) * SLOT_BYTES
