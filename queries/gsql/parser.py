@@ -12,12 +12,11 @@ from lark import Token
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.scanner import MAX_DEPTH, MAX_TEXT, Scanner, token_position
+from gscope.queries.gsql.limits import check_limits
+from gscope.queries.gsql.scanner import MAX_TEXT, Scanner, token_position
 from gscope.queries.gsql.tables import user_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lark.parsers.lalr_interactive_parser import InteractiveParser
 
     from gscope.queries.gsql.nodes import Expression, File
@@ -32,7 +31,7 @@ def parse(text: str, source: str = "query") -> File:
         source: what it is called in reports, usually the file's name.
 
     Raises:
-        GsqlSyntaxError: the text is no GSQL, longer than `MAX_TEXT` or nested deeper than `MAX_DEPTH`.
+        GsqlSyntaxError: the text is no GSQL, longer than `MAX_TEXT` or beyond the limits of `check_limits`.
     """
     file = _parse(text, source, "file")
     assert isinstance(file, nodes.File)
@@ -72,7 +71,7 @@ def _parse(text: str, source: str, start: str) -> Any:
     tables = user_tables()
     try:
         result = _run(tables, text, source, start)
-        _check_depth(result)
+        check_limits(result)
     except GsqlSyntaxError as error:
         raise error.located(text, source) from None
     return result
@@ -123,24 +122,3 @@ def _end_token(tokens: list[Token]) -> Token:
     return Token(
         "$END", "", last.end_pos, last.line, (last.column or 1) + length, end_pos=last.end_pos
     )
-
-
-def _check_depth(root: Any) -> None:
-    """Refuse what would make a recursive visitor run out of stack; this one does not recurse."""
-    pending: list[tuple[Any, int]] = [(root, 1)]
-    while pending:
-        node, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            message = f"operators and queries are nested more than {MAX_DEPTH} deep"
-            remedy = "write long lists of alternatives as x IN (a, b, …), or split the query into several"
-            raise GsqlSyntaxError(message, position=node.position, remedy=remedy)
-        pending.extend((child, depth + 1) for child in _children(node))
-
-
-def _children(node: Any) -> Iterator[Any]:
-    for name in type(node).__match_args__:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from (one for one in value if isinstance(one, nodes.Node))
-        elif isinstance(value, nodes.Node):
-            yield value
