@@ -91,7 +91,7 @@ def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
 
 def fact_of(expression: Expression, inputs: Sequence[Facts]) -> ColumnFact:
     """Return what is known of an expression over columns of ``inputs``."""
-    origin = origin_of(expression, inputs)
+    origin = _followed(expression, inputs, UNKNOWN)
     if len(list(islice(walk(origin), _MOST_PARTS + 1))) > _MOST_PARTS:
         origin = UNKNOWN
     return ColumnFact(origin, has_aggregate(expression, inputs))
@@ -99,12 +99,7 @@ def fact_of(expression: Expression, inputs: Sequence[Facts]) -> ColumnFact:
 
 def origin_of(expression: Expression, inputs: Sequence[Facts]) -> Expression:
     """Return ``expression`` with the origins of columns in place of them, where they are known."""
-
-    def change(part: Expression) -> Expression:
-        fact = inputs[part.input].get(part.name) if isinstance(part, Column) else None
-        return part if fact is None else fact.origin
-
-    return map_expression(expression, change)
+    return _followed(expression, inputs, None)
 
 
 def has_aggregate(expression: Expression, inputs: Sequence[Facts]) -> bool:
@@ -122,8 +117,23 @@ def origin_of_call(call: AggregateCall, inputs: Sequence[Facts]) -> Expression:
     return UNKNOWN
 
 
+def _followed(
+    expression: Expression, inputs: Sequence[Facts], unknown: Expression | None
+) -> Expression:
+    """Return ``expression`` with origins in place of columns, ``unknown`` (None for itself) for others."""
+
+    def change(part: Expression) -> Expression:
+        if not isinstance(part, Column):
+            return part
+        fact = inputs[part.input].get(part.name)
+        return (unknown or part) if fact is None else fact.origin
+
+    return map_expression(expression, change)
+
+
 def _of_call(call: AggregateCall, inputs: Sequence[Facts]) -> ColumnFact:
-    return ColumnFact(fact_of(origin_of_call(call, inputs), ({},)).origin, is_aggregate=True)
+    chosen = call.arguments[0] if call.function in _CHOOSING else UNKNOWN
+    return ColumnFact(fact_of(chosen, inputs).origin, is_aggregate=True)
 
 
 def _merged(node: Merge, queries: Mapping[str, Facts]) -> Facts:

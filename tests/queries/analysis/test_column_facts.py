@@ -108,6 +108,18 @@ def test_nanoseconds_of_another_query_are(text: str) -> None:
     assert last_of(TIMES, text).schema["t"].type is GsqlType.TIMESTAMP
 
 
+def test_a_column_of_a_watchlist_has_no_origin() -> None:
+    lists = (
+        "DEFINE { query_name 'w'; filename 'w.csv'; } WATCHLIST FIELDS { IP ip; INT time; }; ",
+        "DEFINE { query_name 'named'; } SELECT tb, max(w.time) AS time FROM times, w"
+        " WHERE times.srcIP = w.ip GROUP BY tb; ",
+    )
+    schema = last_of(
+        TIMES, *lists, "SELECT tb, TIMESTAMP(time) AS t, time/60 AS x FROM named"
+    ).schema
+    assert (schema["t"].type, schema["x"].type) == (GsqlType.TIMESTAMP, GsqlType.FLOAT)
+
+
 def test_columns_that_double_from_query_to_query_cost_no_more() -> None:
     chain = ["DEFINE { query_name 'q0'; } SELECT time, len AS x FROM TCP; "]
     for number in range(40):
