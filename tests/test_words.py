@@ -47,11 +47,13 @@ REFUSED = {
 }
 """Phrases that read as translated, with what to write instead."""
 
-_REFUSED = {re.compile(rf"\b(?:{phrase})\b"): remedy for phrase, remedy in REFUSED.items()}
+_REFUSED = {
+    re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE): remedy for phrase, remedy in REFUSED.items()
+}
 _UNSEEN = re.compile(r'""".*?"""|#[^\n]*', re.DOTALL)
 """Docstrings and comments: a module with a phrase in these alone need not be parsed."""
 
-_ANY = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b")
+_ANY = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b", re.IGNORECASE)
 
 
 def refused(text: str) -> Iterator[str]:

@@ -56,7 +56,7 @@ def blocked() -> None:
 def test_the_command_ends_when_packets_are_captured(tmp_path: Path, blocked: None) -> None:
     done = detached(tmp_path, CAPTURES)
     assert (done.returncode, done.stdout) == (0, "")
-    first, pid = done.stderr.split()[1], int(done.stderr.split()[5])
+    first, pid = done.stderr.split()[1], int(done.stderr.split()[6])
     assert first == "flows"
     assert f"`gscope stop --run flows --work-dir {tmp_path}`" in done.stderr
     log = tmp_path / "run-flows" / "logs" / "stderr.log"
