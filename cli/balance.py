@@ -78,7 +78,7 @@ def _shed_streams(capture: Mapping[str, Any]) -> Iterator[str]:
     }
     for name, counters in list(streams.items())[:_STREAMS_SHOWN]:
         packets = counters["shed_packets_total"]
-        stood_for = f" for {packets:,} packets" if packets else ""
+        stood_for = f" ({packets:,} packets)" if packets else ""
         yield f"    {name}: {counters['shed_tuples_total']:,} of {counters['tuples_total']:,}{stood_for}"
     if len(streams) > _STREAMS_SHOWN:
         yield f"    … and {len(streams) - _STREAMS_SHOWN} more streams"

@@ -26,7 +26,7 @@ def test_what_was_shed_is_told_by_stream_with_its_remedy() -> None:
     capture = {"log": LOG, "logged": {"flow@eth0": stream, "flow@eth1": other}}
     assert list(shed_lines(capture, {"talkers": 3})) == [
         "  1,000 partial tuples = 900 released + 100 shed",
-        "    flow@eth0: 100 of 600 for 12,345 packets",
+        "    flow@eth0: 100 of 600 (12,345 packets)",
         "  shed tuples are in no answer: the log was full; raise its limit with --log",
         "  3 rows waiting for talkers shed; raise the limit with --job-disk",
     ]

@@ -41,7 +41,7 @@ def test_what_a_job_that_stands_still_misses_is_counted_to_the_packet(live: Any)
     assert sent == total
     assert running.wait() == 3, running.summary
     assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
-    found = re.search(r"for ([\d,]+) packets", running.summary)
+    found = re.search(r"\(([\d,]+) packets\)", running.summary)
     assert found is not None, running.summary
     shed = int(found[1].replace(",", ""))
     rows = csv.DictReader(line.decode() for line in running.lines)
