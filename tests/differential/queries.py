@@ -245,7 +245,7 @@ class QueryMaker:
     def _group_of(self, source: Source) -> Group:
         grower = Grower.over(self.random, self.values, *_sides(source))
         epoch, unit = self._temporal(source)
-        if self.random.random() < 0.05:
+        if self.random.random() < 0.05 and epoch.type is Type.INT:
             epoch, unit = Expression("negative", Type.INT, (epoch,)), 0
         keys = [Named(self._name("k"), epoch)]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
