@@ -12,6 +12,7 @@ import pytest
 from tests.capture.lfta.lfta_builders import flow
 from tests.capture.sources.af_packet.live_frames import udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
+from tests.gscope_command import wait_for
 
 from gscope.capture.devices import Devices
 from gscope.capture.fanout import Lane, ensure_orders_survive, least_promises
@@ -37,8 +38,8 @@ INTERFACE = "main"
 FLOWS = 50
 
 
-def captured(folder: Path, act: Callable[[], object], fanout: int) -> tuple[Summary, Any]:
-    """Capture while ``act`` does something; the summary and the sources."""
+def captured(folder: Path, act: Callable[[Any], object], fanout: int) -> tuple[Summary, Any]:
+    """Capture until ``act``, which gets the source, returns; the summary and the source."""
     lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,))
     program = Program((INTERFACE,), (lfta,), (), (), ())
     device = DeviceSettings(DEVICE, ring_bytes=4 << 20, fanout=fanout)
@@ -51,10 +52,10 @@ def captured(folder: Path, act: Callable[[], object], fanout: int) -> tuple[Summ
     with Devices(settings) as devices:
 
         def follow() -> None:
-            act()
-            # Longer than a heartbeat's interval: promises are made after packets, too.
-            threading.Event().wait(0.5)
-            stop.request()
+            try:
+                act(devices.sources[INTERFACE])
+            finally:
+                stop.request()
 
         # In this network, not in that of a thread that came before.
         actor = threading.Thread(target=follow)
@@ -64,6 +65,16 @@ def captured(folder: Path, act: Callable[[], object], fanout: int) -> tuple[Summ
         actor.join()
         log.close()
         return summary, devices.sources[INTERFACE]
+
+
+def wait_for_heartbeats(folder: Path, count: int) -> None:
+    """Wait until the log has ``count`` more heartbeats."""
+
+    def logged() -> int:
+        return sum(isinstance(message, Heartbeat) for message in read_log(folder))
+
+    wanted = logged() + count
+    wait_for(lambda: logged() >= wanted, f"{count} heartbeats")
 
 
 def rows(folder: Path) -> Counter[tuple[Any, ...]]:
@@ -77,7 +88,7 @@ def rows(folder: Path) -> Counter[tuple[Any, ...]]:
 
 
 def ensure_promises_are_kept(folder: Path) -> int:
-    """That no row is below a promise made before it; the number of heartbeats."""
+    """Check that no row is below a promise made before it; the number of heartbeats."""
     bounds: dict[str, int] = {}
     beats = 0
     messages = read_log(folder)
@@ -99,10 +110,12 @@ def ensure_promises_are_kept(folder: Path) -> int:
 def test_any_number_of_threads_gives_the_same_rows(tmp_path: Path, fanout: int) -> None:
     with own_network():
 
-        def talk() -> None:
+        def talk(_: object) -> None:
             for _ in range(10):
                 send(udp_frame(number, 1000 + number % FLOWS) for number in range(10 * FLOWS))
                 threading.Event().wait(0.05)
+            # Promises are made after packets, too.
+            wait_for_heartbeats(tmp_path / "log", 5)
 
         summary, source = captured(tmp_path / "log", talk, fanout)
     (interface,) = summary.interfaces
@@ -120,7 +133,8 @@ def test_any_number_of_threads_gives_the_same_rows(tmp_path: Path, fanout: int) 
 @pytest.mark.live
 def test_promises_follow_the_clock_while_all_threads_are_silent(tmp_path: Path) -> None:
     with own_network():
-        summary, _ = captured(tmp_path / "log", lambda: None, 2)
+        log = tmp_path / "log"
+        summary, _ = captured(log, lambda _: wait_for_heartbeats(log, 4), 2)
     assert summary.interfaces[0].received == 0
     assert ensure_promises_are_kept(tmp_path / "log") >= 4
 
@@ -128,7 +142,12 @@ def test_promises_follow_the_clock_while_all_threads_are_silent(tmp_path: Path) 
 @pytest.mark.live
 def test_a_shared_interface_that_vanishes_has_failed_for_good(tmp_path: Path) -> None:
     with own_network():
-        summary, _ = captured(tmp_path / "log", lambda: run_ip("link", "del", DEVICE), 2)
+
+        def vanish(source: Any) -> None:
+            run_ip("link", "del", DEVICE)
+            wait_for(lambda: source.failure, "the end of the interface")
+
+        summary, _ = captured(tmp_path / "log", vanish, 2)
     assert summary.failed == {INTERFACE: f"{DEVICE} vanished and has not come back"}
     assert summary.interfaces[0].damage == (summary.failed[INTERFACE],)
 

@@ -17,6 +17,8 @@ from tests.capture.sources.af_packet.network import DEVICE, SENDER
 from tests.faults.kept_log import KeptLog
 from tests.gscope_command import command, descendants, is_alive, wait_for
 
+from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -146,11 +148,11 @@ class FaultyRun:
 
     def wait_for_lines(self, count: int) -> None:
         """Until so many more rows have come."""
-        wanted = len(self.answered("packets")) + count
+        wanted = self.lines("packets") + count
 
         def have_come() -> bool:
             self.ensure_alive()
-            return len(self.answered("packets")) >= wanted
+            return self.lines("packets") >= wanted
 
         wait_for(have_come, f"{count} rows")
 
@@ -232,13 +234,30 @@ class FaultyRun:
         """What was written to standard error."""
         return b"".join(self.errors).decode()
 
+    def lines(self, query: str) -> int:
+        """Return the number of whole rows of a query."""
+        return self._answer(query).count(b"\n")
+
     def answered(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query."""
-        try:
-            lines = (self.answers / f"{query}.ndjson").read_bytes().splitlines(keepends=True)
-        except FileNotFoundError:
-            return []
+        lines = self._answer(query).splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+    def _answer(self, query: str) -> bytes:
+        try:
+            return (self.answers / f"{query}.ndjson").read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def wait_for_state(self, state: str) -> None:
+        """Wait until the state of the first interface is ``state``, as the capture daemon records it."""
+
+        def is_recorded() -> bool:
+            self.ensure_alive()
+            found = read_snapshot(self.run_dir / CAPTURE_FILE)
+            return found is not None and found["interfaces"][0]["state"] == state
+
+        wait_for(is_recorded, f"the state {state}")
 
     def answered_packets(self) -> Counter[int]:
         """How often each packet is in the rows."""

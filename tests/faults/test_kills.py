@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import random
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +27,9 @@ VICTIMS = (
     ("supervisor", "daemon", "java", "supervisor"),
 )
 """Whom to kill in a run; more of one process within minutes would be given up, as they should."""
+
+MOST_LINES = 400
+"""Up to so many rows come between two kills: those of two seconds, or more on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +89,7 @@ def kill_in_a_row(
     sender.start()
     run.wait_for_lines(50)
     for victim in victims:
-        time.sleep(rng.uniform(0.0, 2.0))
+        run.wait_for_lines(rng.randint(0, MOST_LINES))
         if victim == "supervisor":
             run.kill_all()
             run.start()
@@ -139,7 +141,7 @@ def test_an_interface_that_goes_down_and_comes_up_goes_on(tmp_path: Path, sender
         sender.start()
         run.wait_for_lines(20)
         run_ip("link", "set", DEVICE, "down")
-        time.sleep(1.5)
+        run.wait_for_state("down")
         run_ip("link", "set", DEVICE, "up")
         run.wait_for_packet(sender.sent)
         assert run.restarts("capture") == 0
