@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gscope.cli.runs import choose_run
+from gscope.cli.status.document import status_document
+from gscope.errors import GscopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +41,18 @@ def wait_for(what: Callable[[], Any], why: str) -> Any:
         time.sleep(0.02)
     message = f"{why} did not happen within {PATIENCE_S:.0f} s"
     raise AssertionError(message)
+
+
+def status(work_dir: Path) -> dict[str, Any]:
+    """Return what ``gscope status --json`` prints of the only run in ``work_dir``; {} if none is active.
+
+    For waiting: a process for each look would slow down what is waited for.
+    """
+    try:
+        document = status_document(choose_run(work_dir, None), time.time_ns())
+    except GscopeError:
+        return {}
+    return dict(json.loads(json.dumps(document)))
 
 
 def descendants(pid: int) -> dict[int, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, run_ip
-from tests.gscope_command import descendants, run, wait_for
+from tests.gscope_command import descendants, status, wait_for
 from tests.live.test_run import PACKETS, Live, network, send_for
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ __all__ = ["network"]
 
 
 def merged_batches(work: Path) -> int:
-    document = json.loads(run("status", "--work-dir", work, "--json").stdout or "{}")
-    log = (document.get("capture") or {}).get("log", {})
+    log = (status(work).get("capture") or {}).get("log", {})
     return int(log.get("merged_batches_total", 0))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
-from tests.gscope_command import run, wait_for
+from tests.gscope_command import run, status, wait_for
 from tests.live.test_run import live, send_for  # noqa: F401  # a fixture
 
 if TYPE_CHECKING:
@@ -30,15 +30,14 @@ def network() -> Iterator[None]:
         yield
 
 
-def status(work: Path) -> dict[str, Any]:
-    """The status once it is one."""
+def status_of_all(work: Path) -> dict[str, Any]:
+    """The status once all processes are in it."""
 
-    def told() -> dict[str, Any] | None:
-        done = run("status", "--work-dir", work, "--json")
-        document: dict[str, Any] = json.loads(done.stdout or "{}")
+    def whole() -> dict[str, Any] | None:
+        document = status(work)
         return document if document.get("capture") and document.get("job") else None
 
-    found: dict[str, Any] = wait_for(told, "the processes told how they stand")
+    found: dict[str, Any] = wait_for(whole, "the status of all processes")
     return found
 
 
@@ -46,7 +45,7 @@ def interface(work: Path, what: Callable[[dict[str, Any]], bool]) -> dict[str, A
     """What is told of the device as soon as that is so."""
 
     def is_so() -> dict[str, Any] | None:
-        (told,) = status(work)["capture"]["interfaces"]
+        (told,) = status_of_all(work)["capture"]["interfaces"]
         return told if what(told) else None
 
     found: dict[str, Any] = wait_for(is_so, "that of the interface")
@@ -69,7 +68,7 @@ def test_a_device_its_privileges_and_its_metrics_are_seen(
     sending.join()
     assert (told["name"], told["device"], told["state"]) == ("main", DEVICE, "up")
     assert told["largest_lag_ns"] > 0
-    document = status(tmp_path)
+    document = json.loads(run("status", "--work-dir", tmp_path, "--json").stdout)
     privileges = document["capture"]["privileges"]
     assert (privileges["capabilities"], privileges["no_new_privs"]) == (0, True)
     assert [each["difference"] for each in document["loss"]["interfaces"]] == [0]

@@ -9,20 +9,19 @@ import pwd
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 from tests.capture.test_replay import write_pcap
-from tests.gscope_command import command, descendants, is_alive, run
+from tests.gscope_command import command, descendants, is_alive, run, status, wait_for
 from tests.live.test_run import udp
 
 from gscope.capture.confinement.landlock import landlock_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.slow,
@@ -35,16 +34,6 @@ DECODED = "SELECT tb, dns_qname(UDP_data) AS q, count(*) FROM UDP GROUP BY time/
 USER = next(
     entry for name in ("gscope", "nobody") for entry in pwd.getpwall() if entry.pw_name == name
 )
-
-
-def wait_for(what: Callable[[], Any], why: str) -> Any:
-    """The first true value of ``what``."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if found := what():
-            return found
-        time.sleep(0.1)
-    pytest.fail(f"{why} did not happen within {PATIENCE_S:.0f} s")
 
 
 def fields_of(pid: int) -> list[dict[str, str]]:
@@ -84,8 +73,7 @@ class Running:
             )
 
     def status(self) -> dict[str, Any]:
-        done = run("status", "--json", "--work-dir", self.work_dir)
-        return dict(json.loads(done.stdout)) if done.returncode == 0 else {}
+        return status(self.work_dir)
 
     def wait_for_status(self, name: str) -> dict[str, Any]:
         """Wait until the process ``capture`` or ``job`` has reported."""
@@ -273,9 +261,6 @@ def inside(folder: Path, patch: str = "") -> dict[str, Any]:
     run_dir.mkdir(mode=0o700)
     outside.mkdir()
     outside.chmod(0o777)
-    for path in (folder, *folder.parents):
-        if path != Path("/tmp") and path.stat().st_uid == os.geteuid():
-            path.chmod(path.stat().st_mode | 0o011)
     secret = folder / "secret"
     secret.write_text("for all, but not for decoders")
     secret.chmod(0o644)
@@ -291,8 +276,8 @@ def inside(folder: Path, patch: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.skipif(landlock_version() < 2, reason="this kernel has no Landlock of version 2")
-def test_what_a_confined_process_can_do(tmp_path: Path) -> None:
-    found = inside(tmp_path)
+def test_what_a_confined_process_can_do(open_folder: Path) -> None:
+    found = inside(open_folder)
     assert found == {
         "missing": [],
         "write in the run": "done",
@@ -321,9 +306,9 @@ seccomp.process_control = refused
 
 
 def test_a_kernel_without_landlock_and_seccomp_is_reported_and_the_rest_holds(
-    tmp_path: Path,
+    open_folder: Path,
 ) -> None:
-    found = inside(tmp_path, ABSENT)
+    found = inside(open_folder, ABSENT)
     assert found["missing"] == [
         "files are not restricted: no Landlock in this kernel",
         "system calls are not restricted: seccomp: function not implemented",

@@ -21,8 +21,10 @@ pytestmark = [
 ]
 
 
-def test_queries_are_answered_without_a_home_and_with_one_that_is_closed(tmp_path: Path) -> None:
-    own = tmp_path / "own"
+def test_queries_are_answered_without_a_home_and_with_one_that_is_closed(
+    open_folder: Path,
+) -> None:
+    own = open_folder / "own"
     own.mkdir()
     (own / "tmp").mkdir()
     write_pcap(own / "main.pcap", [(10**9 * n, udp(n)) for n in range(3)])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 from tests.capture.test_replay import PACKET, SECOND, write_pcap
-from tests.gscope_command import command, run
+from tests.gscope_command import command, run, wait_for
+from tests.gscope_command import status as current_status
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -43,7 +42,8 @@ def test_it_shows_a_run_and_the_way_of_its_heartbeats(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     try:
-        document = wait_for_traces(work)
+        wait_for(lambda: has_traces(work), "a heartbeat that is followed to a commit")
+        document = json.loads(status(work, "--json"))
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
         assert [each["difference"] for each in document["loss"]["interfaces"]] == [0]
         assert document["queries"][0]["rows_total"] > 0
@@ -64,14 +64,6 @@ def test_it_shows_a_run_and_the_way_of_its_heartbeats(tmp_path: Path) -> None:
     assert run("status", "--work-dir", str(work)).returncode == 1
 
 
-def wait_for_traces(work: Path) -> dict[str, Any]:
-    """The status as soon as a heartbeat was followed to its commit."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        done = run("status", "--work-dir", str(work), "--json")
-        if done.returncode == 0:
-            document: dict[str, Any] = json.loads(done.stdout)
-            if any("hops" in trace for trace in document["traces"]):
-                return document
-        time.sleep(0.5)
-    pytest.fail("no heartbeat was followed to a commit")
+def has_traces(work: Path) -> bool:
+    """Return whether a heartbeat was followed to its commit."""
+    return any("hops" in trace for trace in current_status(work).get("traces", ()))
