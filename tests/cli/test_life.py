@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import pickle
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.test_runs import killed
+from tests.safety.planted import Trap
 
 from gscope import __version__
 from gscope.cli.life import ensure_same, life, namesake
@@ -154,21 +154,11 @@ def test_a_run_of_another_version_is_named_as_such(tmp_path: Path) -> None:
 
 def test_a_planted_pickle_is_not_executed(tmp_path: Path) -> None:
     path = killed(tmp_path, "flows")
-    planted = pickle.dumps(Planted(str(tmp_path / "executed")))
+    trap = Trap(tmp_path / "executed")
     for name in ("program.pickle", PROGRAM_FILE):
-        (path / name).write_bytes(planted)
+        (path / name).write_bytes(trap.pickle())
     refusal(tmp_path)
-    assert not (tmp_path / "executed").exists()
-
-
-class Planted:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        return open, (self.path, "w")
+    assert not trap.has_sprung
 
 
 def test_the_same_queries_go_on(tmp_path: Path) -> None:

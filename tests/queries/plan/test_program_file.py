@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import pickle
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.cases import LIBRARY, Case, all_cases
+from tests.safety.planted import Trap
 from tests.user_code import user_file
 
 from gscope import __version__
@@ -159,20 +159,11 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path, cut: int, schema: Sch
 
 def test_a_pickle_is_not_executed(tmp_path: Path) -> None:
     path = tmp_path / "program.json"
-    path.write_bytes(pickle.dumps(Planted(str(tmp_path / "executed"))))
+    trap = Trap(tmp_path / "executed")
+    path.write_bytes(trap.pickle())
     with pytest.raises(UsageError, match="does not hold a program"):
         read_program(path)
-    assert not (tmp_path / "executed").exists()
-
-
-class Planted:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        return open, (self.path, "w")
+    assert not trap.has_sprung
 
 
 def test_a_file_that_others_can_write_is_refused(tmp_path: Path) -> None:
