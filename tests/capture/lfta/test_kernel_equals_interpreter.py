@@ -1,4 +1,7 @@
-"""Compiled and interpreted LFTAs give the same answer, however packets, beats and memory fall."""
+"""Compiled and interpreted LFTAs give the same answer, however packets, beats and memory fall.
+
+The tests search a little; ``pytest -m bench`` with this file searches ten times as long.
+"""
 
 from __future__ import annotations
 
@@ -146,9 +149,25 @@ def assert_agreement(
     assert engine.interface_counters.packets == len(sent)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=PATIENT)
+ANY_TRAFFIC = settings(max_examples=12, deadline=None, suppress_health_check=PATIENT)
+
+
+@ANY_TRAFFIC
 @given(st.data(), traffic(), SIZES, SLOTS, st.integers(0, 70))
 def test_fixed_lftas_agree_on_any_traffic(
+    data: st.DataObject, sent: list[RawPacket], size: int, slots: int, slow: int
+) -> None:
+    clock = data.draw(beats(sent))
+    memory = LftaSettings(
+        table_slots=slots, batch_rows=128, heap_bytes=100, slow_flush_buckets=slow
+    )
+    assert_agreement(FIXED, sent, clock, size, memory)
+
+
+@pytest.mark.bench
+@settings(ANY_TRAFFIC, max_examples=120)
+@given(st.data(), traffic(), SIZES, SLOTS, st.integers(0, 70))
+def test_fixed_lftas_agree_on_much_traffic(
     data: st.DataObject, sent: list[RawPacket], size: int, slots: int, slow: int
 ) -> None:
     clock = data.draw(beats(sent))
