@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.archive import with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
-from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.session import (
+    INTERPRETED,
+    SessionSettings,
+    start_session,
+    stop_session,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -35,3 +42,15 @@ class SharedSpark:
         if self._open is not None:
             stop_session(*self._open)
             self._open = None
+
+
+@contextmanager
+def plans_interpreted(session: SparkSession) -> Iterator[None]:
+    """Let the session interpret plans, as for a small replay, and not compile them to Java code."""
+    for key, value in INTERPRETED.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in INTERPRETED:
+            session.conf.unset(key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from tests.golden.cases import all_cases
-from tests.golden.driver import CRASHING, RESTLESS, Job, Variation, capture
+from tests.golden.driver import BACKLOG, CRASHING, RESTLESS, Job, Variation, capture
 
 from gscope.cli.answers import Answers
 from gscope.cli.delivered import StreamPosition
@@ -163,5 +163,6 @@ def test_steps_batches_tables_and_crashes_do_not_show_in_the_bytes(
     assert delivered(name, PIECES, spark, tmp_path_factory.mktemp("pieces")) == expected
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
+    monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
     monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
-    assert delivered(name, CRASHING, spark, tmp_path_factory.mktemp("large")) == expected
+    assert delivered(name, BACKLOG, spark, tmp_path_factory.mktemp("large")) == expected

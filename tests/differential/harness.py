@@ -41,6 +41,9 @@ Row = tuple[str, ...]
 LARGE_STEPS = 0.1
 """The part of scenarios in which all steps count as large."""
 
+INTERPRETED_PLANS = 0.7
+"""The part of the others in which Spark interprets plans."""
+
 SOURCE = "random.gsql"
 """What messages call the text of a scenario."""
 
@@ -131,6 +134,9 @@ def random_scenario(
         seed=seed,
     )
     step_rows = random.choice((5, 40)) if random.random() < LARGE_STEPS else None
+    # Only small inputs are interpreted.
+    interprets_plans = step_rows is None and random.random() < INTERPRETED_PLANS
+    variation = replace(variation, interprets_plans=interprets_plans)
     return Scenario(traffic, tuple(made), variation, step_rows)
 
 

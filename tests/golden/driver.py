@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
+from tests.shared_spark import plans_interpreted
 
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.log import merging
@@ -62,6 +63,8 @@ class Variation:
         crashes: how often the HFTA state is thrown away in the middle of a step.
         seed: of everything random.
         is_merged: whether batches that wait are merged, as in a live run whose job is away.
+        interprets_plans: whether Spark interprets plans, as it does in a small replay, and does not
+            compile them to Java code.
     """
 
     name: str
@@ -77,11 +80,12 @@ class Variation:
     crashes: int = 0
     seed: int = 1
     is_merged: bool = False
+    interprets_plans: bool = False
 
 
 COMPILED = Variation("compiled")
 INTERPRETED = Variation("interpreted", is_interpreted=True)
-FOUR_SLOTS = Variation("four_slots", table_slots=4, output_rows=1)
+FOUR_SLOTS = Variation("four_slots", table_slots=4, output_rows=1, interprets_plans=True)
 RESTLESS = Variation(
     "restless",
     table_slots=64,
@@ -91,6 +95,7 @@ RESTLESS = Variation(
     heartbeat_interval_ns=7_300_000_001,
     heartbeat_every_tick=True,
     chunks=12,
+    interprets_plans=True,
 )
 CRASHING = Variation(
     "crashing",
@@ -99,7 +104,9 @@ CRASHING = Variation(
     batch_rows=100,
     chunks=8,
     crashes=3,
+    interprets_plans=True,
 )
+BACKLOG = replace(CRASHING, name="backlog", interprets_plans=False)
 VARIATIONS = (COMPILED, INTERPRETED, FOUR_SLOTS, RESTLESS, CRASHING)
 
 AWAY = Variation(
@@ -244,8 +251,10 @@ class Job:
 
     def run(self) -> None:
         """Run to the end, through all crashes."""
-        while not self._run():
-            pass
+        is_interpreted = self._variation.interprets_plans
+        with plans_interpreted(self._session) if is_interpreted else nullcontext():
+            while not self._run():
+                pass
 
     def answers(self) -> dict[str, list[Row]]:
         """Run to the end, through all crashes; the rows of every result."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.cases import Case, all_cases, deal
-from tests.golden.driver import AWAY, COMPILED, CRASHING, VARIATIONS, Variation, answer
+from tests.golden.driver import AWAY, BACKLOG, COMPILED, VARIATIONS, Variation, answer
 
 from gscope.engine import release
 from gscope.engine.spark import evaluation
@@ -70,8 +70,9 @@ def test_steps_that_count_as_large_give_the_same_rows(
     """Merges in tasks, a union of epochs, releases in pieces: what a backlog of millions meets."""
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
+    monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
     monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
-    rows = answer(case.program(case.files), case.files, CRASHING, spark)
+    rows = answer(case.program(case.files), case.files, BACKLOG, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 

@@ -232,6 +232,11 @@ class Traffic:
         return Batch(name, sequence, path, len(rows), 0, extents)
 
 
+def many(chunks: int) -> Variation:
+    """Many small steps, as a small replay evaluates them."""
+    return Variation("many", chunks=chunks, interprets_plans=True)
+
+
 SMALL = 1_000_000
 """Every step is a small one when that many rows are."""
 
@@ -310,7 +315,7 @@ def test_a_side_that_never_speaks_holds_nobody_up(
     kind: JoinKind, spark: SparkSession, tmp_path: Path
 ) -> None:
     traffic = Traffic(tmp_path, silent=frozenset({"right@c"}))
-    check(Case(kind), traffic, Variation("many", chunks=10), spark, SMALL)
+    check(Case(kind), traffic, many(10), spark, SMALL)
 
 
 @pytest.mark.parametrize("chunks", [1, 8])
@@ -321,7 +326,7 @@ def test_rows_without_epoch_are_matched_by_none_and_lost_by_none(
     left, right = (replace(column("t", side), is_nullable=True) for side in range(2))
     case = Case(kind, epochs=(left, right))
     traffic = Traffic(tmp_path, has_null_times=True)
-    check(case, traffic, Variation("many", chunks=chunks), spark, SMALL)
+    check(case, traffic, many(chunks), spark, SMALL)
 
 
 def test_a_backlog_in_pieces_gives_the_same_pairs(spark: SparkSession, tmp_path: Path) -> None:
@@ -346,7 +351,7 @@ def test_a_small_step_exchanges_nothing(
         mock.patch.object(Outputs, "write", spying),
         mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
     ):
-        check(Case(kind), Traffic(tmp_path), Variation("many", chunks=3), spark, SMALL)
+        check(Case(kind), Traffic(tmp_path), many(3), spark, SMALL)
     assert plans
     assert not [plan for plan in plans if "Exchange" in plan]
 
@@ -358,7 +363,7 @@ def test_crashes_lose_and_repeat_nothing(
     seed: int, name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     traffic = Traffic(tmp_path, seed)
-    variation = Variation("crashing", chunks=6, crashes=3, seed=seed)
+    variation = replace(many(6), crashes=3, seed=seed)
     check(CASES[name], traffic, variation, spark, SMALL)
 
 

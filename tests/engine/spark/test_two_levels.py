@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.shared_spark import plans_interpreted
 
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
-from gscope.engine.spark.session import INTERPRETED
 from gscope.engine.spark.tables import MOST_IN_TEXT
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
@@ -141,12 +142,8 @@ def same(left: Value, right: Value) -> bool:
 @pytest.fixture(params=["compiled", "interpreted"])
 def any_spark(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The session as it is for large inputs, and as it is for small ones."""
-    settings = INTERPRETED if request.param == "interpreted" else {}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key in settings:
-        spark.conf.unset(key)
+    with plans_interpreted(spark) if request.param == "interpreted" else nullcontext():
+        yield spark
 
 
 def test_spark_computes_what_the_catalog_says(any_spark: SparkSession) -> None:
