@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, and a limit on skipped tests in continuous integration."""
+"""What all tests share: Hypothesis profiles, an order, a limit on tests that CI may skip."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
     from pyspark.sql import SparkSession
@@ -29,6 +30,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kill-rounds", type=int, default=4, help="how often faults/test_kills.py kills"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put modules that share the Spark session first, then slow ones, then all others.
+
+    Two processes begin with a half of the items each: only one of them starts a session as long as
+    the other has something else to do, and what remains to be shared at the end is short.
+    """
+    ranks: dict[Path, int] = {}
+    for item in items:
+        ranks[item.path] = min(ranks.get(item.path, 2), _rank(item))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+def _rank(item: pytest.Item) -> int:
+    if "shared_spark" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.get_closest_marker("slow") else 2
 
 
 @pytest.fixture
