@@ -77,6 +77,22 @@ class Run:
         """Whether packets come from devices: they cannot be read again."""
         return any(interface.device is not None for interface in self.interfaces)
 
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether rows of several results are put into one order: of captures that end, in a pipe.
+
+        A pipe that packets come from may stay open, and a table shows results in turn as they come.
+        """
+        from gscope.cli.destination import is_ndjson
+
+        files = [file for interface in self.interfaces for file in interface.files]
+        return (
+            not self.is_live
+            and self.folder is None
+            and is_ndjson(self.config.output_format)
+            and all(Path(file).is_file() for file in files)
+        )
+
     def answer(self, watcher: Watcher, report: Report, began: float, *listeners: Listener) -> int:
         """Start everything, deliver every answer, tell how it went; the exit code.
 
@@ -186,6 +202,8 @@ class Run:
                 names,
                 self.config,
                 is_unbounded=self.is_live and not self.bounds.is_bounded,
+                is_repeatable=not self.is_live,
+                is_interleaved=self.is_interleaved,
             ).program
         except GscopeError:
             run_dir.hand_back_if_resumed()
@@ -240,7 +258,13 @@ class Run:
 
         delivered = Delivered(run_dir.path) if self.is_live else None
         sink = sink_for(program, self.config.output_format, self.folder, delivered)
-        answers = Answers(program, supervisor.outputs, sink, delivered)
+        answers = Answers(
+            program,
+            supervisor.outputs,
+            sink,
+            delivered,
+            is_interleaved=self.is_interleaved and len(program.results) > 1,
+        )
         known = delivered.position.streams if delivered is not None else {}
         is_complete = False
         try:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
 
+def is_ndjson(kind: str | None) -> bool:
+    """Whether standard output gets NDJSON, where the command line asks for ``kind``."""
+    return (kind or ("table" if sys.stdout.isatty() else "ndjson")) == "ndjson"
+
+
 def sink_for(
     program: Program, kind: str | None, folder: Path | None, delivered: Delivered | None
 ) -> Sink:

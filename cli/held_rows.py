@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from gscope.cli.delivery.order_column import OrderColumn
 from gscope.engine.row_order import in_order
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ class HeldRows:
 
     def __init__(self, order: Sequence[str]) -> None:
         self._order = order
-        self._column = order[0].removeprefix("-")
-        self._falls = order[0].startswith("-")
+        self._column = OrderColumn(order[0])
         self._held: pa.Table | None = None
 
     def take(self, tables: Iterable[pa.Table], bound: Bound) -> Iterator[pa.Table]:
@@ -45,7 +43,7 @@ class HeldRows:
         while table is not None:
             following = next(rest, None)
             self._add(table)
-            yield from self._below(min(bound, self._first(following)))
+            yield from self._below(min(bound, self._column.first(following)))
             table = following
         yield from self._below(bound)
 
@@ -68,32 +66,8 @@ class HeldRows:
         """The held rows below ``bound``, which are held no longer; NULL is below everything."""
         if self._held is None:
             return
-        complete = self._complete(self._held, bound)
+        complete = self._column.count_below(self._held, bound)
         if complete:
             yield self._held.slice(0, complete)
         left = self._held.slice(complete)
         self._held = left if left.num_rows else None
-
-    def _first(self, table: pa.Table | None) -> Bound:
-        """The bound below which ``table`` has no rows."""
-        if table is None or not table.num_rows:
-            return math.inf
-        value = table[self._column][0].as_py()
-        if value is None:
-            return -math.inf
-        first: Bound = -value if self._falls else value
-        return first
-
-    def _complete(self, rows: pa.Table, bound: Bound) -> int:
-        """How many of ``rows``, from the first, are below ``bound``."""
-        if bound == math.inf:
-            return int(rows.num_rows)
-        column = rows[self._column]
-        if self._first(rows.slice(rows.num_rows - 1)) < bound and not column.null_count:
-            return int(rows.num_rows)
-        below = 0
-        if bound != -math.inf:
-            column_bound = pa.scalar(-bound if self._falls else bound)
-            test = pc.greater if self._falls else pc.less
-            below = pc.sum(test(column, column_bound)).as_py() or 0
-        return int(below) + int(column.null_count)

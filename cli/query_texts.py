@@ -23,7 +23,13 @@ ENDING = ".gsql"
 
 
 def compile_asked(
-    asked: Asked, interfaces: Sequence[str], config: Config, *, is_unbounded: bool = False
+    asked: Asked,
+    interfaces: Sequence[str],
+    config: Config,
+    *,
+    is_unbounded: bool = False,
+    is_repeatable: bool = False,
+    is_interleaved: bool = False,
 ) -> Compiled:
     """Compile what is asked for over ``interfaces``; () if they are not known.
 
@@ -32,6 +38,8 @@ def compile_asked(
         interfaces: by name.
         config: everything else.
         is_unbounded: see ``Surroundings``.
+        is_repeatable: the same.
+        is_interleaved: the same.
 
     Raises:
         UsageError: a file or name is wrong.
@@ -45,6 +53,8 @@ def compile_asked(
         parameters=parse_parameters(asked.parameters),
         only=delivered,
         is_unbounded=is_unbounded,
+        is_repeatable=is_repeatable,
+        is_interleaved=is_interleaved,
     )
     compiled = compile_queries(texts, surroundings)
     return replace(compiled, program=replace(compiled.program, user_files=files))

@@ -226,6 +226,9 @@ class Supervisor:
                         event.fields["step"], event.fields["outputs"], event.fields["bounds"]
                     )
                 self.reached("first rows delivered")
+            case Event("job", "promised"):
+                with self._watcher.aside():
+                    answers.on_bounds(event.fields["bounds"])
             case Event("job", "finished"):
                 self._file.on_process(JOB, "ended")
                 self.outcome.job_phases = event.fields["phases"]
@@ -288,7 +291,6 @@ class Supervisor:
     def _on_rows(self, fields: dict[str, Any], answers: Answers) -> None:
         rows, streams = fields["rows"], fields["streams"]
         with self._watcher.aside() if rows else nullcontext():
-            cursors = answers.on_rows(rows, streams, is_last=fields["is_last"])
-        if rows:
+            answers.on_rows(rows, streams, fields["done"], is_last=fields["is_last"])
+        if any(answers.rows.values()):
             self.reached("first rows delivered")
-        fields["done"](cursors)

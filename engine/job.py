@@ -193,6 +193,9 @@ class Job:
                     inbox.acknowledge(self._settings.consumer, steps.needed())
             else:
                 idle_steps += 1
+                if not self._settings.is_live:
+                    # A replay holds rows until nothing can come before them.
+                    self._events.send("promised", bounds=steps.output_bounds())
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, observer: Observer) -> None:

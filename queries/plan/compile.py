@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.gsql.parser import parse
+from gscope.queries.plan.hidden_order import with_order
 from gscope.queries.plan.optimize import optimize
+from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.share import share
 from gscope.queries.plan.split import split
 from gscope.queries.plan.trees import scans
@@ -37,6 +39,9 @@ class Surroundings:
         parameters: values for PARAM entries, as given on the command line.
         only: deliver these queries and no others; () for those that nobody reads.
         is_unbounded: whether packets never end, so that a grouping without a temporal term would never answer.
+        is_repeatable: whether the order of rows must not depend on timing, so that answers without
+            a temporal column need a hidden one.
+        is_interleaved: whether that is true of the rows of several results together.
     """
 
     interfaces: tuple[str, ...]
@@ -44,6 +49,8 @@ class Surroundings:
     parameters: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     is_unbounded: bool = False
+    is_repeatable: bool = False
+    is_interleaved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,24 @@ def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> C
         surroundings.only,
         is_unbounded=surroundings.is_unbounded,
     )
-    stages = [("plan", plan), *optimize(plan)]
     results = surroundings.only or _delivered(plan)
+    compiled = _compiled(plan, results)
+    if surroundings.is_repeatable:
+        # Packets of one interface have an order of their own, which says nothing of other results.
+        is_interleaved = surroundings.is_interleaved and len(results) > 1
+        unordered = [
+            name
+            for name, source in compiled.program.results
+            if is_interleaved or isinstance(source, QueryInput)
+        ]
+        ordered = with_order(plan, unordered)
+        if ordered != plan:
+            return _compiled(ordered, results)
+    return compiled
+
+
+def _compiled(plan: LogicalPlan, results: tuple[str, ...]) -> Compiled:
+    stages = [("plan", plan), *optimize(plan)]
     return Compiled(tuple(stages), share(split(stages[-1][1], results)))
 
 

@@ -132,20 +132,27 @@ def test_outputs_stay_as_long_as_the_sink_holds_their_rows_back(tmp_path: Path) 
     assert delivered.position.step == 1
 
 
+def acknowledged(answers: Answers, rows: Any, streams: dict[str, StreamPosition]) -> dict[str, int]:
+    replies: list[dict[str, int]] = []
+    answers.on_rows(rows, streams, replies.append)
+    (reply,) = replies
+    return reply
+
+
 def test_streams_may_be_acknowledged_when_their_rows_are_on_record(tmp_path: Path) -> None:
     job = Job(tmp_path)
     answers, sink, _ = resumed(job, tmp_path, holds=True)
     rows = [("q", [pa.table({"n": pa.array([7], pa.int64())})])]
-    assert answers.on_rows(rows, {"s": StreamPosition(3, 5, 9)}) == {}
-    assert answers.on_rows([], {"t": StreamPosition(1, 1)}) == {}
+    assert acknowledged(answers, rows, {"s": StreamPosition(3, 5, 9)}) == {}
+    assert acknowledged(answers, [], {"t": StreamPosition(1, 1)}) == {}
     sink.holds = False
-    assert answers.on_rows([], {"s": StreamPosition(4, 6, 10)}) == {"s": 4, "t": 1}
+    assert acknowledged(answers, [], {"s": StreamPosition(4, 6, 10)}) == {"s": 4, "t": 1}
     assert Delivered(tmp_path).position.streams["s"] == StreamPosition(4, 6, 10)
 
 
 def test_without_a_record_streams_are_acknowledged_at_once(tmp_path: Path) -> None:
     answers = Answers(PROGRAM, tmp_path, ScriptedSink([]))
-    assert answers.on_rows([], {"s": StreamPosition(4, 6, 10)}) == {"s": 4}
+    assert acknowledged(answers, [], {"s": StreamPosition(4, 6, 10)}) == {"s": 4}
 
 
 def test_at_the_end_nothing_is_held_back(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The way of rows from the steps and streams of a run to its sink."""

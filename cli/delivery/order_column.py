@@ -1,0 +1,57 @@
+"""The column that the rows of an answer are ordered by first, and bounds of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from gscope.engine.bounds import Bound
+
+
+@dataclass(frozen=True, slots=True)
+class OrderColumn:
+    """A temporal column, by the name under which it is promised: ``-f`` for a column f that falls.
+
+    Bounds are those that are promised, so negative values of a column that falls.
+    """
+
+    promised: str
+
+    @property
+    def name(self) -> str:
+        """The column."""
+        return self.promised.removeprefix("-")
+
+    @property
+    def falls(self) -> bool:
+        """Whether its values decrease."""
+        return self.promised.startswith("-")
+
+    def first(self, table: pa.Table | None) -> Bound:
+        """Return the bound below which ``table`` has no rows, which are in order."""
+        if table is None or not table.num_rows:
+            return math.inf
+        value = table[self.name][0].as_py()
+        if value is None:
+            return -math.inf
+        first: Bound = -value if self.falls else value
+        return first
+
+    def count_below(self, rows: pa.Table, bound: Bound) -> int:
+        """Return how many of ``rows``, which are in order, are below ``bound``; NULL is below all."""
+        if bound == math.inf:
+            return int(rows.num_rows)
+        column = rows[self.name]
+        if self.first(rows.slice(rows.num_rows - 1)) < bound and not column.null_count:
+            return int(rows.num_rows)
+        below = 0
+        if bound != -math.inf:
+            column_bound = pa.scalar(-bound if self.falls else bound)
+            test = pc.greater if self.falls else pc.less
+            below = pc.sum(test(column, column_bound)).as_py() or 0
+        return int(below) + int(column.null_count)

@@ -1,0 +1,98 @@
+"""Rounds: in which second of packet time a row is complete, whatever the step in which it came.
+
+A row of a result is complete when no earlier one can come any more. In round r are the rows that are
+complete when all interfaces have passed r seconds since 1970, and were not in round r - 1. That
+follows from the program and from the row alone: heartbeats of that time, put through the operators,
+give the bound of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gscope.capture.lfta.orders import NO_FLOOR
+from gscope.capture.lfta.punctuate import NS_PER_SECOND, punctuations
+from gscope.engine.bounds import NOTHING
+from gscope.engine.steps import Steps
+from gscope.queries.plan.program import StreamInput
+from gscope.queries.plan.threshold import first_reached
+from gscope.queries.streams.messages import Heartbeat
+
+if TYPE_CHECKING:
+    from gscope.engine.bounds import Bound
+    from gscope.queries.plan.program import Program
+
+NEVER = math.inf
+"""The round of rows that nothing but the end of the input completes."""
+
+_LAST = (1 << 63) // NS_PER_SECOND - 1
+_MAX_KNOWN = 10_000
+
+
+class Rounds:
+    """Finds the rounds of the rows of each result.
+
+    Args:
+        program: with the results.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._bounds: dict[int, dict[str, dict[str, Bound]]] = {}
+        self._found: dict[tuple[str, str], tuple[Bound, Bound]] = {}
+
+    def is_timed(self, query: str, promised: str) -> bool:
+        """Whether time completes rows of ``query``, by the column that they are ordered by."""
+        return self.bound(query, promised, _LAST) != NOTHING
+
+    def of(self, query: str, promised: str, value: Bound) -> Bound:
+        """Return the round of a row.
+
+        Args:
+            query: a result.
+            promised: the column that its rows are ordered by, as it is promised.
+            value: of that column in the row, as it is promised; of a bound, the round of the first row
+                that can still come.
+        """
+        if value == math.inf or self.bound(query, promised, _LAST) <= value:
+            return NEVER
+        before = self._found.get((query, promised))
+        if before is not None and before[0] == value:
+            return before[1]
+        begin = int(before[1]) if before is not None and before[0] < value else 0
+        found = first_reached(lambda n: self.bound(query, promised, min(n, _LAST)) > value, begin)
+        number: Bound = NEVER if found is None else found
+        self._found[query, promised] = value, number
+        return number
+
+    def bound(self, query: str, promised: str, number: Bound) -> Bound:
+        """Return the bound below which the rows of a result are in a round up to ``number``."""
+        if number == NEVER:
+            return math.inf
+        bounds = self._bounds.get(int(number))
+        if bounds is None:
+            if len(self._bounds) >= _MAX_KNOWN:
+                self._bounds.clear()
+            bounds = self._bounds[int(number)] = self._bounds_at(int(number))
+        return bounds.get(query, {}).get(promised, NOTHING)
+
+    def _bounds_at(self, number: int) -> dict[str, dict[str, Bound]]:
+        time_ns = number * NS_PER_SECOND
+        promises = {
+            lfta.name: punctuations(lfta, time_ns, [NO_FLOOR] * len(lfta.declared))
+            for lfta in self._program.lftas
+        }
+        steps = Steps(self._program)
+        steps.on_messages(
+            Heartbeat(stream, 0, 0, 0, promises[lfta.name])
+            for lfta in self._program.lftas
+            for stream in lfta.streams
+        )
+        steps.next()
+        streams: dict[str, dict[str, Bound]] = {
+            query: {each.column: each.bound for each in promises[source.lfta]}
+            for query, source in self._program.results
+            if isinstance(source, StreamInput)
+        }
+        return streams | steps.output_bounds()
