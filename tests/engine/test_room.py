@@ -43,7 +43,7 @@ def test_a_live_job_sheds_the_oldest_carried_rows_with_a_count(tmp_path: Path) -
 
 def test_a_replay_says_that_carried_rows_do_not_fit(tmp_path: Path) -> None:
     room = Room(CommitLog(tmp_path), 120, is_live=False)
-    with pytest.raises(EngineError, match=r"talkers keeps 230 bytes .* budget of 120"):
+    with pytest.raises(EngineError, match=r"talkers keeps 230 bytes .* limit is 120"):
         room.fit(steps_with_carry(5, 7, 11))
 
 

@@ -76,8 +76,9 @@ def _bound(expression: Expression, *, is_usual: bool) -> Magnitude:
             return _of_value(value)
         case PacketField(name):
             known = {**_FIELDS, **(_CLOCKS if is_usual else {})}
+            bound = known.get(name.rpartition(".")[2])
             widest = _TYPES.get(expression.type, Fraction(_WIDEST_FIELD))
-            return Fraction(known.get(name.rpartition(".")[2], widest))
+            return widest if bound is None else Fraction(bound)
         case Column() if is_usual and expression.type in (GsqlType.INT, GsqlType.TIMESTAMP):
             return Fraction(_CLOCKS["time" if expression.type is GsqlType.INT else "time_ns"])
         case Call() if expression.type is not GsqlType.FLOAT:
