@@ -56,7 +56,7 @@ def test_flags_count_more_than_the_configuration() -> None:
         ([], [], "name one with -i; there are .*lo"),
         (["lo", "lo"], [], "given twice"),
         (["lo"], ["1ms"], "a skew of 1ms is too short for the live interface lo"),
-        (["lo"], ["eth=1s"], "no interface 'eth'"),
+        (["lo"], ["eth=1s"], "unknown interface 'eth'"),
     ],
 )
 def test_a_mistake_is_a_sentence(given: list[str], skews: list[str], complaint: str) -> None:
