@@ -314,7 +314,7 @@ def test_a_full_log_that_nobody_empties_is_an_error(tmp_path: Path) -> None:
         beat(patient, 99, "a")
     alone = StreamLog(tmp_path / "y", SPECS, budget=WaitForRoom(10))
     put(alone, "a", *range(30))
-    with pytest.raises(StreamError, match=r"full: 0 of 10 bytes .* raise the log budget"):
+    with pytest.raises(StreamError, match=r"full: 0 of 10 bytes .* raise its limit with --log"):
         beat(alone, 99, "a")
 
 
