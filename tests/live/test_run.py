@@ -77,12 +77,18 @@ class Live:
 
     def wait_for_lines(self, count: int, provoke: Callable[[], object] = lambda: None) -> None:
         """Until ``count`` lines are on standard output; ``provoke`` is called again and again."""
+        self.wait_for(lambda: len(self.lines) >= count, provoke)
+
+    def wait_for(
+        self, condition: Callable[[], bool], provoke: Callable[[], object] = lambda: None
+    ) -> None:
+        """Wait until lines fulfil ``condition``, and call ``provoke`` again and again meanwhile."""
         until = time.monotonic() + PATIENCE_S
-        while len(self.lines) < count:
+        while not condition():
             assert time.monotonic() < until, self.errors
             provoke()
             with self._came:
-                self._came.wait_for(lambda: len(self.lines) >= count, 0.2)
+                self._came.wait_for(condition, 0.2)
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; the exit code."""
