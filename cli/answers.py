@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gscope.cli.delivered import Position
+from gscope.cli.delivery.turns import Turns
 from gscope.cli.held_rows import HeldRows
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
@@ -34,7 +35,7 @@ class Sink(Protocol):
         """Rows of ``query`` with that readable schema will come, or none."""
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Take rows of ``query``.
+        """Take rows of ``query``, which may be kept until ``settle``.
 
         Raises:
             BrokenPipeError: nobody reads any more.
@@ -102,6 +103,7 @@ class Answers:
         }
         self._queued: set[Path] = set()
         self._interleaving = _interleaving(program) if is_interleaved else None
+        self._turns = Turns(self._schemas)
         self._answered = {
             stream: query
             for query, source in program.results
@@ -196,7 +198,10 @@ class Answers:
         if self._interleaving is None:
             return
         for query, table in self._interleaving.due():
-            self._write(query, table)
+            self._turns.add(query, table)
+            if self._turns.is_full:
+                self._write_turns()
+        self._write_turns()
         self._let_go_on(self._interleaving)
 
     def _let_go_on(self, interleaving: Interleaving) -> None:
@@ -300,9 +305,14 @@ class Answers:
             self.rows[query] += piece.num_rows
             self._sink.write(query, readable(piece, schema))
 
+    def _write_turns(self) -> None:
+        for query, table in self._turns.take():
+            self.rows[query] += table.num_rows
+            self._sink.write(query, table)
+
     def _settle(self, *, is_last: bool = False) -> None:
+        sink = self._sink.settle(is_last=is_last)
         if self._delivered is not None:
-            sink = self._sink.settle(is_last=is_last)
             if sink is None:
                 return
             position = Position(self._step, dict(self.rows), dict(self._streams), sink)

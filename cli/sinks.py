@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from gscope.cli.claims import claim
 from gscope.engine.sinks.even_groups import EvenGroups
-from gscope.engine.sinks.text import csv_header, write_csv, write_ndjson
+from gscope.engine.sinks.parallel import ROWS_AT_ONCE
+from gscope.engine.sinks.text import csv_header, with_name, write_csv, write_in_turn, write_ndjson
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ TEXT_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
     "csv": write_csv,
     "ndjson": write_ndjson,
 }
+
+_TURN_BYTES = 16 << 20
+"""Of tables of several results that become text together."""
 
 
 class StreamSink:
@@ -46,7 +50,9 @@ class StreamSink:
         self._file = file
         self._kind = kind
         self._says_query = len(queries) > 1
-        self._has_header = False
+        self._turns: list[tuple[str, pa.Table]] = []
+        self._turn_rows = 0
+        self._turn_bytes = 0
 
     def begin(self, _query: str, schema: pa.Schema) -> None:
         """The heading, also of an empty answer."""
@@ -56,16 +62,24 @@ class StreamSink:
                 self._file.flush()
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Write rows."""
+        """Write rows; those of several results when many have come, or at the end of the delivery."""
+        if self._says_query and table.num_rows < ROWS_AT_ONCE:
+            self._turns.append((query, table))
+            self._turn_rows += table.num_rows
+            self._turn_bytes += table.nbytes
+            if self._turn_rows >= ROWS_AT_ONCE or self._turn_bytes >= _TURN_BYTES:
+                self._write_turns()
+            return
+        self._write_turns()
         if self._says_query:
-            name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))
-            table = table.add_column(0, "query", name)
+            table = with_name(table, query)
         with in_sentences("the answer"):
             TEXT_WRITERS[self._kind](table, self._file)
             self._file.flush()
 
     def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
-        """Rows are out when they are written; what was out when the process was killed comes again."""
+        """Write what was kept; what was out when the process was killed comes again."""
+        self._write_turns()
         return {}
 
     def publish(self) -> None:
@@ -73,6 +87,19 @@ class StreamSink:
 
     def close(self, *, is_complete: bool) -> None:
         """Nothing is held back."""
+
+    def _write_turns(self) -> None:
+        turns, self._turns = self._turns, []
+        self._turn_rows = self._turn_bytes = 0
+        if not turns:
+            return
+        tables: dict[str, list[pa.Table]] = {}
+        for query, table in turns:
+            tables.setdefault(query, []).append(table)
+        whole = {query: pa.concat_tables(each) for query, each in tables.items()}
+        with in_sentences("the answer"):
+            write_in_turn(whole, ((query, table.num_rows) for query, table in turns), self._file)
+            self._file.flush()
 
 
 class FolderSink:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gscope.engine.bounds import Bound
 
 
@@ -47,11 +47,9 @@ class OrderColumn:
         if bound == math.inf:
             return int(rows.num_rows)
         column = rows[self.name]
-        if self.first(rows.slice(rows.num_rows - 1)) < bound and not column.null_count:
-            return int(rows.num_rows)
-        below = 0
-        if bound != -math.inf:
-            column_bound = pa.scalar(-bound if self.falls else bound)
-            test = pc.greater if self.falls else pc.less
-            below = pc.sum(test(column, column_bound)).as_py() or 0
-        return int(below) + int(column.null_count)
+
+        def is_not_below(place: int) -> bool:
+            value = column[place].as_py()
+            return value is not None and bool((-value if self.falls else value) >= bound)
+
+        return bisect_left(range(rows.num_rows), True, key=is_not_below)

@@ -28,12 +28,8 @@ MOST_BYTES = 65_536
 
 def bounded_pieces(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
     """Cut ``table`` into slices of at most ``PIECE_BYTES`` of STRING values, of one row at least."""
-    names = [c.name for c in schema.columns if c.type is GsqlType.STRING]
     rows = table.num_rows
-    lengths = np.zeros(rows, np.int64)
-    for name in names:
-        lengths += _lengths(table[name])
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(text_bytes(table, schema))
     if not rows or ends[-1] <= PIECE_BYTES:
         yield table
         return
@@ -43,6 +39,15 @@ def bounded_pieces(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
         last = max(int(np.searchsorted(ends, before + PIECE_BYTES, "right")), first + 1)
         yield table.slice(first, last - first)
         first = last
+
+
+def text_bytes(table: pa.Table, schema: Schema) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return how many bytes of STRING values each row of ``table`` has."""
+    lengths = np.zeros(table.num_rows, np.int64)
+    for column in schema.columns:
+        if column.type is GsqlType.STRING:
+            lengths += _lengths(table[column.name])
+    return lengths
 
 
 def cut_text(value: bytes, escape: Callable[[bytes], str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ import pyarrow.csv
 
 from gscope.engine.sinks.columns import as_text, flat, for_each_distinct, json_number
 from gscope.engine.sinks.parallel import by_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _SPECIAL = b'",\r\n'
 _NOT_PLAIN_JSON = r'["\\]|[^ -~]'
@@ -38,7 +41,30 @@ def write_csv(table: pa.Table, file: BinaryIO) -> None:
 def write_ndjson(table: pa.Table, file: BinaryIO) -> None:
     """Write a readable table as one JSON object a line; NULL is ``null``."""
     for lines in by_pieces(_ndjson_lines, table):
-        file.write(lines)
+        file.write(_content(lines))
+
+
+def with_name(table: pa.Table, query: str) -> pa.Table:
+    """Return ``table`` with the name of its result as the first column."""
+    name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))
+    return table.add_column(0, "query", name)
+
+
+def write_in_turn(
+    tables: Mapping[str, pa.Table], turns: Iterable[tuple[str, int]], file: BinaryIO
+) -> None:
+    """Write rows of several readable tables as NDJSON in turn.
+
+    Args:
+        tables: by the name of a result, which the lines begin with.
+        turns: whose next rows are written, and how many.
+        file: what is written.
+    """
+    lines = {query: _ndjson_lines(with_name(each, query)) for query, each in tables.items()}
+    begins = dict.fromkeys(lines, 0)
+    for query, count in turns:
+        file.write(_content(lines[query].slice(begins[query], count)))
+        begins[query] += count
 
 
 def _csv_lines(piece: pa.Table) -> memoryview:
@@ -57,11 +83,11 @@ def _csv_lines(piece: pa.Table) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def _ndjson_lines(piece: pa.Table) -> memoryview:
+def _ndjson_lines(piece: pa.Table) -> pa.Array:
     names = [json.dumps(name) + ": " for name in piece.column_names]
     leads = ["{" + names[0], *(", " + name for name in names[1:])]
     cells = [pc.fill_null(_json(flat(column)), "null") for column in piece.columns]
-    return _text(_between(cells, leads, "}\n"))
+    return pc.binary_join_element_wise(*_between(cells, leads, "}\n"), "")
 
 
 def _printable(column: pa.Array) -> pa.Array:

@@ -83,6 +83,7 @@ def test_results_are_told_apart_on_one_stream() -> None:
     file = io.BytesIO()
     sink = StreamSink(file, "ndjson", ["a", "b"])
     sink.write("b", TABLE.slice(0, 1))
+    sink.settle(is_last=False)
     assert file.getvalue() == b'{"query": "b", "n": 1, "t": "a"}\n'
 
 
