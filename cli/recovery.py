@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from gscope.cli.watchers import Watcher
     from gscope.errors import GscopeError
 
+MEMORY_REMEDY = (
+    "raise --spark-memory, or replace long keys by short ones, such as string_hash(data) or"
+    " substr(data, 1, 64)"
+)
+
 CAUSE_WAIT_S = 0.5
 END_GRACE_S = 3.0
 """How long the capture daemon may take to end when everything is answered."""
@@ -57,6 +62,12 @@ class Recovery:
         self._events = events
         self._began = began
         self._answered_s: float | None = None
+        self._committed_step = 0
+        self._short_of_memory_at: int | None = None
+
+    def on_commit(self, step: int) -> None:
+        """Note that a step is committed; a restarted job reports those before it as well."""
+        self._committed_step = max(self._committed_step, step)
 
     def look(self) -> None:
         """Start again what is due, and find out who hangs.
@@ -117,7 +128,8 @@ class Recovery:
         """Start a process again in a while, or give it up.
 
         A daemon that fails at its first start has something wrong that will be wrong again. One of a resumed run
-        that is killed by a signal has not: what it resumes was right once.
+        that is killed by a signal has not: what it resumes was right once. A job that runs out of
+        memory twice without a commit in between would do so again, after minutes of trying.
 
         Raises:
             GscopeError: it is given up.
@@ -127,6 +139,11 @@ class Recovery:
         can_work = process.has_worked or (was_killed and self._processes.is_resumed)
         if name == CAPTURE and not (self._processes.is_live and can_work):
             raise self._failure(name, f"{title} {reason}")
+        if process.lacks_memory:
+            if self._short_of_memory_at == self._committed_step:
+                message = f"{title} {reason} twice in the same step; {MEMORY_REMEDY}"
+                raise self._failure(name, message)
+            self._short_of_memory_at = self._committed_step
         if process.on_failure(reason) is None:
             raise self._failure(name, f"{title} {reason}; {process.verdict}, giving up")
         self._outcome.restarts[name] = self._outcome.restarts.get(name, 0) + 1

@@ -37,6 +37,7 @@ class Supervised:
         is_working: whether the present one has begun its work.
         is_stopping: whether the present one was asked to end its input.
         complaint: why the present one says that it will end, "" if it does not.
+        lacks_memory: whether it says that it ends because its memory was too small.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Supervised:
 
     def _start(self) -> Process:
         self.is_down = self.is_working = self.is_stopping = False
-        self.complaint = ""
+        self.complaint, self.lacks_memory = "", False
         self.liveness.expect(self._start_s)
         self._restarts.on_start()
         process = self._spawn()

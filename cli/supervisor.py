@@ -191,6 +191,7 @@ class Supervisor:
                 raise self._recovery.root_cause(event)
             case Event("job", "failed"):
                 self._processes[JOB].complaint = event.fields["message"]
+                self._processes[JOB].lacks_memory = event.fields.get("out_of_memory", False)
             case Event("capture", "listening"):
                 self._on_listening(answers, passthrough)
             case Event("capture", "progress"):
@@ -217,6 +218,7 @@ class Supervisor:
                 )
             case Event("job", "commit"):
                 self.reached("first step committed")
+                self._recovery.on_commit(event.fields["step"])
                 self.outcome.late_tuples = event.fields["late_tuples"]
                 self.outcome.shed_tuples = event.fields["shed_tuples"]
                 self.outcome.undecodable = event.fields["undecodable"]

@@ -295,7 +295,9 @@ def main() -> None:
         threading.Thread(target=_watch_supervisor, args=(job,), daemon=True).start()
         job.run()
     except JavaGoneError as error:
-        events.send("failed", message=str(error))
+        from gscope.engine.spark.pulse import report_gone
+
+        report_gone(events, error)
         raise SystemExit(1) from error
     except GscopeError as error:
         is_final = isinstance(error, UserCodeError | UsageError | GsqlError)

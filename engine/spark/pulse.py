@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from gscope.engine.spark.ended_tasks import ended_tasks
 from gscope.engine.spark.jvm_log import bound_log
-from gscope.errors import JavaGoneError
+from gscope.errors import GscopeError, JavaGoneError, JavaMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from gscope.engine.events import Events
     from gscope.engine.spark.jvm import JvmProcess
     from gscope.engine.step_watch import StepWatch
+
+OUT_OF_MEMORY = 52
+"""The exit code of a Java in which Spark caught an OutOfMemoryError."""
 
 PERIOD_S = 1.0
 _DEATH_WAIT_S = 1.0
@@ -41,7 +44,8 @@ class Pulse:
         end: ends this process; it can be started again.
 
     Raises:
-        JavaGoneError: at its end, in the place of what Spark raises when its Java is gone.
+        JavaGoneError: at its end, in the place of what Spark raises when its Java is gone or out of
+            memory.
     """
 
     def __init__(
@@ -72,8 +76,13 @@ class Pulse:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._over)
-        if isinstance(error, Exception) and self._jvm.wait(_DEATH_WAIT_S) is not None:
+        if not isinstance(error, Exception):
+            return
+        if self._jvm.wait(_DEATH_WAIT_S) is not None:
             raise self._gone() from error
+        # Spark may fail the step for that and go on; an error of ours is a sentence already.
+        if not isinstance(error, GscopeError) and "OutOfMemoryError" in str(error):
+            raise self._out_of_memory() from error
 
     def _beat(self) -> None:
         ask = None
@@ -88,7 +97,7 @@ class Pulse:
                 ask()
                 self._events.send("alive", **self._step_at_hand())
         if all(descriptor == self._process for descriptor, _ in ready):
-            self._events.send("failed", message=str(self._gone()))
+            report_gone(self._events, self._gone())
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
@@ -110,4 +119,16 @@ class Pulse:
         code = self._jvm.wait(_DEATH_WAIT_S)
         if code is not None and code < 0:
             return JavaGoneError(f"Spark's Java ended with signal {signal.Signals(-code).name}")
+        if code == OUT_OF_MEMORY:
+            return self._out_of_memory()
         return JavaGoneError(f"Spark's Java ended with code {code}")
+
+    def _out_of_memory(self) -> JavaMemoryError:
+        heap_mb = self._jvm.settings.heap_bytes >> 20
+        return JavaMemoryError(f"Spark's Java ran out of memory (heap: {heap_mb} MB)")
+
+
+def report_gone(events: Events, error: JavaGoneError) -> None:
+    """Send ``failed``, with ``out_of_memory`` if that is why."""
+    memory = {"out_of_memory": True} if isinstance(error, JavaMemoryError) else {}
+    events.send("failed", message=str(error), **memory)

@@ -16,6 +16,7 @@ GscopeError
  ├─ UserCodeError         a user's function or aggregate failed                 exit 1
  └─ EngineError           the HFTA job or its Java failed                       exit 1
      └─ JavaGoneError      Java ended; the job can be started again
+         └─ JavaMemoryError its heap was too small, and will be for the same rows
 
 Odd traffic never raises: it is counted.
 """
@@ -171,3 +172,7 @@ class EngineError(GscopeError):
 
 class JavaGoneError(EngineError):
     """Spark's Java ended while it was needed; the job goes on from its last commit when it is started again."""
+
+
+class JavaMemoryError(JavaGoneError):
+    """Spark's Java ran out of heap; the same rows will need as much of it again."""

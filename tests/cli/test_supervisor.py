@@ -49,6 +49,10 @@ sys.stdin.readline()
 tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
 tell("finished", phases={})
 """
+COMMITS = """
+sys.stdin.readline()
+tell("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, undecodable={}, wrapped_sums={})
+"""
 HEAD = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -214,6 +218,30 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
         ["ended with signal SIGKILL"] * 2,
     )
     assert stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
+
+
+SHORT_OF_MEMORY = 'tell("failed", message="no heap", out_of_memory=True); sys.exit(1)\n'
+
+
+def test_a_job_that_runs_out_of_memory_in_the_same_step_again_ends_the_run(stage: Stage) -> None:
+    # As after a restart, it reports what it had committed first.
+    stage.start(CAPTURES, COMMITS.replace("STEP", "1") + "started()\n" + SHORT_OF_MEMORY)
+    with pytest.raises(EngineError) as caught:
+        stage.run()
+    assert str(caught.value) == (
+        "the HFTA job failed: no heap twice in the same step; raise --spark-memory, or replace long"
+        " keys by short ones, such as string_hash(data) or substr(data, 1, 64)"
+    )
+    assert stage.supervisor.outcome.restarts == {JOB: 1}
+
+
+def test_a_job_that_runs_out_of_memory_in_several_steps_goes_on(stage: Stage) -> None:
+    job = "count = started()\nif count < 4:\n"
+    job += textwrap.indent(COMMITS.replace("STEP", "count") + SHORT_OF_MEMORY, "    ")
+    stage.start(CAPTURES, job + COMMITS.replace("STEP", "4") + 'tell("finished", phases={})\n')
+    stage.run()
+    assert stage.answers.steps == [1, 2, 3, 4]
+    assert stage.supervisor.outcome.restarts == {JOB: 3}
 
 
 def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:

@@ -17,7 +17,7 @@ from gscope.engine.spark import jvm_log
 from gscope.engine.spark import pulse as module
 from gscope.engine.spark.pulse import Pulse
 from gscope.engine.step_watch import StepWatch
-from gscope.errors import JavaGoneError
+from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,11 @@ class FakeJava:
 
     def __init__(self, answer: Callable[[], object], log: Path) -> None:
         self.log = log
-        self._process = subprocess.Popen(["sleep", "600"])
+        self.settings = SimpleNamespace(heap_bytes=640 << 20)
+        # It ends with the code that it reads.
+        self._process = subprocess.Popen(
+            ["sh", "-c", "read code; exit $code"], stdin=subprocess.PIPE
+        )
         self.pid = self._process.pid
         system = SimpleNamespace(nanoTime=answer)
         self.session = SimpleNamespace(
@@ -48,7 +52,10 @@ class FakeJava:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
+
+    def exit(self, code: int) -> None:
+        self._process.communicate(b"%d\n" % code)
 
 
 class Stage:
@@ -150,6 +157,30 @@ def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
         "event": "failed",
         "message": "Spark's Java ended with signal SIGKILL",
     }
+
+
+def test_the_end_of_java_for_lack_of_memory_is_reported_as_that(stage: Stage) -> None:
+    with stage.pulse:
+        stage.java.exit(52)
+        assert stage.has_ended.wait(PATIENCE_S)
+    message = "Spark's Java ran out of memory (heap: 640 MB)"
+    assert stage.told[-1] == {"event": "failed", "message": message, "out_of_memory": True}
+
+
+@pytest.mark.parametrize(
+    ("raised", "reported"), [(RuntimeError, JavaMemoryError), (EngineError, EngineError)]
+)
+def test_a_step_that_fails_for_lack_of_memory_is_reported_as_that(
+    raised: type[Exception],
+    reported: type[Exception],
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
+    text = "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] 16777216"
+    with pytest.raises(reported) as caught, stage.pulse:
+        raise raised(text)
+    assert type(caught.value) is reported
 
 
 def test_what_spark_raises_when_its_java_is_gone_is_told_as_that(stage: Stage) -> None:
