@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
+from gscope.queries.streams.portions import row_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,7 +79,8 @@ class FileWriter:
                 use_dictionary=False,
                 write_statistics=list(self._temporal) or False,
             )
-        self._writer.write_table(table)
+        for group in row_groups(table):
+            self._writer.write_table(group)
         self._rows += table.num_rows
         for extent in extents_of(table, self._temporal):
             known = self._extents.get(extent.column, extent)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from gscope.capture.log.failure import plain_errors
 from gscope.capture.log.plain_segment import PlainSegment
 from gscope.errors import StreamError
+from gscope.queries.streams.portions import row_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,8 +70,8 @@ class SegmentFolder:
                 store_schema=False,
             ) as writer,
         ):
-            table = pa.Table.from_batches(batches)
-            writer.write_table(table, row_group_size=table.num_rows)
+            for group in row_groups(pa.Table.from_batches(batches)):
+                writer.write_table(group, row_group_size=group.num_rows)
         with plain_errors("read", path):
             return f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size
 

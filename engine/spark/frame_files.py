@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from gscope.engine.written import WrittenFile
 
-_PLAIN_PARQUET = {"compression": "none", "parquet.enable.dictionary": "false"}
+_PLAIN_PARQUET = {
+    "compression": "none",
+    "parquet.enable.dictionary": "false",
+    # A row group is in the heap until it is written, and again when it is read.
+    "parquet.block.size": str(16 << 20),
+    # The default is to look at sizes after 100 rows, which may have 256 KiB in each column.
+    "parquet.block.size.row.check.min": "8",
+    "parquet.page.size.row.check.min": "8",
+}
 """Read once, soon, from the page cache: compression and dictionaries would only cost."""
 
 _REMEDY = "executors must share the folder of the job"

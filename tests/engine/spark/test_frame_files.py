@@ -115,6 +115,16 @@ def test_what_is_whole_is_reported_by_name(spark: SparkSession, tmp_path: Path) 
     assert sum(file.rows for file in write_frame(empty, tmp_path / "empty", ("t",))) == 0
 
 
+@pytest.mark.spark
+def test_row_groups_of_long_rows_fit_into_memory(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0, 160, 1, 1).selectExpr("id", "repeat('x', 262144) AS data")
+    (file,) = write_frame(rows, tmp_path / "rows", ("id",))
+    metadata = pq.read_metadata(tmp_path / "rows" / file.name)
+    sizes = [metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)]
+    assert sum(sizes) > 40 << 20
+    assert max(sizes) < 20 << 20
+
+
 def state(folder: Path) -> Groups:
     """The state that three tasks left, two groups each."""
     names = []

@@ -1,0 +1,68 @@
+"""Tables cut by their bytes: rows bound memory only while values are short.
+
+The sender of a packet decides how long a STRING value is, up to 256 KiB. Readers of Parquet hold a
+row group, or 4,096 rows of one, in memory, so a row group is bounded by bytes as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+GROUP_BYTES = 8 << 20
+"""Bytes of STRING values in a row group; a single row may have more."""
+
+
+def row_groups(table: pa.Table) -> Iterator[pa.Table]:
+    """Cut ``table`` into slices of at most ``GROUP_BYTES`` of STRING values, of one row at least."""
+    names = [f.name for f in table.schema if _is_text(f.type)]
+    return portions(table, names, GROUP_BYTES) if names else iter((table,))
+
+
+def portions(table: pa.Table, names: Iterable[str], size_bytes: int) -> Iterator[pa.Table]:
+    """Cut ``table`` into slices with at most ``size_bytes`` in the columns ``names``.
+
+    A slice has one row at least. A table that is small enough comes back as it is.
+    """
+    rows = table.num_rows
+    lengths = np.zeros(rows, np.int64)
+    for name in names:
+        lengths += _lengths(table[name])
+    ends = np.cumsum(lengths)
+    if not rows or ends[-1] <= size_bytes:
+        yield table
+        return
+    first = 0
+    while first < rows:
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + size_bytes, "right")), first + 1)
+        yield table.slice(first, last - first)
+        first = last
+
+
+def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    parts = [np.zeros(0, np.int64)]
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(chunk.type):
+            sizes = pc.binary_length(chunk.dictionary).take(chunk.indices)
+        else:
+            sizes = pc.binary_length(chunk)
+        parts.append(pc.fill_null(sizes, 0).to_numpy(zero_copy_only=False).astype(np.int64))
+    return np.concatenate(parts)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_large_string(kind)
+    )
