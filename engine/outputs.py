@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 4_000_000
 """Rows sorted at once; a single value of the first column may have more."""
 
+BYTES_AT_ONCE = 128 << 20
+"""Bytes of long rows sorted at once, which are in memory several times; as above."""
+
+_LONG_ROW_BYTES = 1024
+
 _WORTH_SORTING = 65_536
 """Files with fewer rows are sorted together with their neighbours."""
 
@@ -62,6 +67,10 @@ def read_output(
 def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) -> Iterator[pa.Table]:
     """The rows of some files, sorted together."""
     rows = sum(pq.read_metadata(file).num_rows for file in files)
+    # STRING values make rows of any length; the files are not compressed.
+    size_bytes = sum(file.stat().st_size for file in files)
+    if size_bytes > max(BYTES_AT_ONCE, rows * _LONG_ROW_BYTES):
+        rows_at_once = min(rows_at_once, max(1, rows * BYTES_AT_ONCE // size_bytes))
     if rows <= rows_at_once or not order or order[0].startswith("-"):
         yield in_order(pa.concat_tables(_row_groups(files), promote_options="permissive"), order)
         return

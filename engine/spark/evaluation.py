@@ -6,11 +6,11 @@ One plan for each result of the step. A query read in several places is cached f
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from gscope.engine.commits import Output
-from gscope.engine.release import by_epochs, packed
+from gscope.engine.release import by_epochs, packed, weight
 from gscope.engine.spark.finishers import register_finishers
 from gscope.engine.spark.heap import heap_bytes, joined_rows
 from gscope.engine.spark.inputs import Inputs
@@ -34,7 +34,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.attempt_counts import AttemptCounts
     from gscope.engine.steps import Carry, Step
-    from gscope.engine.written import State
+    from gscope.engine.written import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
+    from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
 """Up to here one partition without an exchange is faster than two with one."""
@@ -54,6 +55,9 @@ SMALL_STEP_ROWS = 200_000
 MAX_BRANCHES = 32
 """Branches of one union: the depth of its plan, on which Spark recurses, and the time it takes to
 plan grow with them."""
+
+SMALL_STEP_BYTES = 32 << 20
+"""The rows of a small step go through the heap as a whole, several times."""
 
 BRANCH_ROWS = 25_000
 """Fewer rows are not worth a branch, which costs some 20 ms of planning."""
@@ -74,7 +78,7 @@ class Evaluator:
         self, session: SparkSession, program: Program, log_folder: Path, commits: CommitLog
     ) -> None:
         self._session = session
-        self._rows_in_memory = joined_rows(heap_bytes(session))
+        self._heap_bytes = heap_bytes(session)
         self._program = program
         self._inputs = Inputs(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
@@ -98,7 +102,7 @@ class Evaluator:
     def run(self, step: Step) -> Evaluation:
         """Evaluate ``step``; its outputs are staged, its carries written."""
         frames: dict[str, DataFrame] = {}
-        sizes: dict[str, int] = {}
+        sizes: dict[str, _Size] = {}
         merged: list[Output] = []
         states: list[tuple[str, State | None]] = []
         uses = self._uses(step)
@@ -112,15 +116,15 @@ class Evaluator:
                 continue
             query = work.node.query
             if query in made:
-                sizes[query] = made[query].rows
+                sizes[query] = _Size.of(made[query].parts)
                 merged += self._delivered(query, made[query])
                 if query in needed:
                     frames[query] = self._inputs.register(query, made[query].files)
                 continue
-            sizes[query] = work.rows + sum(sizes[name] for name in work.upstream)
+            sizes[query] = _read(work, sizes)
             if isinstance(work.node, RunningNode):
-                folded = self._fold(work, step.number, rows=sizes[query], uses=uses[query])
-                sizes[query] = folded.rows
+                folded = self._fold(work, step.number, sizes[query], uses=uses[query])
+                sizes[query] = _Size.of(folded.files)
                 states.append((query, folded.state))
                 if folded.output is not None:
                     merged.append(folded.output)
@@ -170,7 +174,7 @@ class Evaluator:
         pool: ThreadPoolExecutor,
         step: Step,
         frames: dict[str, DataFrame],
-        sizes: dict[str, int],
+        sizes: dict[str, _Size],
     ) -> Iterator[Future[Carry | None]]:
         for work in step.works:
             for side, taken in enumerate(work.inputs):
@@ -210,10 +214,10 @@ class Evaluator:
             register_folds(self._session)
         return counts
 
-    def _fold(self, work: Work, step: int, *, rows: int, uses: int) -> Folded:
-        """Fold a running aggregation that reads about so many ``rows``."""
+    def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> Folded:
+        """Fold a running aggregation that reads about ``size``."""
         result = next((r for r, q in self._results.items() if q == work.node.query), None)
-        is_small = _is_small(rows)
+        is_small = _is_small(size)
         if result is None or uses > 1:
             return self._folds.run(work, step, is_small=is_small)
         path, staged = self._outputs.stage(result, step, ".parquet")
@@ -231,19 +235,21 @@ class Evaluator:
             uses[query] = uses.get(query, 0) + 1
         return uses
 
-    def _lower(self, work: Work, rows: int) -> str:
-        """The SQL text of an operator over what it reads, at most ``rows`` rows.
+    def _lower(self, work: Work, size: _Size) -> str:
+        """Return the SQL text of an operator over what it reads, at most ``size``.
 
         Rows of different epochs never meet, in an aggregation as in a join. A large input is
         therefore a union of at most ``MAX_BRANCHES`` texts, one for each range of epochs: no range
         needs an exchange, and the ranges are tasks that run side by side. A join holds its smaller
         side in memory, as long as that fits.
         """
-        node, is_small = work.node, _is_small(rows)
+        node, rows, is_small = work.node, size.rows, _is_small(size)
+        in_memory = joined_rows(self._heap_bytes, size.row_bytes)
         epochs = (work.low, work.high)
         is_by_epochs = isinstance(node, AggregationNode | JoinNode) and not _is_one_epoch(node)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
-            parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * rows // MAX_BRANCHES))
+            total = sum(weight(batch) for taken in work.inputs for _, batch in taken.batches)
+            parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * total // MAX_BRANCHES))
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
             if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
                 sources = [
@@ -251,7 +257,7 @@ class Evaluator:
                     for number, part in enumerate(parts)
                 ]
                 return " UNION ALL ".join(
-                    lower(node, each, largest, self._rows_in_memory, epochs) for each in sources
+                    lower(node, each, largest, in_memory, epochs) for each in sources
                 )
         sides = [
             side
@@ -259,7 +265,7 @@ class Evaluator:
             if taken.reads_rows or not isinstance(node, MergeNode)
         ]
         released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        return lower(node, released, rows, self._rows_in_memory, epochs)
+        return lower(node, released, rows, in_memory, epochs)
 
 
 def _is_one_epoch(node: HftaNode) -> bool:
@@ -267,8 +273,34 @@ def _is_one_epoch(node: HftaNode) -> bool:
     return isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression)
 
 
-def _is_small(rows: int) -> bool:
-    return rows <= SMALL_STEP_ROWS
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What an operator reads or gives in a step, at most; STRING values make rows of any length."""
+
+    rows: int = 0
+    size_bytes: int = 0
+
+    @classmethod
+    def of(cls, parts: Iterable[Batch | WrittenFile]) -> Self:
+        """Return the size of ``parts`` together."""
+        held = list(parts)
+        return cls(sum(part.rows for part in held), sum(part.size_bytes for part in held))
+
+    @property
+    def row_bytes(self) -> int:
+        """Average bytes of a row."""
+        return self.size_bytes // max(1, self.rows)
+
+
+def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:
+    """Return the size of what ``work`` reads, of batches and of other queries."""
+    read = [_Size.of(batch for taken in work.inputs for _, batch in taken.batches)]
+    read += [sizes[name] for name in work.upstream]
+    return _Size(sum(each.rows for each in read), sum(each.size_bytes for each in read))
+
+
+def _is_small(size: _Size) -> bool:
+    return size.rows <= SMALL_STEP_ROWS and size.size_bytes <= SMALL_STEP_BYTES
 
 
 def _results(futures: Sequence[Future[_T | None]]) -> list[_T]:

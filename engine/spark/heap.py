@@ -19,10 +19,15 @@ JOINED_ROW_BYTES = 260
 """A joined row, either side's, in the hash tables of all tasks that run at once; a flow's, measured by failing."""
 
 
-def joined_rows(heap_bytes: int) -> int:
-    """How many rows a join may read and still hold its smaller side in hash tables, which cannot spill."""
+def joined_rows(heap_bytes: int, row_bytes: int = 0) -> int:
+    """Return how many rows a join may read with its smaller side in hash tables, which cannot spill.
+
+    Args:
+        heap_bytes: the heap.
+        row_bytes: average bytes of a row in a file.
+    """
     execution_bytes = max(0, heap_bytes - RESERVED_BYTES) * EXECUTION_SHARE
-    return min(MAX_TASK_ROWS, int(execution_bytes / JOINED_ROW_BYTES))
+    return min(MAX_TASK_ROWS, int(execution_bytes / max(JOINED_ROW_BYTES, 2 * row_bytes)))
 
 
 def heap_bytes(session: SparkSession) -> int:

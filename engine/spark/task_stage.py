@@ -15,7 +15,7 @@ from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.commits import Output
 from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators.interval_join import home_of
-from gscope.engine.release import by_epochs, packed
+from gscope.engine.release import by_epochs, packed, weight
 from gscope.engine.spark.join_rows import JoinTask, is_plain_join
 from gscope.engine.spark.merge_partials import MergeTask, plain_merge
 from gscope.engine.spark.select_rows import SelectTask, is_plain_selection
@@ -202,6 +202,8 @@ class TaskStage:
         if not self._inputs.reads_only(work):
             return []
         sides = [made[taken.upstream[0]] for taken in work.inputs]
+        if _are_long([part for side in sides for part in side.parts]):
+            return []
         files = tuple(each.files for each in sides)
         return [_Part(sum(each.rows for each in sides), files, (None,) * len(sides))]
 
@@ -219,6 +221,9 @@ class TaskStage:
                 parts = packed(by_epochs(work.inputs), TASK_ROWS)
             case _:
                 parts = by_epochs(work.inputs)
+        parts = list(parts)
+        if any(_are_long([batch for side in part for batch in side]) for part in parts):
+            return []
         return [
             _Part(
                 sum(batch.rows for side in part for batch in side),
@@ -241,6 +246,12 @@ class TaskStage:
             path, folder = self._outputs.stage(result, step, ".parquet")
         folder.mkdir()
         return Made(folder, path)
+
+
+def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
+    """Return whether rows are so long that a task, which holds them in memory, cannot have them all."""
+    total = sum(map(weight, parts))
+    return total > max(TASK_ROWS, sum(part.rows for part in parts))
 
 
 _UNKNOWN = Literal(None, GsqlType.NULL)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gscope.engine import outputs
 from gscope.engine.outputs import read_output, remove_output
 from gscope.errors import EngineError
 
@@ -62,6 +63,20 @@ def test_no_more_rows_are_sorted_at_once_than_told(values: list[int]) -> None:
         path = Path(folder) / "out"
         tables = list(read_output(path, ["tb"], _written(path, [values]), 7))
     assert max(table.num_rows for table in tables) <= 7
+
+
+def test_fewer_long_rows_are_sorted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "BYTES_AT_ONCE", 64 << 10)
+    data = [bytes([n]) * 8192 for n in range(32)]
+    table = pa.table({"tb": pa.array(range(32))[::-1], "data": pa.array(data, pa.binary())})
+    folder = tmp_path / "out"
+    folder.mkdir()
+    pq.write_table(table, folder / "part.parquet", compression="none", use_dictionary=False)
+    pieces = list(read_output(folder, ["tb"], ["part.parquet"]))
+    assert max(piece.num_rows for piece in pieces) <= 8
+    assert pa.concat_tables(pieces)["data"].to_pylist() == data[::-1]
 
 
 def test_without_temporal_columns_rows_ascend_by_the_others(tmp_path: Path) -> None:

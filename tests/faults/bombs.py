@@ -38,6 +38,13 @@ def large_records() -> Iterable[bytes]:
     return [HEADER, *[record(262_144)] * 2048]
 
 
+def distinct_records() -> Iterable[bytes]:
+    """Records as large as they may be, 64 MB of them, each with a payload of its own."""
+    yield HEADER
+    for number in range(256):
+        yield record(262_144)[:-4] + number.to_bytes(4)
+
+
 def tiny_records() -> Iterable[bytes]:
     """Packets of one moment, without end: 6 million, of which each is a row."""
     return [HEADER, *[record(60) * 10_000] * 600]
@@ -83,6 +90,7 @@ BOMBS: dict[str, Callable[[], Iterable[bytes]]] = {
     for made in (
         one_huge_record,
         large_records,
+        distinct_records,
         tiny_records,
         huge_options,
         huge_block,
