@@ -62,6 +62,8 @@ class AllKinds:
             sink.write(query, table)
 
     def settle(self, *, is_last: bool) -> dict[str, Any] | None:
+        for sink in self._sinks:
+            sink.settle(is_last=is_last)
         return None
 
     def publish(self) -> None: ...
