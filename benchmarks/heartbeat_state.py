@@ -30,7 +30,7 @@ from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.operators.base import waiting
 from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.steps import Steps
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:

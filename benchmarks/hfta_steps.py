@@ -33,8 +33,8 @@ from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings, launch_jvm
 from gscope.engine.spark.session import SessionSettings, start_session, stop_session
 from gscope.engine.steps import Steps
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Message, Punctuation
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
-    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.expressions.schema import ColumnSchema
     from gscope.queries.plan.program import Lfta, Program
 
 TUPLES = (10_000, 200_000, 2_000_000)

@@ -32,7 +32,7 @@ from gscope.engine.spark import task_stage
 from gscope.engine.spark.inputs import Inputs
 from gscope.engine.spark.outputs import Outputs
 from gscope.engine.steps import Evaluation, Steps
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,

@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.installed import compile_modules
 from benchmarks.live_network import DEVICE, enter_own_network
 from benchmarks.trace import OUT
-from gscope.queries.streams.snapshot import CAPTURE_FILE
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE
 
 QUERIES = (
     "flow",

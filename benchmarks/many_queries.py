@@ -42,7 +42,7 @@ _COLD = (
     "import sys; from pathlib import Path;"
     "from gscope.capture.engines import compiled_engines;"
     "from gscope.capture.settings import CaptureSettings, InterfaceSettings;"
-    "from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries;"
+    "from gscope.queries.compile import QueryText, Surroundings, compile_queries;"
     "texts = [QueryText(Path(p).read_text(), p) for p in sys.argv[1:]];"
     "program = compile_queries(texts, Surroundings(('main',))).program;"
     "compiled_engines(program, CaptureSettings((InterfaceSettings('main', ('none',)),)))"

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.replay import FLOW_QUERY
 from gscope.capture.replay import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 REHEARSAL_BYTES = 4 << 20
 

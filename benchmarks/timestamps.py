@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from benchmarks.records import write_records
 from gscope.engine.asking import Asker
 from gscope.engine.steps import Steps
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

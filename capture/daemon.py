@@ -37,9 +37,9 @@ from gscope.capture.settings import (
     CaptureSettings,
 )
 from gscope.errors import GscopeError, StreamError, UsageError
-from gscope.queries.startup import settle
-from gscope.queries.streams.claims_file import read_claims
-from gscope.queries.streams.snapshot import CAPTURE_FILE, INTERVAL_S
+from gscope.queries.run_folder.claims_file import read_claims
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, INTERVAL_S
+from gscope.queries.run_folder.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -265,7 +265,7 @@ class Daemon:
 
         program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:
-            from gscope.queries.catalog.user_install import install
+            from gscope.queries.catalog.user_functions.install import install
 
             install(program.user_files)
         return program

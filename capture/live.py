@@ -37,7 +37,7 @@ from gscope.capture.sources.fanout import FanoutSource
 from gscope.capture.summary import Summary
 from gscope.capture.trace_clock import MIN_TIME_NS, Progress
 from gscope.errors import CaptureError
-from gscope.queries.plan.kernel_filter import needed_packets
+from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

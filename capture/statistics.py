@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.continuation import caught_up, nothing_from
 from gscope.capture.privileges import capabilities, has_no_new_privileges
-from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
+from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

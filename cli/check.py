@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.cli.config import Config
+    from gscope.queries.compile import QueryText
     from gscope.queries.gsql.nodes import File, Query, Watchlist
-    from gscope.queries.plan.compile import QueryText
 
 EXIT_WRONG = 2
 
@@ -101,7 +101,7 @@ def _query_files(folder: Path) -> list[Path]:
 
 def _check_user_code(wrong: list[str]) -> Iterator[str]:
     """A line for each right file of user code: what it declares; what is to run low is compiled."""
-    from gscope.queries.catalog.user_install import by_file
+    from gscope.queries.catalog.user_functions.install import by_file
 
     for file, made in by_file().items():
         before = len(wrong)
@@ -152,10 +152,10 @@ def _check(
 ) -> Iterator[str]:
     """A line for each right query; reports of wrong ones are added to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
-    from gscope.queries.analysis.query_names import named_queries
+    from gscope.queries.analysis.names.query_names import named_queries
+    from gscope.queries.compile import Surroundings, compile_queries
     from gscope.queries.gsql.nodes import Watchlist
-    from gscope.queries.plan.compile import Surroundings, compile_queries
-    from gscope.queries.plan.show import show_schema
+    from gscope.queries.plan.explain.show import show_schema
     from gscope.queries.plan.whole_input import answers_at_the_end
 
     texts = [text for text, _ in group]
@@ -187,8 +187,8 @@ def _check_watchlist(
     name: str, query: Query, body: Watchlist, file: File, wrong: list[str]
 ) -> Iterator[str]:
     """A line for a right table; whether its file can be read is found out when a query runs."""
-    from gscope.queries.analysis.watchlists import define_watchlist
-    from gscope.queries.plan.show import show_schema
+    from gscope.queries.analysis.names.watchlists import define_watchlist
+    from gscope.queries.plan.explain.show import show_schema
 
     try:
         table = define_watchlist(name, query, body, file.source)

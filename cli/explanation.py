@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.capture.lfta.codegen.predicate import shared_predicates
-from gscope.queries.plan.bounds import lfta_bound, node_bound
-from gscope.queries.plan.clocks import warning
-from gscope.queries.plan.kernel_filter import (
-    TRUE,
-    needed_by_any,
-    needed_packets,
-    show_condition,
+from gscope.queries.plan.explain.clocks import warning
+from gscope.queries.plan.explain.show import (
+    show,
+    show_equalities,
+    show_interval,
+    show_named,
+    show_of_sides,
+    show_schema,
+    show_tree,
 )
+from gscope.queries.plan.explain.state_bounds import lfta_bound, node_bound
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -22,21 +25,18 @@ from gscope.queries.plan.program import (
     StreamInput,
     WatchlistJoinNode,
 )
-from gscope.queries.plan.show import (
-    show,
-    show_equalities,
-    show_interval,
-    show_named,
-    show_of_sides,
-    show_schema,
-    show_tree,
+from gscope.queries.plan.split.kernel_filter import (
+    TRUE,
+    needed_by_any,
+    needed_packets,
+    show_condition,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gscope.queries.plan.compile import Compiled
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.compile import Compiled
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import HftaNode, Input, Lfta, Program
 
 ANY = "any interface"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gscope.queries.analysis.calls import BUILDERS
+from gscope.queries.analysis.typing.calls import BUILDERS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.catalog.scalar.meanings import FAMILIES, MEANINGS
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import click
 from gscope import __version__
 from gscope.cli.standard_streams import settle_streams
 from gscope.errors import GscopeError
-from gscope.queries.startup import settle
+from gscope.queries.run_folder.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

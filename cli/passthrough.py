@@ -17,7 +17,7 @@ from gscope.cli.processes import Event
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
 from gscope.engine.subscription import LogClient
 from gscope.errors import GscopeError, StreamError
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.cli.processes import Events
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from gscope.cli.asked import Asked as Asked  # noqa: TC001  # offered from here, too
 from gscope.cli.library_files import library_files
 from gscope.errors import UsageError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.cli.config import Config
-    from gscope.queries.catalog.user_files import UserFile
-    from gscope.queries.plan.compile import Compiled
+    from gscope.queries.catalog.user_functions.files import UserFile
+    from gscope.queries.compile import Compiled
 
 ENDING = ".gsql"
 
@@ -68,8 +68,8 @@ def offer_user_code(config: Config) -> tuple[UserFile, ...]:
     """
     if not config.udf:
         return ()
-    from gscope.queries.analysis.user_code import offer
-    from gscope.queries.catalog.user_files import read_user_file
+    from gscope.queries.analysis.typing.user_code import offer
+    from gscope.queries.catalog.user_functions.files import read_user_file
 
     files = tuple(read_user_file(path) for path in dict.fromkeys(config.udf))
     offer(files)

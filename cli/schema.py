@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from gscope.cli.config import Config
     from gscope.queries.catalog.protocols import Protocol
-    from gscope.queries.catalog.schema import ColumnSchema
-    from gscope.queries.catalog.types import Ordering
+    from gscope.queries.expressions.schema import ColumnSchema
+    from gscope.queries.expressions.types import Ordering
 
 
 @click.command(short_help="Show the fields of protocols and the columns of queries.")

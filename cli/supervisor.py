@@ -25,7 +25,7 @@ from gscope.cli.run_processes import RunProcesses
 from gscope.cli.summary import counter_line
 from gscope.engine.settings import JOB_FOLDER, EngineSettings
 from gscope.errors import GscopeError
-from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,12 +8,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 Bound = int | float
 """A bound of a punctuation: an integer, or -inf (nothing promised) or +inf (ended)."""

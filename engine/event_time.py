@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.expressions import Column, PacketField, walk
+from gscope.queries.expressions.expressions import Column, PacketField, walk
 from gscope.queries.plan.logical import first_side
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gscope.engine.bounds import Bound
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
     from gscope.queries.plan.program import HftaNode, Input, Program
 
 _LATEST_NS = 1 << 62

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from gscope.engine.subscription import LogClient
 from gscope.errors import DisconnectedError, GscopeError, StreamError
-from gscope.queries.streams.claims_file import write_claims
+from gscope.queries.run_folder.claims_file import write_claims
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

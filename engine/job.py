@@ -30,7 +30,7 @@ from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
-from gscope.queries.startup import settle
+from gscope.queries.run_folder.startup import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -259,7 +259,7 @@ class Job:
 
         program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:
-            from gscope.queries.catalog.user_install import install
+            from gscope.queries.catalog.user_functions.install import install
 
             install(program.user_files)
         return program

@@ -9,7 +9,7 @@ from gscope.engine.statistics import JobStatistics
 from gscope.engine.step_watch import StepWatch
 from gscope.engine.trace_book import TRACES_FOLDER, TraceBook
 from gscope.engine.traces import Tracer
-from gscope.queries.streams.snapshot import JOB_FILE
+from gscope.queries.run_folder.snapshot import JOB_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from gscope.engine.bounds import ENDED, NOTHING, Bound, Span, bound_of, named, n
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Shed
 
 

@@ -23,13 +23,13 @@ from gscope.engine.bounds import (
 )
 from gscope.engine.ports import Port, batch_span, extents_span
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.engine.written import WrittenFile
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.streams.messages import Batch, Extent
 
 Fresh = dict[str, "tuple[Extent, ...]"]

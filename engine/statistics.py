@@ -20,8 +20,8 @@ from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators.base import waiting
 from gscope.engine.step_watch import StepAtHand
 from gscope.queries.plan.program import QueryInput
+from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
-from gscope.queries.streams.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

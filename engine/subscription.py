@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.errors import DisconnectedError, StreamError
-from gscope.queries.streams.claims_file import write_claims
-from gscope.queries.streams.socket_address import SocketAddress
+from gscope.queries.run_folder.claims_file import write_claims
+from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from gscope.engine.bounds import NOTHING, bound_of, named
 from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.ports import batch_span
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import Direction
-from gscope.queries.plan.expressions import Column, walk
+from gscope.queries.expressions.expressions import Column, walk
+from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import MergeNode
-from gscope.queries.plan.threshold import first_reached
 from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.streams.messages import promised_name
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gscope.engine.bounds import Bound, Known
     from gscope.engine.operators.base import Operator
     from gscope.engine.ports import Port
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 Wanted = dict[str, dict[str, int]]
 """By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""

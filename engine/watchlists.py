@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
-from gscope.queries.analysis.constants import parse_mac, parse_timestamp
+from gscope.queries.analysis.typing.constants import parse_mac, parse_timestamp
 from gscope.queries.catalog.scalar.addresses import parse_ip
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.literals import read_interval_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
     from gscope.queries.plan.logical import Watchlist
 
 Row = tuple["Value", ...]

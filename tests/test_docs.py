@@ -11,9 +11,9 @@ import click
 import pytest
 
 from gscope.cli.main import cli
-from gscope.queries.analysis.user_code import offer, withdraw
-from gscope.queries.catalog.user_files import UserFile
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.analysis.typing.user_code import offer, withdraw
+from gscope.queries.catalog.user_functions.files import UserFile
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

@@ -21,7 +21,7 @@ from gscope.cli.sinks import FolderSink, StreamSink
 from gscope.engine import release
 from gscope.engine.commits import CommitLog
 from gscope.engine.spark import evaluation
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 

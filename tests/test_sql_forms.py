@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from tests.golden.driver import COMPILED, INTERPRETED, answer
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from gscope.engine.commits import CommitLog
 from gscope.engine.outputs import read_output
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps import Steps
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from tests.golden.driver import COMPILED, VARIATIONS, Variation, answer
 from tests.gscope_command import run
 
 from gscope.cli.interfaces import interfaces_of
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.user_code import offer, withdraw
-from gscope.queries.catalog.user_files import UserFile
+from gscope.queries.analysis.typing.user_code import offer, withdraw
+from gscope.queries.catalog.user_functions.files import UserFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

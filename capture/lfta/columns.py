@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:

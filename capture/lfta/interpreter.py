@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.packet.dissect import Fields
     from gscope.capture.ring.block import Block
-    from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField, Value
     from gscope.queries.plan.program import Lfta, Partial
     from gscope.queries.streams.messages import Punctuation
 

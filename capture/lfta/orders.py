@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.orders import declared_ordering
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Call, Value
+    from gscope.queries.expressions.expressions import Call, Value
 
 NO_FLOOR = -(1 << 63)
 

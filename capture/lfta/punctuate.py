@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.orders import NO_FLOOR, signed
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.expressions import Column, Literal, PacketField, walk
-from gscope.queries.plan.threshold import first_reached
+from gscope.queries.expressions.expressions import Column, Literal, PacketField, walk
 from gscope.queries.plan.trees import map_expression
+from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
     from gscope.queries.streams.messages import Punctuation
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from gscope.capture.jit import helper, types
 from gscope.errors import UsageError, UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.catalog.user_calls import UserScalar
-from gscope.queries.catalog.user_checks import sample
+from gscope.queries.catalog.user_functions.calls import UserScalar
+from gscope.queries.catalog.user_functions.checks import sample
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

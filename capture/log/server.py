@@ -19,7 +19,7 @@ import pyarrow.flight as flight
 from gscope.capture.demands import Demands
 from gscope.capture.log.failure import plain_errors
 from gscope.errors import StreamError
-from gscope.queries.streams.socket_address import SocketAddress
+from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.wire import encode
 
 if TYPE_CHECKING:

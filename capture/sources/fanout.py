@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.capture.sources.af_packet.source import AfPacketSource
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 _WORST_FIRST = (DeviceState.GONE, DeviceState.DOWN, DeviceState.UP)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import SourceStats
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 
 class LiveDevice(Protocol):

@@ -21,7 +21,7 @@ from gscope.errors import CaptureError, NoDeviceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 BLOCK_PACKETS = 1024
 BLOCK_BYTES = 1 << 20

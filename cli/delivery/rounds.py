@@ -16,7 +16,7 @@ from gscope.capture.lfta.punctuate import NS_PER_SECOND, punctuations
 from gscope.engine.bounds import NOTHING
 from gscope.engine.steps import Steps
 from gscope.queries.plan.program import StreamInput
-from gscope.queries.plan.threshold import first_reached
+from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gscope.engine.sinks.pieces import PIECE_BYTES, bounded_pieces, text_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
 
 
 class Turns:

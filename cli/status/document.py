@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.settings import JOB_FOLDER
 from gscope.engine.trace_book import TRACES_FOLDER, read_traces
 from gscope.errors import GscopeError
-from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from rich.text import Text
 from gscope.cli.runs import read_run
 from gscope.cli.status.document import status_document
 from gscope.cli.status.view import status_view
-from gscope.queries.streams.snapshot import CAPTURE_FILE, JOB_FILE
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from gscope.queries.catalog.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from gscope.engine.functions.base import Reader
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 READERS: dict[str, Reader] = {
     "dns_id": dns.message_id,

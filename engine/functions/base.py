@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gscope.queries.plan.expressions import Value
+from gscope.queries.expressions.expressions import Value
 
 Reader = Callable[[bytes], Value]
 """Reads one thing from a payload that is not empty; None if the message is sound but has no such thing.

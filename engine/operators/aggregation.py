@@ -9,13 +9,13 @@ from gscope.engine.release import Side
 from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.queries.catalog.aggregates import of_no_tuples
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
 from gscope.queries.plan.whole_input import is_global, written_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Aggregate, AggregationNode
 
 

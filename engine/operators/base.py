@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gscope.engine.bounds import ENDED, bound_of, span_of, turned
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, promised_name
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gscope.engine.bounds import Bound, Known, KnownSpan
     from gscope.engine.release import Side, Taken
     from gscope.engine.written import State
-    from gscope.queries.catalog.schema import Schema
-    from gscope.queries.plan.expressions import NamedExpression
+    from gscope.queries.expressions.expressions import NamedExpression
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode
 
 

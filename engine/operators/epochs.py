@@ -22,7 +22,7 @@ from gscope.engine.bounds import (
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.ports import batch_span
 from gscope.engine.release import affordable
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.whole_input import EPOCH
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gscope.engine.bounds import Known, KnownSpan, Span
     from gscope.engine.release import Side, Taken
     from gscope.engine.written import State
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch, Extent
 

@@ -29,9 +29,9 @@ from gscope.engine.release import Side, Window
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.engine.spark.inputs import condition
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.plan.logical import Interval, first_side
 from gscope.queries.plan.trees import of_input
 

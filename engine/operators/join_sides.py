@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
-from gscope.queries.plan.expressions import Column, walk
+from gscope.queries.expressions.expressions import Column, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.queries.plan.expressions import Expression, PacketField
+    from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.plan.program import JoinNode
 
 ALIASES = ("l", "r")

@@ -8,13 +8,13 @@ from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.release import Side
 from gscope.engine.spark.expressions import quote
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, NamedExpression
+from gscope.queries.expressions.expressions import Column, NamedExpression
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.expressions.schema import ColumnSchema
     from gscope.queries.plan.program import MergeNode
 
 

@@ -17,13 +17,13 @@ from gscope.engine.operators.join_sides import (
     used_columns,
 )
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, needs_udf, quote, to_sql
+from gscope.queries.expressions.expressions import Call, Column, walk
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Call, Column, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.plan.expressions import PacketField
+    from gscope.queries.expressions.expressions import PacketField
     from gscope.queries.plan.program import JoinNode
 
 _OUTER_SIDES = {

@@ -19,13 +19,13 @@ from gscope.engine.running.reduce import dealing_keys
 from gscope.engine.spark.aggregates import aggregate_sql
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
 from gscope.queries.catalog.running import DISTINCT_VALUES
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gscope.engine.bounds import Bound, Span
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Aggregate, RunningNode
     from gscope.queries.streams.messages import Extent
 

@@ -9,13 +9,13 @@ from gscope.engine.bounds import ENDED, NOTHING, Bound, named_spans
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.release import Side, Taken
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gscope.engine.written import State
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import SelectionNode, WatchlistJoinNode
     from gscope.queries.streams.messages import Extent
 

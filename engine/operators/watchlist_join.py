@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.operators.selection import SelectionOperator
 from gscope.engine.spark.expressions import column_leaf, quote, to_sql
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.queries.plan.expressions import Expression, PacketField
+    from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import WatchlistJoinNode
 

@@ -17,7 +17,7 @@ from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.halves import as_floats
 from gscope.engine.running.vectors import Vector, from_arrow, never_null
 from gscope.engine.running.window import Window, valid_of, values_of
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,13 +17,13 @@ from gscope.engine.running.groups import number_groups
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
 from gscope.queries.catalog.running import DISTINCT_VALUES
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Aggregate, RunningNode
 
     Array = NDArray[Any]

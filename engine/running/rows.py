@@ -20,7 +20,7 @@ from gscope.engine.running.vectors import (
     to_arrow,
 )
 from gscope.queries.catalog.running import DISTINCT_VALUES, value_of_nothing
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from gscope.engine.functions.application import read
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Expression, Literal
+from gscope.queries.expressions.expressions import Call, Expression, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
     Array = NDArray[Any]
 

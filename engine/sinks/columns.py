@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from gscope.engine.sinks.parallel import by_columns
 from gscope.engine.sinks.pieces import cut_text
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.catalog.schema import ColumnSchema, Schema
+    from gscope.queries.expressions.schema import ColumnSchema, Schema
 
 _V4_MAPPED = bytes(10) + b"\xff\xff"
 _MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
 
 PIECE_BYTES = 4 << 20
 """Bytes of STRING values that become text at once; a single row may have more."""

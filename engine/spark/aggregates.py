@@ -18,8 +18,8 @@ from gscope.engine.spark.finishers import finisher_name
 from gscope.engine.spark.user_folds import fold_sql
 from gscope.errors import EngineError
 from gscope.queries.catalog.aggregate.estimates import BUCKET_BITS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

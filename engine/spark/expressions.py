@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.spark import tables
 from gscope.queries.catalog.scalar.hashes import HASH_OF
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

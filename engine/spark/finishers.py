@@ -20,7 +20,7 @@ from gscope.queries.catalog.aggregate.estimates import estimate, sketch_entry
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.scalar.integers import wrap
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.ports import batch_span
 from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import StreamInput, node_inputs
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gscope.engine.bounds import Bound
     from gscope.engine.operators.base import Work
     from gscope.engine.release import Taken
-    from gscope.queries.catalog.schema import Schema
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
     from gscope.queries.streams.messages import Batch
 

@@ -25,9 +25,9 @@ from gscope.engine.spark.task_rows import (
     is_computable,
 )
 from gscope.engine.spark.tasks import read_files
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Call, Column
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Call, Column
 from gscope.queries.plan.logical import first_side
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 
     Array = NDArray[Any]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.engine.bounds import Bound
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 
 def lower(

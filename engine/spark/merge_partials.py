@@ -29,14 +29,14 @@ from gscope.engine.spark.tasks import read_files
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
 
 _OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}

@@ -25,7 +25,7 @@ from gscope.engine.spark.tasks import MAX_TASK_ROWS, part_name, run_attempts
 from gscope.engine.written import FileWriter, State, accept
 from gscope.errors import EngineError
 from gscope.queries.catalog.running import DISTINCT_VALUES
-from gscope.queries.catalog.user_install import install
+from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.plan.program import RunningNode
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.inputs import Inputs
     from gscope.engine.written import WrittenFile
-    from gscope.queries.catalog.user_files import UserFile
+    from gscope.queries.catalog.user_functions.files import UserFile
 
 
 MAX_STATE_ROWS = 1_000_000

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.queries.catalog.scalar.tables import HEADER_BYTES, table_size, table_values
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Literal
+from gscope.queries.expressions.expressions import Call, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

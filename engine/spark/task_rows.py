@@ -26,8 +26,8 @@ from gscope.engine.running.vectors import (
 )
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.regex import find_all
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

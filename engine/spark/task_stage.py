@@ -23,9 +23,9 @@ from gscope.engine.spark.task_rows import is_computable
 from gscope.engine.spark.tasks import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
 from gscope.engine.written import accept
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Literal
 from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from gscope.engine.spark.tasks import Task, TaskResult
     from gscope.engine.steps import Step
     from gscope.engine.written import WrittenFile
-    from gscope.queries.catalog.schema import Schema
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
     from gscope.queries.streams.messages import Batch
 

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from gscope.engine.monitoring.counts import Counts
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.written import FileWriter
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.written import WrittenFile
-    from gscope.queries.plan.expressions import Column
+    from gscope.queries.expressions.expressions import Column
 
 _I = TypeVar("_I")
 _R = TypeVar("_R")

@@ -19,8 +19,8 @@ from gscope.engine.spark.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.regex import find_all, match_all
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Expression, walk
+from gscope.queries.expressions.expressions import Call, Expression, walk
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -15,15 +15,15 @@ from pyspark.sql.pandas.functions import arrow_udf
 from gscope.engine.spark.expressions import SPARK_TYPES
 from gscope.engine.spark.udf import ARROW_TYPES, from_spark, to_spark
 from gscope.queries.catalog.aggregates import AGGREGATES
-from gscope.queries.catalog.user_calls import UserFold
-from gscope.queries.catalog.user_install import installed
+from gscope.queries.catalog.user_functions.calls import UserFold
+from gscope.queries.catalog.user_functions.install import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
-    from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.expressions.types import GsqlType
 
 _SLICE = 1 << 16
 

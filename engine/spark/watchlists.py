@@ -11,14 +11,14 @@ import pyarrow as pa
 from gscope.engine.operators.watchlist_join import view
 from gscope.engine.watchlists import read_watchlist
 from gscope.errors import EngineError
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import WatchlistJoinNode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.watchlists import Row
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
 

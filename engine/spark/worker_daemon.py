@@ -11,7 +11,7 @@ import importlib
 
 from pyspark import daemon
 
-from gscope.queries.startup import settle
+from gscope.queries.run_folder.startup import settle
 
 _LOADED = ("pyspark.worker", "gscope.engine.spark.merge_partials")
 """The worker, and the task of every aggregation, which brings along what the others share."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError
-from gscope.queries.analysis.build import build_select
 from gscope.queries.analysis.column_facts import facts_of
-from gscope.queries.analysis.merging import build_merge
-from gscope.queries.analysis.resolve import (
+from gscope.queries.analysis.joins.merge import build_merge
+from gscope.queries.analysis.names.query_set import (
     PacketInput,
     QueryEntry,
     QuerySet,
     ResolvedInput,
     WatchlistInput,
 )
-from gscope.queries.analysis.scope import Source, open_packets, open_query
-from gscope.queries.analysis.substitutes import Substitutes
-from gscope.queries.analysis.suggest import did_you_mean
-from gscope.queries.analysis.watchlists import check_streams, open_watchlist
+from gscope.queries.analysis.names.scope import Source, open_packets, open_query
+from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
+from gscope.queries.analysis.select import build_select
+from gscope.queries.analysis.typing.parameters import Substitutes
+from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gscope.queries.analysis.column_facts import Facts
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
 
 
 def analyze(

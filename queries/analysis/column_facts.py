@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, PacketField, walk
+from gscope.queries.expressions.expressions import Column, Expression, PacketField, walk
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

@@ -13,11 +13,11 @@ from gscope.queries.catalog.aggregate.moments import MOMENTS
 from gscope.queries.catalog.aggregate.ordered import ORDERED_ENTRIES
 from gscope.queries.catalog.aggregate.plain import PLAIN
 from gscope.queries.catalog.aggregate.values import VALUES
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 __all__ = [
     "AGGREGATES",

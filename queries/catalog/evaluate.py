@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import (
+from gscope.queries.expressions.expressions import (
     Call,
     Column,
     Expression,
@@ -14,6 +13,7 @@ from gscope.queries.plan.expressions import (
     PacketField,
     Value,
 )
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

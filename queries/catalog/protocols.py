@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import CONSTANT, INCREASING, VARYING, GsqlType, Ordering
-from gscope.queries.plan.expressions import Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Expression, Literal, PacketField
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import CONSTANT, INCREASING, VARYING, GsqlType, Ordering
 
 _INNER = "inner."
 

@@ -16,12 +16,12 @@ from gscope.queries.catalog.aggregate.halves import high_half, is_narrow, low_ha
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 DISTINCT_VALUES = "distinct_values"
 """The input that is no aggregate of queries: the set of the non-NULL values of an epoch."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.orders import ORDERS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import (
+from gscope.queries.expressions.expressions import (
     Call,
     Column,
     Expression,
     Literal,
     PacketField,
 )
+from gscope.queries.expressions.types import GsqlType
 
 _TESTS = frozenset(
     {"str_match_start", "byte_match_offset", "str_exists_substr", "length", "is_null"}

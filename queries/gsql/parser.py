@@ -94,7 +94,7 @@ def _run(tables: Tables, text: str, source: str, start: str) -> Any:
 
 def _misfit(tables: Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
     """The error for a token that does not fit behind those before it."""
-    from gscope.queries.gsql.complaints import Misfit, complain
+    from gscope.queries.gsql.syntax_errors import Misfit, complain
 
     parser = tables.lark.parse_interactive(start=start)
     for earlier in tokens[:-1]:

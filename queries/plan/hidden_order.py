@@ -16,16 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import INCREASING, GsqlType, Ordering
-from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import (
+from gscope.queries.expressions.expressions import (
     Column,
     Expression,
     Literal,
     NamedExpression,
     PacketField,
 )
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import INCREASING, GsqlType, Ordering
+from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from gscope.queries.gsql.nodes import JoinKind
 
 if TYPE_CHECKING:
-    from gscope.queries.catalog.schema import Schema
-    from gscope.queries.catalog.types import GsqlType
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.expressions.expressions import Expression, NamedExpression
+    from gscope.queries.expressions.schema import Schema
+    from gscope.queries.expressions.types import GsqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.schema import Schema
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -29,7 +29,7 @@ from gscope.queries.plan.logical import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gscope.queries.plan.expressions import NamedExpression
+    from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.plan.logical import AggregateCall, LogicalPlan, Node
 
     Names = frozenset[str]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.catalog.user_files import UserFile
+    from gscope.queries.catalog.user_functions.files import UserFile
+    from gscope.queries.expressions.expressions import Call, Expression, NamedExpression, Value
     from gscope.queries.gsql.nodes import JoinKind
-    from gscope.queries.plan.expressions import Call, Expression, NamedExpression, Value
     from gscope.queries.plan.logical import Interval, Watchlist
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from gscope import __version__
 from gscope.errors import UsageError
+from gscope.queries.expressions.expressions import Call
 from gscope.queries.ownership import is_trusted_file
-from gscope.queries.plan.expressions import Call
 from gscope.queries.plan.program import Program
 
 if TYPE_CHECKING:
@@ -236,9 +236,10 @@ def _read(value: Any, calls: list[Call]) -> Any:
 @functools.cache
 def _classes() -> dict[str, type[Any]]:
     """Return every class that a program may be made of, by name."""
-    from gscope.queries.catalog import schema, types, user_files
+    from gscope.queries.catalog.user_functions import files as user_files
+    from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
-    from gscope.queries.plan import expressions, logical, program
+    from gscope.queries.plan import logical, program
 
     modules = (program, expressions, schema, types, user_files, input_nodes, logical)
     return {name: each for module in reversed(modules) for name, each in _made_of(module)}

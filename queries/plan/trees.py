@@ -6,8 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, NamedExpression, walk
+from gscope.queries.expressions.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    NamedExpression,
+    walk,
+)
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.schema import ColumnSchema
-from gscope.queries.catalog.types import Direction, GsqlType, Ordering
-from gscope.queries.plan.expressions import Literal, NamedExpression
+from gscope.queries.expressions.expressions import Literal, NamedExpression
+from gscope.queries.expressions.schema import ColumnSchema
+from gscope.queries.expressions.types import Direction, GsqlType, Ordering
 from gscope.queries.plan.program import AggregationNode, QueryInput, node_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Input, Program
 
 WHOLE_INPUT = "whole_input"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
-    from gscope.queries.catalog.schema import ColumnSchema
+    from gscope.queries.expressions.schema import ColumnSchema
 
 
 @dataclass(frozen=True, slots=True)

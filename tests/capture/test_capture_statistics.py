@@ -18,7 +18,7 @@ from gscope.capture.live import capture_live
 from gscope.capture.replay import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.statistics import CaptureStatistics, privileges
-from gscope.queries.streams.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
+from gscope.queries.run_folder.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -28,7 +28,7 @@ from gscope.capture.settings import (
 )
 from gscope.engine.subscription import LogClient
 from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
-from gscope.queries.streams.claims_file import write_claims
+from gscope.queries.run_folder.claims_file import write_claims
 from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSe
 from gscope.capture.sources.fanout import FanoutSource
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.plan.expressions import PacketField
+from gscope.queries.expressions.expressions import PacketField
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Punctuation
 

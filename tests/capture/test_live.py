@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.summary import Summary
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

@@ -13,7 +13,7 @@ from gscope.capture.demands import Demands
 from gscope.capture.heartbeat_mode import HeartbeatMode
 from gscope.capture.log.log import read_log
 from gscope.errors import StreamError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
 if TYPE_CHECKING:

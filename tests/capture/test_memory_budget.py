@@ -11,7 +11,7 @@ from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.memory_budget import PlannedMemory, ensure_fits, planned_memory
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.errors import UsageError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 FLOWS = "SELECT tb, srcIP, count(*) AS c FROM IP GROUP BY time/10 AS tb, srcIP"
 PROGRAM = compile_queries((QueryText(FLOWS, "flows"),), Surroundings(("one", "two"))).program

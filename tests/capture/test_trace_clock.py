@@ -33,7 +33,7 @@ from gscope.capture.trace_clock import (
     TraceClock,
     TraceInterface,
 )
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from gscope.cli.answers import Answers
 from gscope.cli.delivered import Delivered, Position, StreamPosition
 from gscope.errors import GscopeError
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program, QueryInput
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gscope import __version__
 from gscope.cli.library_files import library_files
 from gscope.cli.main import COMMANDS, cli, run
 from gscope.cli.settings import SETTINGS
-from gscope.queries.analysis.user_code import withdraw
+from gscope.queries.analysis.typing.user_code import withdraw
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gscope.cli.explanation import as_text, explain_compiled
-from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
 
 
 def compiled(text: str, *interfaces: str) -> Compiled:

@@ -13,7 +13,7 @@ from gscope.cli import passthrough as module
 from gscope.cli.delivered import StreamPosition
 from gscope.cli.passthrough import Passthrough
 from gscope.errors import StreamError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,

@@ -8,7 +8,7 @@ import pytest
 from tests.gscope_command import run as run_process
 
 from gscope.cli.main import run
-from gscope.queries.analysis.user_code import withdraw
+from gscope.queries.analysis.typing.user_code import withdraw
 
 CAPTURE = Path(__file__).parents[2] / ".." / "shared" / "captures" / "ndpi-dns.pcap"
 CODE = """

@@ -26,8 +26,8 @@ from gscope.engine import release
 from gscope.engine.spark import evaluation, task_stage
 from gscope.engine.spark.tasks import MAX_TASK_ROWS
 from gscope.errors import GsqlError, UnsupportedError
-from gscope.queries.catalog.types import Direction
-from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import QueryInput, SelectionNode, StreamInput
 
 if TYPE_CHECKING:

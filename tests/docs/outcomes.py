@@ -15,8 +15,8 @@ from gscope.cli.explanation import as_text as explained
 from gscope.cli.explanation import explain_compiled
 from gscope.engine.sinks.columns import as_text
 from gscope.errors import GsqlError
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.docs.examples import Example, ValueTable
     from tests.golden.driver import Row
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
 
 _LINKS = ("up", "down")
 _SETS = {"both": _LINKS}

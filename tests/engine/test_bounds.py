@@ -18,11 +18,11 @@ from gscope.engine.bounds import (
     span_of,
 )
 from gscope.queries.catalog.evaluate import call, evaluate
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal
+from gscope.queries.expressions.expressions import Column, Expression, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import PacketField, Value
+    from gscope.queries.expressions.expressions import PacketField, Value
 
 T = Column("t", GsqlType.INT, is_nullable=False)
 U = Column("u", GsqlType.INT, is_nullable=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gscope.engine.event_time import EventTimes
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 QUERIES = """
 DEFINE { query_name 'tens'; visibility 'external'; }

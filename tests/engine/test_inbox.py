@@ -18,8 +18,8 @@ from gscope.capture.log.server import LogServer
 from gscope.engine import inbox as inbox_module
 from gscope.engine.inbox import Inbox
 from gscope.errors import StreamError
-from gscope.queries.catalog.types import Direction
-from gscope.queries.streams.claims_file import read_claims
+from gscope.queries.expressions.types import Direction
+from gscope.queries.run_folder.claims_file import read_claims
 from gscope.queries.streams.messages import EndOfStream, Extent, Punctuation
 
 if TYPE_CHECKING:

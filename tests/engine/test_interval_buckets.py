@@ -9,10 +9,10 @@ import pytest
 from gscope.engine.operators.interval_join import bucket_of
 from gscope.engine.spark.join_rows import is_plain_join
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Column, NamedExpression
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, NamedExpression
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import JoinNode, StreamInput
 

@@ -12,7 +12,7 @@ from gscope.engine.monitoring.counts import Counts
 from gscope.engine.observer import Observer
 from gscope.engine.step_watch import StepAtHand, StepWatch
 from gscope.engine.steps import Evaluation, Steps
-from gscope.queries.streams.snapshot import JOB_FILE, read_snapshot
+from gscope.queries.run_folder.snapshot import JOB_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

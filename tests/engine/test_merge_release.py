@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gscope.engine import release
 from gscope.engine.bounds import NOTHING
 from gscope.engine.steps import Steps
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.ports import Port
 from gscope.engine.release import Side, Taken, affordable, by_epochs, packed
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Literal
+from gscope.queries.expressions.expressions import Column, Literal
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Batch, Extent
 
 TIME = Column("time", GsqlType.INT, is_nullable=False)

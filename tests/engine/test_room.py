@@ -10,7 +10,7 @@ from gscope.engine.commits import Commit, CommitLog, Output
 from gscope.engine.room import Room
 from gscope.engine.steps import Carry, Evaluation, Steps
 from gscope.errors import EngineError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from gscope.engine import release
 from gscope.engine.commits import batch_to_json
 from gscope.engine.steps import Carry, Evaluation, Step, Steps
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import JoinNode, Program
 from gscope.queries.streams.messages import (
     Batch,
@@ -28,7 +28,7 @@ from gscope.queries.streams.messages import (
 
 if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
-    from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField, Value
 
 QUERIES = """
 DEFINE { query_name 'tens'; visibility 'external'; }

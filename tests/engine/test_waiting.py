@@ -11,7 +11,7 @@ from tests.engine.test_steps import SetPlane, drain, program, scripts
 from gscope.engine.asking import Asker
 from gscope.engine.steps import Steps
 from gscope.engine.waiting import Wanted, wanted
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 
 from gscope.engine.watchlists import read_watchlist
 from gscope.errors import EngineError
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Watchlist
 
 if TYPE_CHECKING:

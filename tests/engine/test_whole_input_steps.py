@@ -8,7 +8,7 @@ from unittest import mock
 from gscope.engine import release
 from gscope.engine.steps import Steps
 from gscope.engine.waiting import wanted
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

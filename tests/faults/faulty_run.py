@@ -17,7 +17,7 @@ from tests.capture.sources.af_packet.network import DEVICE, SENDER
 from tests.faults.kept_log import KeptLog
 from tests.gscope_command import command, descendants, is_alive, wait_for
 
-from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.errors import GsqlError, UnsupportedError, UsageError
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.printer import print_file
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

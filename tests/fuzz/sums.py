@@ -19,7 +19,7 @@ from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.packet.reasons import Reason
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
 
 if TYPE_CHECKING:
     import random

@@ -37,7 +37,7 @@ from tests.reference_running import RUNNING_REFERENCES
 from tests.reference_whole_input import WHOLE_INPUT_REFERENCES
 
 from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -31,7 +31,7 @@ from gscope.engine.outputs import read_output
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps import Steps
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, promised_name
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gscope.capture.summary import Summary
     from gscope.engine.commits import Output
     from gscope.engine.steps import Step
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -13,7 +13,7 @@ from tests.library.oracles import FIELD_QUERIES, FIELDS, ORACLES, SECOND, Oracle
 from tests.library.trace import Part, write_trace
 
 from gscope.capture.settings import SECOND_NS
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

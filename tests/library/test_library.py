@@ -10,7 +10,7 @@ from tests.golden.driver import INTERPRETED, answer
 from tests.library.things import THINGS
 from tests.library.traffic import write
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from tests.capture.sources.af_packet.network import DEVICE, send
 from tests.gscope_command import PATIENCE_S, descendants
 from tests.live.test_run import FLOWS, live, network, packets_in, udp
 
-from gscope.queries.streams.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 COUNT = (
-    "import gc, os; from gscope.queries.startup import settle; settle(); import numpy;"
+    "import gc, os; from gscope.queries.run_folder.startup import settle; settle(); import numpy;"
     "print(len(os.listdir('/proc/self/task')), gc.get_threshold()[0], os.environ['OPENBLAS_NUM_THREADS'])"
 )
 

@@ -13,7 +13,7 @@ from tests.gscope_command import command
 from tests.live.test_run import udp
 
 from gscope.cli.rundir.plain_path import forget, is_plain, plain_path
-from gscope.queries.streams.socket_address import SocketAddress
+from gscope.queries.run_folder.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from gscope.engine.spark.archive import archive_path, with_archive
 from gscope.engine.spark.java import find_java
 from gscope.engine.spark.jvm import JvmSettings
 from gscope.errors import UsageError
-from gscope.queries.catalog.user_files import read_user_file
+from gscope.queries.catalog.user_functions.files import read_user_file
 from gscope.queries.gsql.tables import load_tables
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from gscope.capture.lfta.stage import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run, State
 from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
-from gscope.queries.catalog.types import Direction, GsqlType
+from gscope.queries.expressions.types import Direction, GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.capture.lfta.codegen.scope import Variant
-    from gscope.queries.plan.expressions import Expression, NamedExpression
+    from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import Lfta
 
 _EPOCH = "epoch"

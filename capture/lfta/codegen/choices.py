@@ -10,7 +10,7 @@ from gscope.capture.lfta.codegen.scope import ALWAYS, Lowered, Scope, null_liter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Call
+    from gscope.queries.expressions.expressions import Call
 
 
 def _and(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:

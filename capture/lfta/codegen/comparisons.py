@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.scope import Lowered, Scope
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Call
+    from gscope.queries.expressions.expressions import Call
 
 
 def equals(scope: Scope, a: Lowered, b: Lowered) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
-from gscope.queries.plan.expressions import Call, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from gscope.queries.catalog.scalar.hashes import (
     PRIME_5,
     SEED,
 )
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call
+from gscope.queries.expressions.expressions import Call
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

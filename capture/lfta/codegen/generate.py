@@ -17,12 +17,12 @@ from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.codegen.user import user_functions, user_imports
 from gscope.capture.lfta.state import Run, State
 from gscope.capture.packet.fields import INNER
-from gscope.queries.plan.expressions import Literal, PacketField, walk
+from gscope.queries.expressions.expressions import Literal, PacketField, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
 
 _IMPORTS = """\

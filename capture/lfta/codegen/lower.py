@@ -11,11 +11,11 @@ from gscope.capture.lfta.codegen.user import is_user_function, lower_user_functi
 from gscope.errors import UnsupportedError
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 
 def lower(scope: Scope, expression: Expression) -> Lowered:

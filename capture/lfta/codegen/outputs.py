@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.ranges import INT32, range_of
 from gscope.capture.lfta.columns import STORAGE, ColumnLayout, OutputLayout, Storage
 from gscope.capture.lfta.state import COLUMN_WORDS, HEAP, VALIDITY, VALUES, State
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.scope import Lowered, null_literal
 from gscope.capture.packet.fields import FIELDS, Code, PacketFieldCode
 from gscope.errors import UnsupportedError
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.codegen.scope import Scope
-    from gscope.queries.plan.expressions import PacketField
+    from gscope.queries.expressions.expressions import PacketField
 
 
 def lower_field(scope: Scope, field: PacketField) -> Lowered:

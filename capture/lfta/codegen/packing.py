@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.ranges import Range, range_of
 from gscope.errors import UnsupportedError
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.capture.lfta.codegen.scope import Lowered, Scope
-    from gscope.queries.plan.expressions import NamedExpression
+    from gscope.queries.expressions.expressions import NamedExpression
 
 MIN_TAG_BITS = 16
 MAX_TAG_BITS = 62

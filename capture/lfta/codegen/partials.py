@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.errors import UnsupportedError
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Partial, PartialOp
 
 if TYPE_CHECKING:

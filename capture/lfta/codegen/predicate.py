@@ -9,7 +9,7 @@ from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.scope import Literals, Scope
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.plan.expressions import Call, Expression, walk
+from gscope.queries.expressions.expressions import Call, Expression, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from gscope.capture.packet.fields import bindings
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 ALWAYS = "True"
 """The null condition of what is always NULL."""

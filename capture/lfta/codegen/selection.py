@@ -17,7 +17,7 @@ from gscope.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
 
 

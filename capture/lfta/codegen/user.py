@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.scope import Lowered, Scope
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.catalog.user_calls import UserScalar
-from gscope.queries.plan.expressions import Call, Expression, walk
+from gscope.queries.catalog.user_functions.calls import UserScalar
+from gscope.queries.expressions.expressions import Call, Expression, walk
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Classic BPF of a condition that packets must fulfil (see ``queries/plan/kernel_filter.py``), for Ethernet.
+"""Classic BPF of a condition that packets must fulfil (see ``queries/plan/split/kernel_filter.py``), for Ethernet.
 
 The program accepts every packet that the decoder might find to fulfil the condition. It decides only of frames whose type is
 IPv4, IPv6 without extension headers, or ARP: in these, a test that is true of the field as decoded is true of the bytes that the
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.filter import MAX_INSTRUCTIONS, accept_all
 from gscope.queries.catalog.scalar.addresses import ipv6_bits, is_ipv4
-from gscope.queries.plan.kernel_filter import (
+from gscope.queries.plan.split.kernel_filter import (
     ADDRESSES,
     FALSE,
     TRUE,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.sources.af_packet.filter import Instruction
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 _LD_LEN, _LDX_IP_HEADER = 0x80, 0xB1
 _LD = {1: 0x30, 2: 0x28, 4: 0x20}

@@ -38,12 +38,12 @@ from gscope.capture.sources.af_packet.ring import (
     load_kernels,
 )
 from gscope.errors import CaptureError, NoDeviceError, UsageError
-from gscope.queries.plan.kernel_filter import TRUE
+from gscope.queries.plan.split.kernel_filter import TRUE
 
 if TYPE_CHECKING:
     from gscope.capture.ring.block import Block
     from gscope.capture.sources.af_packet.device import Device
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 DEFAULT_SNAPLEN = 262144
 """Whole packets, as tcpdump takes them."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.halves import is_narrow
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Expression, Literal
+from gscope.queries.expressions.expressions import Expression, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
     from gscope.queries.plan.program import PartialOp
 
 NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT})

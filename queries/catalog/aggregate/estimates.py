@@ -22,14 +22,14 @@ from gscope.queries.catalog.aggregate.entry import (
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.hashes import HASH_OF
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 BUCKET_BITS = 11
 BUCKETS = 1 << BUCKET_BITS

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.scalar.magnitudes import magnitude
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 LOW_32 = Literal((1 << 32) - 1, GsqlType.INT)
 _32 = Literal(32, GsqlType.INT)

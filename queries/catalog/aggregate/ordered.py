@@ -19,13 +19,13 @@ from gscope.queries.catalog.aggregate.entry import (
     second_argument,
 )
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 
 def _place(row: Sequence[Any]) -> Any:

@@ -19,13 +19,13 @@ from gscope.queries.catalog.aggregate.entry import (
 from gscope.queries.catalog.aggregate.halves import high_half, low_half, whole
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 _BOOLEANS = frozenset({GsqlType.BOOL})
 

@@ -22,13 +22,13 @@ from gscope.queries.catalog.aggregate.entry import (
 from gscope.queries.catalog.aggregate.plain import average, total
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 LARGEST_K = 1000
 

@@ -11,10 +11,10 @@ import socket
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 _IP = GsqlType.IP
 _INT = GsqlType.INT

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 _COST = 2000
 

@@ -14,7 +14,7 @@ import hashlib
 
 from gscope.queries.catalog.scalar.addresses import ipv6_bits, is_ipv4
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 _ICMP, _ICMP6 = 1, 58
 _WITH_PORTS = frozenset({_ICMP, 6, 17, _ICMP6, 132})

@@ -14,12 +14,12 @@ from gscope.queries.catalog.scalar.entry import (
 )
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.magnitudes import INT_LIMIT, magnitude
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 _BOOL = Parameter(GsqlType.BOOL)
 _INT = Parameter(GsqlType.INT)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gscope.queries.plan.expressions import Expression, Literal, Value
+from gscope.queries.expressions.expressions import Expression, Literal, Value
 
 if TYPE_CHECKING:
-    from gscope.queries.catalog.types import GsqlType
+    from gscope.queries.expressions.types import GsqlType
 
 Gain = Callable[[Sequence[Expression]], Fraction | None]
 """How a result follows one argument, given all arguments: see ``FunctionEntry.gains``."""

@@ -15,7 +15,7 @@ from gscope.queries.catalog.scalar.entry import (
     unless_nonzero_literal,
 )
 from gscope.queries.catalog.scalar.integers import divisor, factor
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

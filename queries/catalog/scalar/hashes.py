@@ -11,7 +11,7 @@ import struct
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter
 from gscope.queries.catalog.scalar.integers import wrap
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 PRIME_1 = 0x9E3779B185EBCA87
 PRIME_2 = 0xC2B2AE3D27D4EB4F

@@ -16,8 +16,8 @@ from gscope.queries.catalog.scalar.entry import (
     unless_literal_from_zero,
     unless_nonzero_literal,
 )
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Expression, Literal
+from gscope.queries.expressions.expressions import Expression, Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,12 +12,12 @@ from gscope.queries.catalog.scalar.entry import (
     Parameter,
     any_nullable,
 )
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 _BOOL = GsqlType.BOOL
 _ANY = Parameter(None)

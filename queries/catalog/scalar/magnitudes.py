@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 
 Magnitude = Fraction | float
 """The greatest absolute value; infinite where nothing bounds it."""

@@ -108,7 +108,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "non_temporal": "x, of which no order is to be known.",
     },
 }
-"""Every function that queries can call but those of user code; see ``queries/analysis/calls.py``."""
+"""Every function that queries can call but those of user code; see ``queries/analysis/typing/calls.py``."""
 
 MEANINGS = {name: text for family in FAMILIES.values() for name, text in family.items()}
 """The same without families."""

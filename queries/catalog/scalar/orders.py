@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter
-from gscope.queries.catalog.types import DECREASING, INCREASING, Direction, GsqlType, Ordering
-from gscope.queries.plan.expressions import Call, Literal
+from gscope.queries.expressions.expressions import Call, Literal
+from gscope.queries.expressions.types import DECREASING, INCREASING, Direction, GsqlType, Ordering
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 
 def _not_negative(value: Value) -> str:

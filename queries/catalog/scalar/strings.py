@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.regex import RegexError, check_regex, find, matches
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 _STRING = Parameter(GsqlType.STRING)
 _INT = Parameter(GsqlType.INT)

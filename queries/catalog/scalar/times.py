@@ -14,7 +14,7 @@ from gscope.queries.catalog.scalar.entry import (
     unless_nonzero_literal,
 )
 from gscope.queries.catalog.scalar.integers import divide, divisor, wrap
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 _TIMESTAMP = Parameter(GsqlType.TIMESTAMP)
 _INTERVAL = Parameter(GsqlType.INTERVAL)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.plan.expressions import Call, Expression, Literal, NamedExpression
+from gscope.queries.expressions.expressions import Call, Expression, Literal, NamedExpression
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -21,7 +21,7 @@ from gscope.queries.plan.logical import (
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Column, PacketField, Value
+    from gscope.queries.expressions.expressions import Column, PacketField, Value
 
 
 def fold_constants(plan: LogicalPlan) -> LogicalPlan:

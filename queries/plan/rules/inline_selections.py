@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.orders import declared_ordering
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, walk
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, walk
 from gscope.queries.plan.logical import Filter, LogicalPlan, Node, Project, QueryScan, Scan
 from gscope.queries.plan.trees import map_nodes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.schema import Schema
-from gscope.queries.plan.expressions import Column, Expression, NamedExpression, walk
+from gscope.queries.expressions.expressions import Column, Expression, NamedExpression, walk
+from gscope.queries.expressions.schema import Schema
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.queries.expressions.expressions import Column, Expression, walk
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, Expression, walk
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

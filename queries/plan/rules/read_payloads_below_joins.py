@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.temporal import column_ordering
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import VARYING, GsqlType
-from gscope.queries.plan.expressions import (
+from gscope.queries.catalog.ordering.temporal import column_ordering
+from gscope.queries.expressions.expressions import (
     Call,
     Column,
     Expression,
@@ -16,6 +14,8 @@ from gscope.queries.plan.expressions import (
     PacketField,
     walk,
 )
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import VARYING, GsqlType
 from gscope.queries.plan.logical import Join, LogicalPlan, Node, Project
 from gscope.queries.plan.trees import by_name, inputs_of, is_null_of_nulls, map_nodes, substitute
 

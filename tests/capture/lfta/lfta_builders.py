@@ -9,9 +9,7 @@ import numpy as np
 
 from gscope.capture.ring.block import Block
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import INCREASING, VARYING, GsqlType
-from gscope.queries.plan.expressions import (
+from gscope.queries.expressions.expressions import (
     Call,
     Expression,
     Literal,
@@ -19,6 +17,8 @@ from gscope.queries.plan.expressions import (
     PacketField,
     Value,
 )
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import INCREASING, VARYING, GsqlType
 from gscope.queries.plan.program import Lfta, Partial, PartialOp
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from tests.capture.packet.packet_forge import packets
 
 from gscope.capture.ring.block import Block
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta, Partial
 
 START_NS = 1_700_000_000 * 10**9

@@ -24,11 +24,11 @@ from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.tables import pack_table
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal, NamedExpression
+from gscope.queries.expressions.expressions import Literal, NamedExpression
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
     from gscope.queries.plan.program import Lfta
 
 BOOL, INT, FLOAT, STRING = GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING

@@ -18,12 +18,12 @@ from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.errors import UnsupportedError
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Call, Column, NamedExpression
+from gscope.queries.expressions.expressions import Call, Column, NamedExpression
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 
 def test_a_kernel_is_a_private_file_of_readable_source(
@@ -132,7 +132,7 @@ def test_the_source_of_a_query_set_does_not_depend_on_the_process() -> None:
     """
     program = f"""
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 compiled = compile_queries([QueryText({text!r}, "set")], Surroundings(("main",)))
 print(generate(compiled.program.lftas).source)
 """

@@ -25,9 +25,9 @@ from tests.capture.lfta.lfta_strategies import beats, blocks_of, lftas, nanoseco
 
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.schema import Schema
-from gscope.queries.catalog.types import DECREASING, Direction, GsqlType, Ordering
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.types import DECREASING, Direction, GsqlType, Ordering
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tests.capture.lfta.lfta_builders import block_of, ipv4, ipv6, udp
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta

@@ -26,8 +26,8 @@ from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.ring.block import Block
     from gscope.queries.catalog.scalar.entry import Parameter
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
 
 INT, FLOAT, BOOL = GsqlType.INT, GsqlType.FLOAT, GsqlType.BOOL

@@ -30,8 +30,8 @@ from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.errors import UsageError
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import DECREASING, INCREASING, GsqlType
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.types import DECREASING, INCREASING, GsqlType
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch

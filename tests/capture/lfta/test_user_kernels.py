@@ -13,8 +13,8 @@ from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.user_kernels import check_user_kernel
 from gscope.errors import UsageError
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import NamedExpression
+from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.types import GsqlType
 
 SAFE = """
     import math

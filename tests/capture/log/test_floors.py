@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.floors import Floor
 from gscope.capture.log.log import Beat, StreamLog, read_log
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
 from gscope.engine.subscription import LogClient
 from gscope.errors import StreamError
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
+from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.messages import Message, Punctuation
-from gscope.queries.streams.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

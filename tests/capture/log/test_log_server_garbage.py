@@ -19,7 +19,7 @@ from tests.gscope_command import PATIENCE_S
 from gscope.capture.log.server import MAX_SUBSCRIPTIONS
 from gscope.engine.subscription import LogClient
 from gscope.errors import StreamError
-from gscope.queries.streams.socket_address import SocketAddress
+from gscope.queries.run_folder.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from gscope.capture.log.index import INDEX_NAME, read_index
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.merging import FEWEST_PARTS, worth_merging
 from gscope.capture.log.segments import SegmentFolder
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import (
     Batch,
     Extent,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture.log.batches import OpenBatch, Part, Rows, StreamSpec, combined
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Punctuation
 
 UP = StreamSpec("s", (("tb", Direction.INCREASING),), epoch="tb")

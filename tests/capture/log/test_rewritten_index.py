@@ -20,7 +20,7 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.index import INDEX_NAME, Index, read_index
 from gscope.capture.log.log import Beat, StreamLog, read_log
 from gscope.errors import StreamError
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Message, Punctuation
 
 if TYPE_CHECKING:

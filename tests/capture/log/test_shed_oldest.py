@@ -13,7 +13,7 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog, read_log
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation, Shed
 
 if TYPE_CHECKING:

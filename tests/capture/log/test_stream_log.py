@@ -17,7 +17,7 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, Beat, StreamLog, read_log
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
 from gscope.errors import StreamError
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gscope.cli.answers import Answers
 from gscope.cli.delivered import StreamPosition
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

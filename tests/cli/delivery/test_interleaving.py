@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gscope.cli.delivery.interleaving import Interleaving
 from gscope.cli.delivery.order_column import OrderColumn
 from gscope.cli.delivery.rounds import NEVER, Rounds
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

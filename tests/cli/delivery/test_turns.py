@@ -17,9 +17,9 @@ from gscope.cli.sinks import StreamSink
 from gscope.engine.sinks import text
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.pieces import PIECE_BYTES
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

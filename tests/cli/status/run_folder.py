@@ -18,7 +18,7 @@ from gscope.engine.commits import Commit, Output
 from gscope.engine.monitoring.counts import Counts
 from gscope.engine.observer import Observer
 from gscope.engine.steps import Evaluation
-from gscope.queries.streams.snapshot import CAPTURE_FILE
+from gscope.queries.run_folder.snapshot import CAPTURE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gscope.engine.functions.application import READERS, read
 from gscope.engine.functions.base import Undecodable
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 
 DNS_HEADER = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"
 DNS = DNS_HEADER + b"\x03www\x07example\x03com\x00\x00\x1c\x00\x01"

@@ -13,12 +13,12 @@ from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.logical import RunningGroupBy
 from gscope.queries.plan.program import RunningNode
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Column, Expression, PacketField, Value
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField, Value
 
 Tuple = dict[str, Any]
 Row = tuple[Any, ...]

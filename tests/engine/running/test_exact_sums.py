@@ -14,7 +14,7 @@ from gscope.engine.monitoring.counts import Counts
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import part_of, reduce_epochs
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import RunningNode
 
 WINDOW = 3

@@ -18,7 +18,7 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
 from gscope.engine.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.written import State
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 from gscope.queries.streams.messages import (
     Batch,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from gscope.engine.running.vectors import Vector, compute, from_arrow, from_list, to_arrow
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.types import GsqlType
 
 BIG = (1 << 63) - 1
 INTEGERS = st.integers(-BIG - 1, BIG) | st.sampled_from([0, 1, -1, 7, 63, 64, BIG, -BIG - 1])

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.engine.sinks.columns import as_text, escape, readable, readable_schema
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 
 _V4 = bytes(10) + b"\xff\xff"
 

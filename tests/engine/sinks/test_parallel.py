@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_pieces, side_by_side
 from gscope.engine.sinks.text import write_csv, write_ndjson
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 
 _ROWS = 3 * ROWS_AT_ONCE + 7
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.pieces import MOST_BYTES, PIECE_BYTES, bounded_pieces
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 
 SCHEMA = Schema((ColumnSchema("n", GsqlType.INT), ColumnSchema("s", GsqlType.STRING)))
 

@@ -20,19 +20,19 @@ from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import AggregateCall
-from gscope.queries.plan.low import Border
-from gscope.queries.plan.partials import Partials, can_run_low
 from gscope.queries.plan.program import Aggregate, PartialOp
+from gscope.queries.plan.split.border import Border
+from gscope.queries.plan.split.partials import Partials, can_run_low
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ import pytest
 from gscope.engine.spark.expressions import column_leaf, to_sql
 from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Call, Column, Literal, PacketField
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.expressions import Call, Column, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,10 +27,10 @@ from tests.golden.driver import Variation
 from gscope.engine import release
 from gscope.engine.spark import evaluation, lowering, task_stage
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Expression, Literal, NamedExpression
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Expression, Literal, NamedExpression
 from gscope.queries.plan.logical import Interval
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from gscope.engine import release
 from gscope.engine.spark import evaluation, lowering, task_stage
 from gscope.engine.spark.outputs import Outputs
 from gscope.queries.catalog.evaluate import call, evaluate
-from gscope.queries.catalog.schema import ColumnSchema, Schema
-from gscope.queries.catalog.types import INCREASING, GsqlType
+from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import INCREASING, GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.plan.program import JoinNode, Lfta, Program, QueryInput, StreamInput
 from gscope.queries.streams.messages import (
     Batch,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.commits import Output
-    from gscope.queries.plan.expressions import PacketField, Value
+    from gscope.queries.expressions.expressions import PacketField, Value
 
 pytestmark = pytest.mark.spark
 

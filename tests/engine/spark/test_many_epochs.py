@@ -20,7 +20,7 @@ from gscope.engine.spark.tasks import run_tasks
 from gscope.engine.steps import Steps
 from gscope.engine.written import files_in
 from gscope.errors import EngineError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gscope.engine.spark.merge_partials import (
     plain_merge,
 )
 from gscope.engine.spark.tasks import FileTask, run_tasks
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import AggregationNode, Program, QueryInput
 
 if TYPE_CHECKING:

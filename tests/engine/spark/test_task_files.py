@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.engine.spark.tasks import read_files
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from pathlib import Path

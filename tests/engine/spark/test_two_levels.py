@@ -17,8 +17,8 @@ from gscope.engine.spark.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.tables import pack_table
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

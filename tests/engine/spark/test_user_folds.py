@@ -12,8 +12,8 @@ from gscope.engine.spark.udf import register_functions, user_failures
 from gscope.engine.spark.user_folds import fold_sql, register_folds
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column
+from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import pytest
 from gscope.engine.operators import watchlist_join
 from gscope.engine.spark.watchlists import Watchlists
 from gscope.errors import EngineError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, WatchlistJoinNode
 
 if TYPE_CHECKING:

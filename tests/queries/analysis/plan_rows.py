@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
 from gscope.queries.plan.logical import Filter, GroupBy, Join, Node, Project, QueryScan
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Column, Expression, Literal
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.expressions import Column, Expression, Literal
+from gscope.queries.plan.explain.show import show
 from gscope.queries.plan.program import Aggregate, AggregationNode
-from gscope.queries.plan.show import show
 
 INTERFACES = Surroundings(("eth0", "eth1"))
 

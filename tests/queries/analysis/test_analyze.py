@@ -6,9 +6,9 @@ import pytest
 
 from gscope.errors import GsqlError, ResolveError
 from gscope.queries.analysis.analyze import analyze
-from gscope.queries.catalog.types import INCREASING, VARYING, GsqlType
+from gscope.queries.expressions.expressions import Column, PacketField
+from gscope.queries.expressions.types import INCREASING, VARYING, GsqlType
 from gscope.queries.gsql.parser import parse
-from gscope.queries.plan.expressions import Column, PacketField
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,

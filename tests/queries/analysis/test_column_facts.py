@@ -8,7 +8,7 @@ import pytest
 
 from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.analyze import analyze
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.parser import parse
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import pytest
 
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.types import GsqlType
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import Project
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression
+    from gscope.queries.expressions.expressions import Expression
 
 GROUPS = {"tb": 28_333_320, "cnt": 7, "sum_len": 123_456_789, "max_time": 1_700_000_030}
 

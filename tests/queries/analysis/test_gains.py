@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.queries.analysis.constants import apply
-from gscope.queries.analysis.temporal import infer
+from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import CONSTANT, VARYING, Direction, GsqlType, Ordering
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value, walk
+from gscope.queries.catalog.ordering.temporal import infer
+from gscope.queries.expressions.expressions import (
+    Column,
+    Expression,
+    Literal,
+    PacketField,
+    Value,
+    walk,
+)
+from gscope.queries.expressions.types import CONSTANT, VARYING, Direction, GsqlType, Ordering
 
 if TYPE_CHECKING:
     from collections.abc import Callable

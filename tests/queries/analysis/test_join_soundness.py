@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.queries.analysis.plan_rows import Row, rows_of
 
 from gscope.queries.analysis.analyze import analyze
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import Project
 

@@ -11,8 +11,8 @@ import pytest
 
 from gscope.errors import GsqlError
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.expressions.expressions import Call, Literal
 from gscope.queries.gsql.parser import parse
-from gscope.queries.plan.expressions import Call, Literal
 from gscope.queries.plan.logical import Project
 
 NOT_IANA = {

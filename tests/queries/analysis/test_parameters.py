@@ -6,8 +6,8 @@ import pytest
 
 from gscope.errors import GsqlError
 from gscope.queries.catalog.scalar.addresses import parse_ip
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Literal, Value, walk
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.expressions import Literal, Value, walk
 from gscope.queries.plan.logical import Project
 
 

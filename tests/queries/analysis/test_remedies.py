@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gscope.errors import GsqlError
-from gscope.queries.analysis.foreign_functions import FOREIGN_AGGREGATES, FOREIGN_FUNCTIONS
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.analysis.typing.foreign_functions import FOREIGN_AGGREGATES, FOREIGN_FUNCTIONS
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 FALLING = (
     "DEFINE { query_name 'x'; } SELECT -time AS down, srcPort FROM main0.TCP; "

@@ -9,9 +9,7 @@ from gscope.errors import GsqlError
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.gsql.parser import parse
-from gscope.queries.plan.expressions import (
+from gscope.queries.expressions.expressions import (
     Call,
     Column,
     Expression,
@@ -19,6 +17,8 @@ from gscope.queries.plan.expressions import (
     Value,
     walk,
 )
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import LogicalPlan, Project
 
 ATOMS = st.sampled_from(

@@ -14,7 +14,7 @@ from gscope.errors import GsqlError
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.printer import print_file
-from gscope.queries.plan.optimize import optimize
+from gscope.queries.plan.rules.optimize import optimize
 
 INPUTS = """
 Query a: SELECT t, k, count(*) as x FROM IP GROUP BY time as t, vlan as k;

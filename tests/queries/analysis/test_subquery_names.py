@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import JoinNode, Program, QueryInput
 
 COUNT = "SELECT tb, count(*) AS c FROM {} GROUP BY time/10 AS tb"

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.queries.analysis.constants import apply
-from gscope.queries.analysis.temporal import column_ordering, infer, ordering_of
+from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.types import (
+from gscope.queries.catalog.ordering.temporal import column_ordering, infer, ordering_of
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField, Value
+from gscope.queries.expressions.types import (
     CONSTANT,
     DECREASING,
     INCREASING,
@@ -18,7 +19,6 @@ from gscope.queries.catalog.types import (
     GsqlType,
     Ordering,
 )
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField, Value
 
 INT = GsqlType.INT
 ORDERINGS = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gscope.queries.analysis.analyze import analyze
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.safety import is_lfta_safe
-from gscope.queries.catalog.types import Direction
+from gscope.queries.expressions.types import Direction
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import LogicalQuery, Project
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.gsql.parser import parse
-from gscope.queries.plan.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.plan.logical import Filter, Project
 
 

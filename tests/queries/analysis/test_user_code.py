@@ -8,11 +8,11 @@ import pytest
 from tests.user_code import offered
 
 from gscope.errors import GsqlError, UsageError
-from gscope.queries.analysis.calls import BUILDERS
+from gscope.queries.analysis.typing.calls import BUILDERS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.catalog.types import Direction
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Program

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.explain.show import show_equalities, show_of_sides
 from gscope.queries.plan.program import (
     AggregationNode,
     Program,
@@ -13,7 +14,6 @@ from gscope.queries.plan.program import (
     StreamInput,
     WatchlistJoinNode,
 )
-from gscope.queries.plan.show import show_equalities, show_of_sides
 
 BAD = (
     "DEFINE { query_name 'bad'; filename 'lists/bad.csv'; }"

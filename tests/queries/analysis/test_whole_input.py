@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gscope.errors import TemporalError
-from gscope.queries.plan.bounds import WHOLE_INPUT_BOUND, lfta_bound, node_bound
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.plan.explain.state_bounds import WHOLE_INPUT_BOUND, lfta_bound, node_bound
 from gscope.queries.plan.program import AggregationNode, Program
 from gscope.queries.plan.whole_input import answers_at_the_end, is_global
 

@@ -15,8 +15,8 @@ from gscope.queries.catalog.aggregates import (
     PartialRule,
 )
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Expression, Literal, PacketField
+from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.analysis.constants import parse_network
+from gscope.queries.analysis.typing.constants import parse_network
 from gscope.queries.catalog.functions import FUNCTIONS
 
 TCP, UDP, SCTP, ICMP, ICMP6, RSVP = 6, 17, 132, 1, 58, 46

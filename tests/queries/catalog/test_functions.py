@@ -12,8 +12,8 @@ from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.addresses import parse_ip
 from gscope.queries.catalog.scalar.conversions import format_float
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Column, Literal, PacketField, Value
+from gscope.queries.expressions.expressions import Column, Literal, PacketField, Value
+from gscope.queries.expressions.types import GsqlType
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1

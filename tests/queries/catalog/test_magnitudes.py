@@ -10,8 +10,8 @@ from tests.capture.packet.packet_forge import packets
 from gscope.capture.packet.dissect import dissect
 from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.catalog.scalar.magnitudes import magnitude
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import PacketField
+from gscope.queries.expressions.expressions import PacketField
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from tests.capture.packet.kernel_reader import RawPacket

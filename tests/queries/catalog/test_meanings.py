@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.queries.analysis.calls import BUILDERS
+from gscope.queries.analysis.typing.calls import BUILDERS
 from gscope.queries.catalog.scalar.meanings import FAMILIES, MEANINGS
 
 

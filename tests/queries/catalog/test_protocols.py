@@ -8,8 +8,8 @@ from gscope.capture.packet.fields import FIELDS
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.protocols import FIELD_ALIASES, PROTOCOLS
 from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
-from gscope.queries.catalog.types import CONSTANT, INCREASING, GsqlType
-from gscope.queries.plan.expressions import Literal, PacketField
+from gscope.queries.expressions.expressions import Literal, PacketField
+from gscope.queries.expressions.types import CONSTANT, INCREASING, GsqlType
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

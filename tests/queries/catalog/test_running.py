@@ -8,11 +8,11 @@ import pytest
 
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS, value_of_nothing
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Value
+    from gscope.queries.expressions.expressions import Value
 
 SAMPLES: dict[GsqlType, Value] = {GsqlType.INT: 2, GsqlType.FLOAT: 0.5, GsqlType.STRING: b"INT"}
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.tables import float_word, pack_table, table_values
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.expressions import Literal
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Expression, Value
 
 VALUES: dict[GsqlType, st.SearchStrategy[Value]] = {
     GsqlType.INT: st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),

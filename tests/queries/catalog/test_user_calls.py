@@ -11,9 +11,9 @@ from gscope.errors import UserCodeError
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.user import AggregateFacts
-from gscope.queries.catalog.user_calls import UserFold
-from gscope.queries.catalog.user_files import load_module
-from gscope.queries.catalog.user_install import installed
+from gscope.queries.catalog.user_functions.calls import UserFold
+from gscope.queries.catalog.user_functions.files import load_module
+from gscope.queries.catalog.user_functions.install import installed
 
 RETURNS = """
     @function("INT", returns="{kind}", nullable={nullable})

@@ -9,10 +9,10 @@ import pytest
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.errors import GsqlSyntaxError
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.gsql.limits import MAX_COLUMNS, MAX_JOINED, MAX_PARTS
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.scanner import MAX_DEPTH
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable

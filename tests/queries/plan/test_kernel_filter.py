@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
-from gscope.queries.plan.kernel_filter import TRUE, needed_packets, show_condition
+from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.plan.split.kernel_filter import TRUE, needed_packets, show_condition
 
 
 def compiled(text: str, *interfaces: str) -> Compiled:

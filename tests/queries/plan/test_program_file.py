@@ -15,9 +15,9 @@ from tests.user_code import user_file
 
 from gscope import __version__
 from gscope.errors import UsageError
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Call, Expression, Literal, NamedExpression, Value
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.expressions import Call, Expression, Literal, NamedExpression, Value
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program, SelectionNode, StreamInput
 from gscope.queries.plan.program_file import (
     program_digest,
@@ -29,7 +29,7 @@ from gscope.queries.plan.program_file import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.queries.catalog.schema import Schema
+    from gscope.queries.expressions.schema import Schema
 
 EMPTY = Program(("a",), (), (), (), ())
 

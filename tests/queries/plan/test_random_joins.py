@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.errors import GsqlError
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.expressions import Column, Expression, walk
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.expressions import Column, Expression, walk
 from gscope.queries.plan.program import (
     JoinNode,
     Program,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gscope.queries.plan.compile import Compiled, QueryText, Surroundings, compile_queries
-from gscope.queries.plan.optimize import RULES
-from gscope.queries.plan.show import show_tree
+from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.plan.explain.show import show_tree
+from gscope.queries.plan.rules.optimize import RULES
 
 FOLDER = Path(__file__).parent / "rules"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, QueryInput, StreamInput, node_inputs
 
 FLOWS = "SELECT tb, srcIP, count(*) as cnt FROM TCP GROUP BY time/60 as tb, srcIP"

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gscope.queries.catalog.types import GsqlType
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.explain.show import show
 from gscope.queries.plan.program import (
     AggregationNode,
     MergeNode,
@@ -15,7 +16,6 @@ from gscope.queries.plan.program import (
     SelectionNode,
     StreamInput,
 )
-from gscope.queries.plan.show import show
 
 FLOW = "SELECT tb, srcIP, count(*) as cnt, avg(len) as size FROM IP GROUP BY time/10 as tb, srcIP"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.plan.explain.show import show, show_equalities, show_of_sides
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -15,7 +16,6 @@ from gscope.queries.plan.program import (
     SelectionNode,
     StreamInput,
 )
-from gscope.queries.plan.show import show, show_equalities, show_of_sides
 
 PUBLISHED = Path(__file__).parents[3] / "queries" / "library" / "published"
 INPUTS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.queries.plan.threshold import first_reached
+from gscope.queries.plan.unbounded_search import first_reached
 
 
 @given(st.integers(-(1 << 60), 1 << 60), st.integers(0, 1 << 59))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.queries.streams.claims_file import read_claims, write_claims
+from gscope.queries.run_folder.claims_file import read_claims, write_claims
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,15 +20,15 @@ from gscope.capture.sources.af_packet.derived_filter import both, compile_condit
 from gscope.capture.sources.af_packet.filter import accept_all
 from gscope.capture.sources.af_packet.packet_socket import attach_filter
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.kernel_filter import TRUE, needed_packets
+from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.plan.split.kernel_filter import TRUE, needed_packets
 
 if TYPE_CHECKING:
     from tests.capture.sources.af_packet.conftest import Opener
 
     from gscope.capture.sources.af_packet.filter import Instruction
-    from gscope.queries.plan.expressions import Column, Expression, PacketField
-    from gscope.queries.plan.kernel_filter import Condition
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField
+    from gscope.queries.plan.split.kernel_filter import Condition
 
 PREDICATES = {
     "UDP": [

@@ -1,0 +1,1 @@
+"""Grouping: keys, epochs and CLOSING_WHEN."""

@@ -1,0 +1,285 @@
+"""GROUP BY: its terms, the aggregates found in SELECT and HAVING, and what names mean above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlError, ResolveError, TypeMismatchError
+from gscope.queries.analysis.column_facts import UNKNOWN, origin_of, origin_of_call
+from gscope.queries.analysis.groups.closing_when import (
+    running_call,
+    running_function,
+    running_group,
+    type_running_call,
+)
+from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, kept_orders, terms_of
+from gscope.queries.analysis.names.column_names import default_name, free_name, unique_names
+from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
+from gscope.queries.analysis.typing.schemas import column_schema, group_schema
+from gscope.queries.analysis.typing.typer import Typer
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
+from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
+from gscope.queries.expressions.schema import ColumnSchema
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_printer import print_expression
+from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
+from gscope.queries.plan.trees import map_expression
+from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from gscope.queries.analysis.names.scope import Source
+    from gscope.queries.analysis.typing.parameters import Substitutes
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The grouping of one SELECT; aggregates gather here while what stands above is typed."""
+
+    body: nodes.Select
+    source: Source
+    substitutes: Substitutes
+    terms: Terms = field(default_factory=Terms)
+    aggregates: dict[tuple[str, tuple[Expression, ...]], AggregateCall] = field(
+        default_factory=dict
+    )
+    is_unbounded: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        body: nodes.Select,
+        source: Source,
+        substitutes: Substitutes,
+        *,
+        is_unbounded: bool = True,
+    ) -> Grouping:
+        """Return the grouping with its keys typed and named, still without aggregates.
+
+        Raises:
+            GsqlError: a term is wrong.
+        """
+        grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
+        typer = grouping._term_typer(grouping._term_name)
+        expressions = [typer.type(term.expression) for term in body.group_by]
+        names = unique_names(
+            [
+                (t.name or default_name(t.expression, source), t.name is not None, t)
+                for t in body.group_by
+            ]
+        )
+        written = [NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)]
+        grouping.terms = terms_of(written, source.ordering, is_running=grouping.is_running)
+        return grouping
+
+    @property
+    def keys(self) -> tuple[NamedExpression, ...]:
+        """What is grouped by."""
+        return self.terms.keys
+
+    def typer(self) -> Typer:
+        """Types expressions over the groups; their leaves are columns of keys and aggregates."""
+        return Typer(
+            self._ungrouped,
+            self.substitutes,
+            self._aggregate,
+            self._known,
+            self._origin,
+            has_aggregate=lambda e: self.source.has_aggregate(self._written_out(e)),
+        )
+
+    def _term_typer(self, name: Callable[[nodes.Name], Expression] | None = None) -> Typer:
+        """Types group-by terms, and what may be one; ``name`` is what a name stands for in them."""
+        return Typer.over(self.source, self.substitutes, _not_in_term, name=name, is_term=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether groups live across epochs."""
+        return self.body.closing_when is not None
+
+    def node(self, source: Node, closing: Expression | None = None) -> GroupBy | RunningGroupBy:
+        """The operator, with every aggregate met so far.
+
+        Args:
+            source: its input.
+            closing: CLOSING_WHEN over the groups, None if there is none.
+
+        Raises:
+            TemporalError: nothing would ever close a group.
+        """
+        keys = [column_schema(key, self.source.ordering) for key in self.keys]
+        terms = self.body.group_by
+        position = terms[0].position if terms else self.body.position
+        expressions = [key.expression for key in self.keys]
+        epoch = choose_epoch(
+            keys,
+            expressions,
+            source.schema,
+            position,
+            is_unbounded=self.is_unbounded or self.is_running,
+        )
+        group = group_by(source, self.keys, keys, epoch, tuple(self.aggregates.values()))
+        return group if closing is None else running_group(group, closing, keys, position)
+
+    def _term_name(self, name: nodes.Name) -> Expression:
+        """A name in GROUP BY: a column of the input, else an expression that SELECT names so."""
+        try:
+            return self.source.resolve(name)
+        except ResolveError:
+            named = {
+                output.name: output.expression
+                for output in self.body.outputs
+                if isinstance(output, nodes.OutputItem) and output.name is not None
+            }
+            meant = _meant(name, named)
+            if meant is None:
+                raise
+            return self._term_typer().type(named[meant])
+
+    def _known(self, node: nodes.Expression) -> Expression | None:
+        """The key that a piece of syntax is: by its name, or because it says the same."""
+        names = [key.name for key in self.keys]
+        if isinstance(node, nodes.Name) and node.parts[0] in names and len(node.parts) == 1:
+            return self.terms.column(node.parts[0])
+        if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
+            return None
+        try:
+            meaning = self._term_typer().type(node)
+        except GsqlError:
+            meant = _meant(node, names) if isinstance(node, nodes.Name) else None
+            return None if meant is None else self.terms.column(meant)
+        same = (t.name for t in self.terms.written if t.expression == meaning)
+        return next((self.terms.column(name) for name in same), None)
+
+    def _written_out(self, expression: Expression) -> Expression:
+        """An expression over the groups as one over the input: with the terms in place of their columns."""
+        written = {term.name: term.expression for term in self.terms.written}
+
+        def change(part: Expression) -> Expression:
+            # What is not grouped by is an aggregate.
+            return written.get(part.name, UNKNOWN) if isinstance(part, Column) else part
+
+        return map_expression(expression, change)
+
+    def _origin(self, expression: Expression) -> Expression:
+        """What an expression over the groups is computed of."""
+        facts = (self.source.facts,)
+        origins = {term.name: origin_of(term.expression, facts) for term in self.terms.written}
+        calls = self.aggregates.values()
+        origins |= {call.name: origin_of_call(call, facts) for call in calls}
+
+        def change(part: Expression) -> Expression:
+            return origins.get(part.name, part) if isinstance(part, Column) else part
+
+        return map_expression(expression, change)
+
+    def _ungrouped(self, name: nodes.Name) -> Expression:
+        text = ".".join(name.parts)
+        try:
+            self.source.resolve(name)
+        except ResolveError as error:
+            error.remedy = self._remedy(text, error.remedy)
+            raise
+        message = f"{text} is neither grouped by nor inside an aggregate"
+        remedy = f"add {text} to GROUP BY, or write max({text})"
+        raise TypeMismatchError(message, position=name.position, remedy=remedy)
+
+    def _remedy(self, text: str, of_columns: str) -> str:
+        """What may have been meant by a name that is neither a column of the input nor that of a term."""
+        outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
+        if any(text == output.name for output in outputs):
+            return f"{text} is computed by SELECT: repeat its expression here"
+        unnamed = [
+            term.expression
+            for term in self.body.group_by
+            if term.name is None and not isinstance(term.expression, nodes.Name)
+        ]
+        if of_columns.startswith(DID_YOU_MEAN) or not unnamed:
+            return of_columns
+        return f"to use it as a group-by term, name that: {print_expression(unnamed[0])} AS {text}"
+
+    def _argument_name(self, name: nodes.Name) -> Expression:
+        """A name inside an aggregate: a column of the input, else a group-by term."""
+        try:
+            return self.source.resolve(name)
+        except ResolveError:
+            keys = {term.name: term.expression for term in self.terms.written}
+            meant = _meant(name, keys)
+            if meant is None:
+                raise
+            return keys[meant]
+
+    def _aggregate(self, node: nodes.FunctionCall) -> Expression:
+        typer = Typer.over(self.source, self.substitutes, _not_nested, name=self._argument_name)
+        running = running_function(node.name, is_running=self.is_running)
+        if running is None:
+            function, arguments = type_aggregate_call(node, typer, self.source.node)
+        else:
+            function = running
+            arguments = type_running_call(
+                node, running, typer, self.source.node, is_running=self.is_running
+            )
+        known = self.aggregates.get((function, arguments))
+        if known is None:
+            taken = [k.name for k in self.keys] + [a.name for a in self.aggregates.values()]
+            (name,) = unique_names([(default_name(node, self.source), False, node)], taken)
+            if running is not None:
+                known = running_call(name, running, arguments)
+            else:
+                entry = AGGREGATES[function]
+                type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
+                # A group that lives on has epochs without tuples, and one without keys may have none at all.
+                may_be_empty = self.is_running or not self.keys
+                is_nullable = is_nullable or (may_be_empty and not entry.is_never_null)
+                known = AggregateCall(name, function, arguments, type_, is_nullable)
+            self.aggregates[function, arguments] = known
+        return Column(known.name, known.type, known.is_nullable)
+
+
+def group_by(
+    source: Node,
+    keys: tuple[NamedExpression, ...],
+    schemas: Sequence[ColumnSchema],
+    epoch: str | None,
+    calls: tuple[AggregateCall, ...],
+) -> GroupBy:
+    """Return the grouping by ``keys``.
+
+    Args:
+        source: its input.
+        keys: the terms.
+        schemas: of the keys.
+        epoch: the name of the key that closes groups; None if the end of the input does.
+        calls: the aggregates.
+    """
+    columns = [ColumnSchema(c.name, c.type, c.is_nullable) for c in calls]
+    if epoch is None:
+        epoch = free_name(WHOLE_INPUT, {*(k.name for k in keys), *(c.name for c in calls)})
+        keys = (whole_input_key(epoch), *keys)
+        schemas = [whole_input_schema(epoch), *schemas]
+    return GroupBy(
+        source, keys, epoch, calls, group_schema(schemas, kept_orders(keys, epoch), columns)
+    )
+
+
+def _meant(name: nodes.Name, known: Collection[str]) -> str | None:
+    """The one of ``known`` that a name stands for that is no column: as written, else in another case."""
+    if len(name.parts) > 1:
+        return None
+    (text,) = name.parts
+    return text if text in known else other_case(text, known)
+
+
+def _not_in_term(node: nodes.FunctionCall) -> Expression:
+    message = f"aggregate {node.name} is not allowed in a group-by term"
+    remedy = "aggregate in one query and group its result in another"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)
+
+
+def _not_nested(node: nodes.FunctionCall) -> Expression:
+    message = f"aggregate {node.name} is not allowed inside another"
+    remedy = "aggregate in one query and aggregate its result in another"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)

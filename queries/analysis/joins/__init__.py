@@ -1,0 +1,1 @@
+"""Joins and merges: sides, conditions, intervals and refusals."""

@@ -1,0 +1,1 @@
+"""What names mean: queries, protocols, watchlists, columns and scopes."""

@@ -1,0 +1,80 @@
+"""Names for columns that a query leaves unnamed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gscope.errors import ResolveError
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_printer import print_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from gscope.queries.analysis.names.scope import Source
+
+_LONGEST = 40
+
+
+def default_name(node: nodes.Expression, source: Source) -> str:
+    """The column's own name, ``cnt`` for ``count(*)``, ``sum_len`` for ``sum(len)``, else from the text.
+
+    ``tb*60`` gives ``tb_60``.
+    """
+    if isinstance(node, nodes.Name):
+        return _own_name(node, source)
+    if isinstance(node, nodes.FunctionCall):
+        function = node.name.lower()
+        if function == "count" and not node.args:
+            return "cnt"
+        if len(node.args) == 1 and isinstance(node.args[0], nodes.Name):
+            prefix = f"{function}_distinct" if node.distinct else function
+            return f"{prefix}_{_own_name(node.args[0], source)}"
+    text = re.sub(r"\W+", "_", print_expression(node)).strip("_")[:_LONGEST].strip("_")
+    return text if text and not text[0].isdigit() else f"column_{text}".strip("_")
+
+
+def unique_names(
+    wanted: Sequence[tuple[str, bool, nodes.Node]], taken: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The names, made unique with a number where the query did not choose them itself.
+
+    Args:
+        wanted: (name, whether the query chose it, what it names).
+        taken: names that are not free.
+
+    Raises:
+        ResolveError: the query chose one name twice.
+    """
+    chosen: set[str] = set()
+    for name, is_chosen, node in wanted:
+        if is_chosen and name in chosen:
+            message = f"two columns are called {name}"
+            remedy = "give one of them another name with AS"
+            raise ResolveError(message, position=node.position, remedy=remedy)
+        if is_chosen:
+            chosen.add(name)
+    used = chosen | set(taken)
+    names = []
+    for name, is_chosen, _ in wanted:
+        final = name if is_chosen else free_name(name, used)
+        used.add(final)
+        names.append(final)
+    return tuple(names)
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """``wanted``, with a number if it is taken."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _own_name(node: nodes.Name, source: Source) -> str:
+    parts = node.parts
+    if len(parts) > 1 and parts[0] in source.qualifiers:
+        parts = parts[1:]
+    return "_".join(parts)

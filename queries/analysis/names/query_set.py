@@ -1,0 +1,341 @@
+"""Names of streams: which query, protocol and interfaces each input means, and in which order queries stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
+from gscope.queries.analysis.names.column_names import free_name
+from gscope.queries.analysis.names.query_names import check_name, is_external, named_queries
+from gscope.queries.analysis.names.user_protocols import known_protocols
+from gscope.queries.analysis.names.watchlists import define_watchlist
+from gscope.queries.did_you_mean import did_you_mean, other_case
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.printer import print_body, print_query
+from gscope.queries.library.load import load_library_file
+from gscope.queries.plan import part_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gscope.queries.catalog.protocols import Protocol
+    from gscope.queries.plan.logical import Watchlist
+
+_DEFAULT_SET = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInput:
+    """An input that is the result of a query."""
+
+    query: str
+    qualifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PacketInput:
+    """An input that is the packets of a protocol."""
+
+    protocol: Protocol
+    interfaces: tuple[str, ...]
+    qualifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchlistInput:
+    """An input that is a table."""
+
+    watchlist: Watchlist
+    qualifiers: tuple[str, ...]
+
+
+ResolvedInput = QueryInput | PacketInput | WatchlistInput
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The names that mean something in all queries of some files.
+
+    Attributes:
+        queries: names of queries, and the queries they mean.
+    """
+
+    protocols: Mapping[str, Protocol]
+    queries: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class QueryEntry:
+    """One query with its inputs resolved; subqueries are queries of their own.
+
+    Attributes:
+        name: unique in the query set.
+        owner: the syntax that holds its DEFINE and PARAM.
+        bindings: the queries of every WITH around it.
+    """
+
+    name: str
+    file: nodes.File
+    owner: nodes.Query
+    body: nodes.Select | nodes.Merge
+    text: str
+    surroundings: Surroundings
+    bindings: Mapping[str, Binding]
+    is_external: bool
+    inputs: list[ResolvedInput] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A query of a WITH: its syntax and the bindings that it sees itself."""
+
+    name: str
+    body: nodes.Body
+    seen: Mapping[str, Binding]
+
+
+@dataclass(slots=True)
+class QuerySet:
+    """All queries by name, in the order in which they were met.
+
+    Attributes:
+        interfaces: every interface; () if they are not known, then any name will do.
+        own: the queries of the files themselves, without subqueries and those of the library.
+        watchlists: the tables among all these, which are no queries.
+    """
+
+    interfaces: tuple[str, ...]
+    interface_sets: Mapping[str, tuple[str, ...]]
+    entries: dict[str, QueryEntry] = field(default_factory=dict)
+    own: list[str] = field(default_factory=list)
+    watchlists: dict[str, Watchlist] = field(default_factory=dict)
+    _libraries: dict[str, Surroundings] = field(default_factory=dict)
+    _library_queries: dict[str, tuple[nodes.Query, nodes.File, Surroundings]] = field(
+        default_factory=dict
+    )
+    _waiting: list[QueryEntry] = field(default_factory=list)
+    _parts: set[str] = field(default_factory=set)
+
+    def add_files(self, files: Sequence[nodes.File]) -> None:
+        """Take in all queries of ``files`` and resolve their inputs.
+
+        Raises:
+            GsqlError: a name is unknown, or taken twice.
+        """
+        named = [(name, query, file) for file in files for name, query in named_queries(file)]
+        surroundings = Surroundings(known_protocols(files), {name: name for name, _, _ in named})
+        for name, query, file in named:
+            try:
+                check_name(name, query, surroundings.protocols, self.own)
+            except GsqlError as error:
+                raise error.located(file.text, file.source) from None
+            self.own.append(name)
+        for name, query, file in named:
+            self._add(name, file, query, surroundings)
+        while self._waiting:
+            entry = self._waiting.pop()
+            try:
+                entry.inputs = [self._resolve(entry, one) for one in entry.body.inputs]
+            except GsqlError as error:
+                raise error.located(entry.file.text, entry.file.source) from None
+
+    def in_order(self, roots: Sequence[str]) -> list[QueryEntry]:
+        """``roots`` and all they read, each query before those who read it.
+
+        Raises:
+            ResolveError: a query reads itself, by way of others or not.
+        """
+        ordered: dict[str, QueryEntry] = {}
+        for root in roots:
+            path = [root]
+            pending = [self._reads(root)]
+            while path:
+                if not pending[-1]:
+                    pending.pop()
+                    name = path.pop()
+                    ordered.setdefault(name, self.entries[name])
+                    continue
+                name = pending[-1].pop(0)
+                if name in path:
+                    raise self._cycle(path, name)
+                if name not in ordered:
+                    path.append(name)
+                    pending.append(self._reads(name))
+        return list(ordered.values())
+
+    def _reads(self, name: str) -> list[str]:
+        return [i.query for i in self.entries[name].inputs if isinstance(i, QueryInput)]
+
+    def _cycle(self, path: list[str], name: str) -> GsqlError:
+        entry = self.entries[path[-1]]
+        number = next(
+            n for n, i in enumerate(entry.inputs) if isinstance(i, QueryInput) and i.query == name
+        )
+        loop = " → ".join([*path[path.index(name) :], name])
+        message = f"queries read each other in a cycle: {loop}"
+        error = ResolveError(
+            message,
+            position=entry.body.inputs[number].position,
+            remedy="let one of them read a protocol",
+        )
+        return error.located(entry.file.text, entry.file.source)
+
+    def _add(
+        self, name: str, file: nodes.File, query: nodes.Query, surroundings: Surroundings
+    ) -> None:
+        try:
+            self._add_body(name, file, query, query.body, surroundings, {}, is_external(query))
+        except GsqlError as error:
+            raise error.located(file.text, file.source) from None
+
+    def _add_body(
+        self,
+        name: str,
+        file: nodes.File,
+        owner: nodes.Query,
+        body: nodes.Body,
+        surroundings: Surroundings,
+        bindings: Mapping[str, Binding],
+        is_external: bool,
+    ) -> None:
+        text = print_query(owner) if body is owner.body else print_body(body)
+        while isinstance(body, nodes.With):
+            for bound in body.bindings:
+                _check_binding(bound, surroundings.protocols, bindings)
+                own = Binding(self._own_name(name, bound.name), bound.body, bindings)
+                bindings = {**bindings, bound.name: own}
+            body = body.body
+        if isinstance(body, nodes.Watchlist):
+            self.watchlists[name] = define_watchlist(name, owner, body, file.source)
+            return
+        entry = QueryEntry(name, file, owner, body, text, surroundings, bindings, is_external)
+        self.entries[name] = entry
+        self._waiting.append(entry)
+
+    def _resolve(self, entry: QueryEntry, one: nodes.Input) -> ResolvedInput:
+        if isinstance(one, nodes.SubqueryInput):
+            name = self._own_name(entry.name, one.alias or "sub")
+            self._add_body(
+                name, entry.file, entry.owner, one.body, entry.surroundings, entry.bindings, False
+            )
+            return QueryInput(name, (one.alias or name,))
+        qualifiers = (one.alias, one.name) if one.alias else (one.name,)
+        if one.library is not None:
+            return self._reading(self._from_library(one), qualifiers)
+        protocols, queries = entry.surroundings.protocols, entry.surroundings.queries
+        if one.interface is not None or one.interface_set is not None:
+            return PacketInput(_protocol(one, protocols), self._interfaces(one), qualifiers)
+        if one.name in entry.bindings:
+            return self._reading(self._bound(entry, entry.bindings[one.name]), qualifiers)
+        known = [*queries, *protocols]
+        name = one.name if one.name in known else other_case(one.name, known) or one.name
+        if name in queries:
+            return self._reading(self._met(queries[name]), qualifiers)
+        if name in protocols:
+            return PacketInput(protocols[name], self._interfaces(one), qualifiers)
+        message = f"there is no query or protocol {one.name}"
+        remedy = did_you_mean(one.name, [*known, *entry.bindings], "there are")
+        raise ResolveError(message, position=one.position, remedy=remedy)
+
+    def _reading(self, name: str, qualifiers: tuple[str, ...]) -> QueryInput | WatchlistInput:
+        if name in self.watchlists:
+            return WatchlistInput(self.watchlists[name], qualifiers)
+        return QueryInput(name, qualifiers)
+
+    def _own_name(self, query: str, part: str) -> str:
+        """The name of a subquery in the query set: that of no other, whether it is read yet or not."""
+        taken = self._parts | {f"{query}.{word}" for word in part_names.RESERVED}
+        name = free_name(f"{query}.{part}", taken)
+        self._parts.add(name)
+        return name
+
+    def _bound(self, entry: QueryEntry, binding: Binding) -> str:
+        if binding.name not in {*self.entries, *self.watchlists}:
+            self._add_body(
+                binding.name,
+                entry.file,
+                entry.owner,
+                binding.body,
+                entry.surroundings,
+                binding.seen,
+                False,
+            )
+        return binding.name
+
+    def _from_library(self, reference: nodes.StreamInput) -> str:
+        """The query of a library file: the one called like the file, else its last."""
+        place = f"{reference.library}/{reference.name}"
+        if place not in self._libraries:
+            self._open_library(place, load_library_file(reference))
+        queries = self._libraries[place].queries
+        if not queries:
+            message = f"the library file {place} has no query"
+            raise ResolveError(message, position=reference.position)
+        return self._met(queries.get(reference.name, list(queries.values())[-1]))
+
+    def _open_library(self, place: str, file: nodes.File) -> None:
+        prefix = place.replace("/", ".")
+        named = named_queries(file)
+        surroundings = Surroundings(
+            known_protocols([file]), {name: f"{prefix}.{name}" for name, _ in named}
+        )
+        self._libraries[place] = surroundings
+        for name, query in named:
+            self._library_queries[f"{prefix}.{name}"] = query, file, surroundings
+
+    def _met(self, name: str) -> str:
+        """The query ``name``, taken into the set if it is one of the library not met before."""
+        is_met = name in self.entries or name in self.watchlists
+        if not is_met and name in self._library_queries:
+            query, file, surroundings = self._library_queries[name]
+            self._add(name, file, query, surroundings)
+        return name
+
+    def _interfaces(self, reference: nodes.StreamInput) -> tuple[str, ...]:
+        if reference.host is not None:
+            message = f"this version runs on one host and cannot read {reference.host}'s interfaces"
+            remedy = "leave the host out"
+            raise UnsupportedError(message, position=reference.position, remedy=remedy)
+        if reference.interface is not None:
+            self._check_interface(reference.interface, reference.position)
+            return (reference.interface,)
+        wanted = reference.interface_set or _DEFAULT_SET
+        if wanted in self.interface_sets:
+            members = self.interface_sets[wanted]
+            for member in members:
+                self._check_interface(member, reference.position)
+            return members
+        if wanted == _DEFAULT_SET or not self.interfaces:
+            return self.interfaces
+        message = f"there is no interface set {wanted}"
+        remedy = did_you_mean(wanted, [*self.interface_sets, _DEFAULT_SET], "sets are")
+        raise ResolveError(message, position=reference.position, remedy=remedy)
+
+    def _check_interface(self, name: str, position: Position) -> None:
+        if self.interfaces and name not in self.interfaces:
+            message = f"there is no interface {name}"
+            remedy = did_you_mean(name, self.interfaces, "interfaces are")
+            raise ResolveError(message, position=position, remedy=remedy)
+
+
+def _protocol(reference: nodes.StreamInput, protocols: Mapping[str, Protocol]) -> Protocol:
+    name = reference.name
+    found = protocols.get(name) or protocols.get(other_case(name, protocols) or "")
+    if found is None:
+        message = f"there is no protocol {name}"
+        remedy = did_you_mean(name, protocols, "protocols are")
+        raise ResolveError(message, position=reference.position, remedy=remedy)
+    return found
+
+
+def _check_binding(
+    bound: nodes.WithBinding, protocols: Mapping[str, Protocol], bindings: Mapping[str, Binding]
+) -> None:
+    if bound.name in protocols:
+        message = f"a subquery cannot be called {bound.name} as the protocol is"
+    elif bound.name in bindings:
+        message = f"two subqueries are called {bound.name}"
+    else:
+        return
+    raise ResolveError(message, position=bound.position, remedy="give it another name")

@@ -1,0 +1,234 @@
+"""SELECT → trees of logical operators.
+
+SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
+SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
+… CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
+SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
+SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s)), unless e shows all of k
+SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.errors import ResolveError, TypeMismatchError
+from gscope.queries.analysis.groups.epochs import choose_epoch, terms_of
+from gscope.queries.analysis.groups.grouping import Grouping, group_by
+from gscope.queries.analysis.joins.join import join_inputs
+from gscope.queries.analysis.names.column_names import default_name, unique_names
+from gscope.queries.analysis.typing.declarations import undeclared
+from gscope.queries.analysis.typing.schemas import column_schema
+from gscope.queries.analysis.typing.typer import Typer
+from gscope.queries.analysis.typing.unsupported import (
+    check_where,
+    find_aggregates,
+    has_sampling,
+    has_windows,
+    refuse_aggregate,
+    refuse_unsupported,
+)
+from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
+from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.plan.logical import Filter, GroupBy, Node, Project, RunningGroupBy
+from gscope.queries.plan.rules.prune_columns import prune
+from gscope.queries.plan.whole_input import written_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.analysis.names.scope import Source
+    from gscope.queries.analysis.typing.parameters import Substitutes
+    from gscope.queries.expressions.expressions import Expression, PacketField
+    from gscope.queries.expressions.types import Ordering
+
+
+def build_select(
+    body: nodes.Select,
+    sources: Sequence[Source],
+    substitutes: Substitutes,
+    *,
+    is_unbounded: bool = False,
+) -> Node:
+    """Return the plan of a SELECT over ``sources``, its inputs in order.
+
+    Where they are ``is_unbounded``, a grouping needs a temporal term.
+
+    Raises:
+        GsqlError: the query is wrong, or this version does not run it.
+    """
+    if len(sources) == 1:
+        select = _Select(body, sources[0], substitutes, is_unbounded)
+        if has_sampling(body) or has_windows(body.inputs):
+            select.check()
+        refuse_unsupported(body)
+        return select.build()
+    refuse_unsupported(body)
+    joined = join_inputs(body, sources, substitutes)
+    select = _Select(replace(body, where=None), joined, substitutes, is_unbounded)
+    return prune(select.build())
+
+
+def project(
+    node: Node,
+    columns: Sequence[NamedExpression],
+    ordering: Callable[[PacketField | Column], Ordering],
+) -> Project:
+    """The projection, with types and orderings worked out."""
+    return Project(node, tuple(columns), Schema(tuple(column_schema(c, ordering) for c in columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Select:
+    body: nodes.Select
+    source: Source
+    substitutes: Substitutes
+    is_unbounded: bool
+
+    def check(self) -> None:
+        """Type every clause, also of what is parsed but not run, so that its mistakes are told first."""
+        body = self.body
+        self._check_group_terms()
+        self._filtered()
+        if not self._is_grouped():
+            self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
+            return
+        typer = Grouping.of(body, self.source, self.substitutes).typer()
+        self._outputs(typer)
+        for clause, where in (
+            (body.having, "in HAVING"),
+            (body.cleaning_when, "in CLEANING_WHEN"),
+            (body.cleaning_by, "in CLEANING_BY"),
+        ):
+            if clause is not None:
+                typer.condition(clause, where)
+        for term in body.supergroup:
+            typer.type(term.expression)
+
+    def _filtered(self) -> Node:
+        """The input behind WHERE."""
+        node: Node = self.source.node
+        if self.body.where is None:
+            return node
+        check_where(self.body.where)
+        typer = Typer.over(self.source, self.substitutes, refuse_aggregate, name=self._where_name)
+        where = undeclared(typer.condition(self.body.where, "in WHERE"))
+        return Filter(node, where, node.schema)
+
+    def build(self) -> Node:
+        body = self.body
+        self._check_group_terms()
+        node = self._filtered()
+        if self._is_grouped():
+            return self._grouped(node)
+        if body.having is not None:
+            message = "HAVING filters groups, but the query does not group"
+            remedy = "write WHERE, or add GROUP BY"
+            raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
+        columns = self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
+        if body.distinct:
+            return self._distinct(node, columns, self.source.ordering)
+        return project(node, columns, self.source.ordering)
+
+    def _is_grouped(self) -> bool:
+        body = self.body
+        parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
+        has_terms = bool(body.group_by) or body.closing_when is not None
+        return has_terms or any(any(find_aggregates(part)) for part in parts)
+
+    def _grouped(self, node: Node) -> Node:
+        body = self.body
+        for output in body.outputs:
+            if isinstance(output, nodes.Star):
+                message = "* is not allowed with groups: a group has many tuples"
+                remedy = "name the group-by terms and aggregates"
+                raise TypeMismatchError(message, position=output.position, remedy=remedy)
+        grouping = Grouping.of(body, self.source, self.substitutes, is_unbounded=self.is_unbounded)
+        typer = grouping.typer()
+        columns = self._outputs(typer)
+        having = None if body.having is None else typer.condition(body.having, "in HAVING")
+        closing = None
+        if body.closing_when is not None:
+            closing = typer.condition(body.closing_when, "in CLOSING_WHEN")
+        group = grouping.node(node, closing)
+        above: Node = group
+        if having is not None:
+            above = Filter(above, having, above.schema)
+
+        def ordering(leaf: PacketField | Column) -> Ordering:
+            return group.schema[leaf.name].ordering
+
+        if body.distinct and not _shows_keys(group, columns):
+            return self._distinct(above, columns, ordering)
+        return project(above, columns, ordering)
+
+    def _distinct(
+        self,
+        node: Node,
+        columns: Sequence[NamedExpression],
+        ordering: Callable[[PacketField | Column], Ordering],
+    ) -> Node:
+        terms = terms_of(columns, ordering)
+        keys = [column_schema(c, ordering) for c in terms.keys]
+        expressions = [c.expression for c in terms.keys]
+        epoch = choose_epoch(
+            keys,
+            expressions,
+            node.schema,
+            self.body.position,
+            is_distinct=True,
+            is_unbounded=self.is_unbounded,
+        )
+        group = group_by(node, terms.keys, keys, epoch, ())
+        if terms.turned is None and epoch is not None:
+            return group
+        shown = [NamedExpression(c.name, terms.column(c.name)) for c in columns]
+        return project(group, shown, lambda leaf: group.schema[leaf.name].ordering)
+
+    def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
+        expressions: list[Expression] = []
+        wanted: list[tuple[str, bool, nodes.Node]] = []
+        for output in self.body.outputs:
+            if isinstance(output, nodes.Star):
+                for star, meaning in self.source.star(output):
+                    expressions.append(meaning)
+                    wanted.append((star, False, output))
+                continue
+            expression = typer.type(output.expression)
+            if expression.type is GsqlType.NULL:
+                expression = Literal(None, GsqlType.INT)
+            expressions.append(expression)
+            name = output.name or default_name(output.expression, self.source)
+            wanted.append((name, output.name is not None, output))
+        names = unique_names(wanted)
+        return tuple(NamedExpression(n, e) for n, e in zip(names, expressions, strict=True))
+
+    def _check_group_terms(self) -> None:
+        for term in self.body.group_by:
+            if isinstance(term.expression, nodes.Literal):
+                message = "a constant cannot be a group-by term"
+                remedy = "GROUP BY takes the expressions themselves, not their positions"
+                raise TypeMismatchError(message, position=term.position, remedy=remedy)
+
+    def _where_name(self, name: nodes.Name) -> Expression:
+        try:
+            return self.source.resolve(name)
+        except ResolveError as error:
+            aliases = [t.name for t in self.body.group_by] + [
+                o.name for o in self.body.outputs if isinstance(o, nodes.OutputItem)
+            ]
+            if len(name.parts) == 1 and name.parts[0] in aliases:
+                error.remedy = (
+                    f"{name.parts[0]} is computed after WHERE: repeat its expression here, or test it in "
+                    "HAVING"
+                )
+            raise
+
+
+def _shows_keys(group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]) -> bool:
+    """Return whether rows are distinct already, because they show all keys."""
+    shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
+    return {key.name for key in written_keys(group.keys, group.epoch)} <= shown

@@ -1,0 +1,1 @@
+"""Types of expressions, calls, constants and conversions."""

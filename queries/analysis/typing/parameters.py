@@ -1,0 +1,120 @@
+"""What ``$x`` and ``#X`` of a query stand for: parameters given when it starts, entries of its DEFINE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import GsqlSyntaxError, ResolveError, TypeMismatchError
+from gscope.queries.analysis.typing import operators
+from gscope.queries.analysis.typing.constants import from_literal
+from gscope.queries.analysis.typing.conversions import convert
+from gscope.queries.did_you_mean import did_you_mean
+from gscope.queries.expressions.expressions import Expression, Literal
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.parser import definition_literal, parse_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TYPE_NAMES: dict[str, GsqlType] = {
+    **dict.fromkeys(("BOOL",), GsqlType.BOOL),
+    **dict.fromkeys(("INT", "UINT", "USHORT", "LLONG", "ULLONG"), GsqlType.INT),
+    "FLOAT": GsqlType.FLOAT,
+    "STRING": GsqlType.STRING,
+    **dict.fromkeys(("IP", "IPV6"), GsqlType.IP),
+    "MAC": GsqlType.MAC,
+    **dict.fromkeys(("TIMESTAMP", "TIMEVAL"), GsqlType.TIMESTAMP),
+    "INTERVAL": GsqlType.INTERVAL,
+}
+"""Types by the names that queries use, in capitals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitutes:
+    """The DEFINE and PARAM blocks of a query, and the values its parameters were given."""
+
+    query: nodes.Query | None
+    values: Mapping[str, str]
+
+    def definition(self, node: nodes.Definition) -> Literal:
+        """The constant ``#NAME`` stands for.
+
+        Raises:
+            ResolveError: DEFINE has no such entry.
+        """
+        entries = {e.name: e for e in self.query.define} if self.query else {}
+        if node.name not in entries:
+            message = f"DEFINE has no entry {node.name}"
+            remedy = did_you_mean(node.name, entries) or f"add DEFINE {{ {node.name} value; }}"
+            raise ResolveError(message, position=node.position, remedy=remedy)
+        return from_literal(definition_literal(entries[node.name]))
+
+    def parameter(self, node: nodes.Parameter) -> Literal:
+        """The constant ``$name`` was given.
+
+        Raises:
+            ResolveError: it is not declared, or it was given no value.
+            TypeMismatchError: the value is not of the declared type.
+        """
+        entries = {e.name: e for e in self.query.params} if self.query else {}
+        if node.name not in entries:
+            message = f"PARAM does not declare {node.name}"
+            remedy = did_you_mean(node.name, entries) or f"add PARAM {{ {node.name} INT; }}"
+            raise ResolveError(message, position=node.position, remedy=remedy)
+        target = _declared_type(entries[node.name])
+        if node.name not in self.values:
+            message = f"the parameter {node.name} was given no value"
+            raise ResolveError(
+                message, position=node.position, remedy=f"give it one: --param {node.name}=…"
+            )
+        return _read(self.values[node.name], target, node)
+
+    def constant(self, extent: nodes.Extent) -> Literal:
+        """What a length written in the query is: a literal, or one of the above."""
+        match extent:
+            case nodes.Literal():
+                return from_literal(extent)
+            case nodes.Parameter():
+                return self.parameter(extent)
+            case nodes.Definition():
+                return self.definition(extent)
+
+
+def _declared_type(entry: nodes.ParamEntry) -> GsqlType:
+    found = TYPE_NAMES.get(entry.type_name.upper())
+    if found is None:
+        message = f"there is no type {entry.type_name}"
+        remedy = did_you_mean(entry.type_name, TYPE_NAMES, "types are")
+        raise ResolveError(message, position=entry.position, remedy=remedy)
+    return found
+
+
+def _read(text: str, target: GsqlType, node: nodes.Parameter) -> Literal:
+    if target is GsqlType.STRING:
+        return Literal(text.encode(), target)
+    spelled = f"INTERVAL '{text}'" if target is GsqlType.INTERVAL else text
+    value = _constant(spelled) or _constant(text) or Literal(text.encode(), GsqlType.STRING)
+    try:
+        converted = convert(value, target, node.position)
+    except TypeMismatchError:
+        converted = value
+    if not isinstance(converted, Literal) or converted.type is not target:
+        message = f"{text!r} is no {target.value}, which the parameter {node.name} must be"
+        raise TypeMismatchError(message, position=node.position)
+    return converted
+
+
+def _constant(text: str) -> Expression | None:
+    """The number, address or time that ``text`` spells, with a sign if it has one."""
+    try:
+        node = parse_expression(text)
+    except GsqlSyntaxError:
+        return None
+    try:
+        if isinstance(node, nodes.Unary) and isinstance(node.operand, nodes.Literal):
+            return operators.unary(node.operator, from_literal(node.operand), node.position)
+        return from_literal(node) if isinstance(node, nodes.Literal) else None
+    except TypeMismatchError:
+        return None

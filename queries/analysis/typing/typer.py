@@ -1,0 +1,258 @@
+"""Typing: syntax of an expression → typed expression, with every conversion written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.typing import operators
+from gscope.queries.analysis.typing.calls import scalar_builder
+from gscope.queries.analysis.typing.casts import check_cast
+from gscope.queries.analysis.typing.constants import apply, from_literal
+from gscope.queries.analysis.typing.conversions import convert, predicate, unify, unify_compared
+from gscope.queries.analysis.typing.networks import split_networks
+from gscope.queries.analysis.typing.time_calls import check_unit
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
+from gscope.queries.expressions.expressions import Expression, Literal
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.nodes import BinaryOperator
+from gscope.queries.gsql.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.analysis.names.scope import Source
+    from gscope.queries.analysis.typing.parameters import Substitutes
+
+
+_TIMES = ("timestamp", "timeval", "to_timestamp")
+"""Casts that take nanoseconds."""
+
+
+def is_aggregate(node: nodes.FunctionCall) -> bool:
+    """Whether a call is one of an aggregate."""
+    name = node.name.lower()
+    return name in AGGREGATES or name in RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Typer:
+    """Types expressions of one place in a query.
+
+    Attributes:
+        name: what a column name stands for here.
+        substitutes: what ``$x`` and ``#X`` stand for.
+        aggregate: what an aggregate stands for here; it raises where none may stand.
+        known: the expression that a whole piece of syntax stands for, None to look into it.
+        meaning: an expression with what its columns are in place of them, where that is known.
+        rewrite: what a typed expression stands for here, most often itself.
+        has_aggregate: whether a column takes part in an expression that an aggregate made.
+    """
+
+    name: Callable[[nodes.Name], Expression]
+    substitutes: Substitutes
+    aggregate: Callable[[nodes.FunctionCall], Expression]
+    known: Callable[[nodes.Expression], Expression | None] = lambda _: None
+    meaning: Callable[[Expression], Expression] = lambda expression: expression
+    rewrite: Callable[[Expression], Expression] = lambda expression: expression
+    has_aggregate: Callable[[Expression], bool] = lambda _: False
+
+    @classmethod
+    def over(
+        cls,
+        source: Source,
+        substitutes: Substitutes,
+        aggregate: Callable[[nodes.FunctionCall], Expression],
+        *,
+        name: Callable[[nodes.Name], Expression] | None = None,
+        is_term: bool = False,
+    ) -> Typer:
+        """Return what types expressions over the columns of ``source``.
+
+        Args:
+            source: an input.
+            substitutes: see ``Typer``.
+            aggregate: see ``Typer``.
+            name: what a name stands for, if not what it does in ``source``.
+            is_term: whether they are group-by terms, in which ``/`` makes buckets.
+        """
+        return cls(
+            name or source.resolve,
+            substitutes,
+            aggregate,
+            meaning=source.origin,
+            rewrite=source.rewrite,
+            has_aggregate=(lambda _: False) if is_term else source.has_aggregate,
+        )
+
+    def type(self, node: nodes.Expression) -> Expression:
+        """The typed expression.
+
+        Raises:
+            GsqlError: a name is unknown, types do not fit, or something is not supported.
+        """
+        known = self.known(node)
+        return self.rewrite(self._type(node)) if known is None else known
+
+    def _type(self, node: nodes.Expression) -> Expression:
+        match node:
+            case nodes.Literal():
+                return from_literal(node)
+            case nodes.Name():
+                return self.name(node)
+            case nodes.Parameter():
+                return self.substitutes.parameter(node)
+            case nodes.Definition():
+                return self.substitutes.definition(node)
+            case nodes.Property():
+                message = f"this version knows no interface properties such as @{node.name}"
+                raise UnsupportedError(message, position=node.position)
+            case nodes.Unary():
+                return self._unary(node)
+            case nodes.Binary():
+                return self._binary(node)
+            case nodes.FunctionCall():
+                return self._call(node)
+            case nodes.Case():
+                return self._case(node)
+            case nodes.InList():
+                return _negated(self._in_list(node), node.negated)
+            case nodes.Between():
+                return _negated(self._between(node), node.negated)
+            case nodes.Like():
+                return _negated(self._like(node), node.negated)
+            case nodes.IsTruth():
+                return _negated(self._is_truth(node), node.negated)
+            case nodes.IsDistinct():
+                return _negated(self._is_distinct(node), node.negated)
+            case nodes.IsNull():
+                return _negated(apply("is_null", self._typed_null(node.operand)), node.negated)
+
+    def condition(self, node: nodes.Expression, where: str) -> Expression:
+        """A typed expression that is a condition."""
+        return predicate(self.type(node), node.position, where)
+
+    def _binary(self, node: nodes.Binary) -> Expression:
+        sides = self.type(node.left), self.type(node.right)
+        is_ratio = _has_aggregate(node.left) or self.has_aggregate(sides[0])
+        if node.operator is BinaryOperator.DIVIDE and is_ratio:
+            return operators.ratio(*sides, node.position)
+        return operators.binary(node.operator, *sides, node.position)
+
+    def _unary(self, node: nodes.Unary) -> Expression:
+        return operators.unary(node.operator, self.type(node.operand), node.position)
+
+    def _call(self, node: nodes.FunctionCall) -> Expression:
+        if node.superaggregate:
+            message = f"this version does not run superaggregates such as {node.name}$"
+            raise UnsupportedError(message, position=node.position)
+        if is_aggregate(node):
+            return self.aggregate(node)
+        build = scalar_builder(node)
+        arguments = tuple(self.type(argument) for argument in node.args)
+        result = build(arguments, node)
+        check_cast(node, arguments, result)
+        if node.name.lower() in _TIMES:
+            for argument in arguments:
+                check_unit(self.meaning(argument), node)
+        return result
+
+    def _case(self, node: nodes.Case) -> Expression:
+        conditions = [self._case_condition(node, branch) for branch in node.branches]
+        results = [self.type(branch.result) for branch in node.branches]
+        if node.otherwise is None:
+            results.append(Literal(None, GsqlType.NULL))
+        else:
+            results.append(self.type(node.otherwise))
+        unified = unify(results, node.position, "as results of CASE")
+        pairs = [part for pair in zip(conditions, unified[:-1], strict=True) for part in pair]
+        return apply("case", *pairs, unified[-1])
+
+    def _case_condition(self, node: nodes.Case, branch: nodes.CaseBranch) -> Expression:
+        if node.operand is None:
+            return self.condition(branch.condition, "behind WHEN")
+        sides = self.type(node.operand), self.type(branch.condition)
+        return operators.binary(BinaryOperator.EQUAL, *sides, branch.condition.position)
+
+    def _in_list(self, node: nodes.InList) -> Expression:
+        operand = self.type(node.operand)
+        choices = [self.type(choice) for choice in node.choices]
+        choices, networks = split_networks(operand, choices, node.position)
+        if not choices:
+            return _any(networks)
+        unified = unify_compared((operand, *choices), node.position)
+        literals = [c for c in unified[1:] if isinstance(c, Literal) and c.value is not None]
+        others = [c for c in unified[1:] if not isinstance(c, Literal)]
+        tests = [apply("eq", unified[0], other) for other in others]
+        if literals:
+            tests.insert(0, _among(unified[0], literals))
+        if len(literals) + len(others) < len(choices):
+            # A NULL among the choices: whatever is not found is not known to be absent.
+            tests.append(Literal(None, GsqlType.BOOL))
+        return _any([*tests, *networks])
+
+    def _between(self, node: nodes.Between) -> Expression:
+        operand = self.type(node.operand)
+        low, high = self.type(node.low), self.type(node.high)
+        above = operators.binary(BinaryOperator.GREATER_EQUAL, operand, low, node.low.position)
+        below = operators.binary(BinaryOperator.LESS_EQUAL, operand, high, node.high.position)
+        return apply("and", above, below)
+
+    def _like(self, node: nodes.Like) -> Expression:
+        operand = convert(
+            self.type(node.operand), GsqlType.STRING, node.operand.position, "before LIKE"
+        )
+        pattern = convert(
+            self.type(node.pattern), GsqlType.STRING, node.pattern.position, "behind LIKE"
+        )
+        if not isinstance(pattern, Literal):
+            message = "the pattern of LIKE must be a constant"
+            raise TypeMismatchError(message, position=node.pattern.position)
+        return apply("like", operand, pattern)
+
+    def _is_truth(self, node: nodes.IsTruth) -> Expression:
+        word = "TRUE" if node.truth else "FALSE"
+        operand = predicate(self.type(node.operand), node.operand.position, f"before IS {word}")
+        return apply("is_true", operand if node.truth else apply("not", operand))
+
+    def _is_distinct(self, node: nodes.IsDistinct) -> Expression:
+        sides = (self.type(node.left), self.type(node.right))
+        return apply("is_distinct", *unify_compared(sides, node.position))
+
+    def _typed_null(self, node: nodes.Expression) -> Expression:
+        operand = self.type(node)
+        return (
+            convert(operand, GsqlType.INT, node.position)
+            if operand.type is GsqlType.NULL
+            else operand
+        )
+
+
+def _among(operand: Expression, literals: Sequence[Literal]) -> Expression:
+    """Return a test for membership among constants of one type; many of them become a table."""
+    distinct = list(dict.fromkeys(literals))
+    if len(distinct) <= MOST_CHOICES:
+        return apply("in", operand, *distinct)
+    table = pack_table([literal.value for literal in distinct], distinct[0].type)
+    return apply("in_table", operand, Literal(table, GsqlType.STRING))
+
+
+def _has_aggregate(node: nodes.Node) -> bool:
+    """Whether an aggregate is part of a dividend: such a quotient keeps its fraction."""
+    return any(isinstance(part, nodes.FunctionCall) and is_aggregate(part) for part in walk(node))
+
+
+def _any(tests: Sequence[Expression]) -> Expression:
+    """Whether one of many holds; halved, so that long lists make no deep expressions."""
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    return apply("or", _any(tests[:middle]), _any(tests[middle:]))
+
+
+def _negated(expression: Expression, is_negated: bool) -> Expression:
+    return apply("not", expression) if is_negated else expression

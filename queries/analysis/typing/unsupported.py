@@ -1,0 +1,94 @@
+"""What is GSQL but does not run in this version, refused by name; and what no version could run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError, UnsupportedError
+from gscope.queries.analysis.typing.typer import is_aggregate
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gscope.queries.expressions.expressions import Expression
+
+
+def refuse_unsupported(body: nodes.Select) -> None:
+    """Refuse the clauses of SELECT that this version does not run.
+
+    Raises:
+        UnsupportedError: there is such a clause.
+    """
+    for join, joined in zip(body.joins, body.inputs[1:], strict=True):
+        if join.kind is nodes.JoinKind.FILTER and len(body.inputs) > 2:
+            message = "FILTER_JOIN takes two inputs"
+            remedy = "name the query with two, and join its result to the others"
+            raise UnsupportedError(message, position=joined.position, remedy=remedy)
+    clauses: tuple[tuple[str, nodes.Node | None], ...] = (
+        ("SUPERGROUP", body.supergroup[0] if body.supergroup else None),
+        ("CLEANING_WHEN", body.cleaning_when),
+        ("CLEANING_BY", body.cleaning_by),
+    )
+    for name, clause in clauses:
+        if clause is not None:
+            message = f"this version does not run {name}"
+            raise UnsupportedError(message, position=clause.position)
+    refuse_windows(body.inputs)
+
+
+def has_sampling(body: nodes.Select) -> bool:
+    """Whether there is a clause of the sampling operator."""
+    clauses = (body.supergroup or None, body.cleaning_when, body.cleaning_by)
+    return any(clause is not None for clause in clauses)
+
+
+def has_windows(inputs: Sequence[nodes.Input]) -> bool:
+    """Whether an input has RANGE or SLICES."""
+    return any(one.window is not None for one in inputs)
+
+
+def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
+    """Refuse RANGE and SLICES.
+
+    Raises:
+        UnsupportedError: an input has a window.
+    """
+    for one in inputs:
+        if one.window is not None:
+            kind = "SLICES" if isinstance(one.window, nodes.SlicesWindow) else "RANGE"
+            message = f"this version does not run windows ([{kind} …])"
+            remedy = "group by an epoch instead, such as time/60 as tb"
+            raise UnsupportedError(message, position=one.window.position, remedy=remedy)
+
+
+def check_where(node: nodes.Expression) -> None:
+    """WHERE chooses tuples, before there are groups.
+
+    Raises:
+        TypeMismatchError: there is an aggregate in it.
+    """
+    call = next(find_aggregates(node), None)
+    if call is not None:
+        message = (
+            f"aggregate {call.name} is not allowed in WHERE, which filters tuples before grouping"
+        )
+        raise TypeMismatchError(message, position=call.position, remedy="move it to HAVING")
+
+
+def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
+    """The calls of aggregates in a piece of syntax, outermost first."""
+    for part in walk(node):
+        if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
+            yield part
+
+
+def refuse_aggregate(node: nodes.FunctionCall) -> Expression:
+    """For the ``Typer`` of a place where tuples are looked at one by one.
+
+    Raises:
+        TypeMismatchError: always.
+    """
+    message = f"aggregate {node.name} is not allowed here"
+    raise TypeMismatchError(message, position=node.position)

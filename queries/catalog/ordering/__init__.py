@@ -1,0 +1,1 @@
+"""How expressions of ordered columns are ordered."""

@@ -1,0 +1,1 @@
+"""User functions and aggregates: files, installation, checks and calls."""

@@ -1,0 +1,163 @@
+"""User code in the catalog's tables, for this process.
+
+Every process that runs a program installs the program's files first: the command line before it compiles, the
+capture daemon and the HFTA job before they look anything up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gscope.errors import UsageError
+from gscope.queries.catalog.aggregates import AGGREGATES, AggregateEntry
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always, by, loses
+from gscope.queries.catalog.user import AggregateFacts, ScalarFacts, facts_of
+from gscope.queries.catalog.user_functions.calls import UserFold, UserScalar
+from gscope.queries.catalog.user_functions.files import load_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from fractions import Fraction
+
+    from gscope.queries.catalog.scalar.entry import Gain
+    from gscope.queries.catalog.user_functions.files import UserFile
+    from gscope.queries.expressions.expressions import Expression
+
+UserCode = UserScalar | UserFold
+
+_NAME = re.compile("[a-z_][a-z0-9_]*")
+_INSTALLED: dict[UserFile, tuple[UserCode, ...]] = {}
+
+
+def install(files: Iterable[UserFile], taken: Collection[str] = ()) -> tuple[UserCode, ...]:
+    """Enter what ``files`` declare into the tables; one that is there already stays as it is.
+
+    Args:
+        files: of user code.
+        taken: further names that no user function may have.
+
+    Returns:
+        What was entered now.
+
+    Raises:
+        UsageError: a file cannot be executed, declares nothing, or a name that is taken.
+    """
+    entered: list[UserCode] = []
+    for file in files:
+        if file in _INSTALLED:
+            continue
+        made = _declared(file)
+        for code in made:
+            _check_name(code, taken)
+            if isinstance(code, UserScalar):
+                FUNCTIONS[code.facts.name] = _scalar_entry(code)
+            else:
+                AGGREGATES[code.facts.name] = _aggregate_entry(code)
+            entered.append(code)
+            _INSTALLED[file] = (*_INSTALLED.get(file, ()), code)
+    return tuple(entered)
+
+
+def uninstall() -> None:
+    """Take all user code out of the tables again."""
+    for code in installed():
+        table: dict[str, FunctionEntry] | dict[str, AggregateEntry] = (
+            FUNCTIONS if isinstance(code, UserScalar) else AGGREGATES
+        )
+        table.pop(code.facts.name, None)
+    _INSTALLED.clear()
+
+
+def installed() -> tuple[UserCode, ...]:
+    """All user code in the tables."""
+    return tuple(code for made in _INSTALLED.values() for code in made)
+
+
+def by_file() -> Mapping[UserFile, tuple[UserCode, ...]]:
+    """All user code in the tables by the file that declares it."""
+    return dict(_INSTALLED)
+
+
+def _declared(file: UserFile) -> tuple[UserCode, ...]:
+    """What a file declares itself; what it imports from elsewhere does not count."""
+    module = load_module(file)
+    made: list[UserCode] = []
+    for attribute, value in vars(module).items():
+        facts = facts_of(value)
+        if getattr(value, "__module__", None) != module.__name__ or attribute != value.__name__:
+            continue
+        if isinstance(facts, ScalarFacts):
+            made.append(UserScalar(file, attribute, facts))
+        elif isinstance(facts, AggregateFacts):
+            made.append(UserFold(file, attribute, facts))
+    if not made:
+        message = (
+            f"{file.path} declares nothing; put @function(…) or @aggregate(…) of "
+            "gscope.queries.catalog.user before what queries may use"
+        )
+        raise UsageError(message)
+    return tuple(made)
+
+
+def _check_name(code: UserCode, taken: Collection[str]) -> None:
+    name, path = code.facts.name, code.file.path
+    if not _NAME.fullmatch(name):
+        message = f"{path} declares {name!r}, which is not a name that a query can use"
+        raise UsageError(message)
+    other = next((c for c in installed() if c.facts.name == name), None)
+    if other is not None:
+        message = f"{path} declares {name}, which {other.file.path} declares as well"
+        raise UsageError(message)
+    if name in FUNCTIONS or name in AGGREGATES or name in RUNNING or name in taken:
+        message = f"{path} declares {name}, which gscope already defines; choose another name"
+        raise UsageError(message)
+
+
+def _scalar_entry(code: UserScalar) -> FunctionEntry:
+    facts = code.facts
+    return FunctionEntry(
+        facts.name,
+        tuple(Parameter(kind) for kind in facts.parameters),
+        facts.returns,
+        code,
+        is_strict=not facts.accepts_null,
+        makes_null=always if facts.is_nullable else _never,
+        cost=facts.cost,
+        is_lfta_safe=facts.is_lfta_safe,
+        gains=tuple(_gain(stretch) for stretch in facts.monotone),
+        is_pure=facts.is_pure,
+    )
+
+
+def _gain(stretch: Fraction | None) -> Gain:
+    return loses if stretch is None else by(stretch.numerator, stretch.denominator)
+
+
+def _never(_: Sequence[Expression]) -> bool:
+    return False
+
+
+def _aggregate_entry(code: UserFold) -> AggregateEntry:
+    facts = code.facts
+    return AggregateEntry(
+        facts.name,
+        frozenset({facts.argument}),
+        facts.returns,
+        code,
+        partials=(),
+        finish=_high_only(facts.name),
+        lfta_types=frozenset(),
+        doc=f"declared in {code.file.path}.",
+        makes_null=facts.is_nullable,
+    )
+
+
+def _high_only(name: str) -> Callable[..., None]:
+    def finish(*_: object) -> None:
+        message = f"{name} has no partials"
+        raise UsageError(message)
+
+    return finish

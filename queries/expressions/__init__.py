@@ -1,0 +1,1 @@
+"""Types, schemas and typed expressions."""

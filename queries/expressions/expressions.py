@@ -1,0 +1,80 @@
+"""Typed expressions: what every back end (LFTA kernel, interpreter, Spark) gives the same meaning.
+
+Operators are functions like any other; ``catalog/functions.py`` lists each with its types and facts.
+After analysis the arguments of a call have exactly the types that its entry there asks for: every
+conversion is a call of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.expressions.types import GsqlType
+
+Value = bool | int | float | bytes | None
+"""A Python value of a GSQL type; see ``GsqlType`` for which stands for which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; ``value`` is None for NULL."""
+
+    value: Value
+    type: GsqlType
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether the value can be NULL."""
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketField:
+    """A field read from the packet, by the name it has in ``capture/packet/fields.py``."""
+
+    name: str
+    type: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the operator's input; ``input`` tells inputs apart where there are several."""
+
+    name: str
+    type: GsqlType
+    is_nullable: bool
+    input: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator applied to arguments; ``function`` names its catalog entry."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: GsqlType
+    is_nullable: bool
+
+
+Expression = Literal | PacketField | Column | Call
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExpression:
+    """An expression and the name of the column it makes."""
+
+    name: str
+    expression: Expression
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all its parts, outermost first."""
+    yield expression
+    if isinstance(expression, Call):
+        for argument in expression.arguments:
+            yield from walk(argument)

@@ -1,0 +1,54 @@
+"""Columns and schemas: the shape of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gscope.queries.expressions.types import VARYING, GsqlType, Ordering
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSchema:
+    """One column of a stream.
+
+    Attributes:
+        is_binary: whether a STRING of a result holds bytes of packets rather than text; see
+            ``queries/plan/payload_columns.py``.
+    """
+
+    name: str
+    type: GsqlType
+    is_nullable: bool = False
+    ordering: Ordering = VARYING
+    is_binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a stream, in order; names are unique."""
+
+    columns: tuple[ColumnSchema, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.columns):
+            message = f"duplicate column in {self.names}"
+            raise ValueError(message)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def temporal(self) -> tuple[ColumnSchema, ...]:
+        """The columns that can close groups, in order."""
+        return tuple(column for column in self.columns if column.ordering.is_temporal)
+
+    def __getitem__(self, name: str) -> ColumnSchema:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names

@@ -1,0 +1,71 @@
+"""The types of GSQL and the ordering of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class GsqlType(Enum):
+    """What a value is, and the plain Python value that stands for it in plans and interpreters.
+
+    ========= ====================================================== ==================
+    type      holds                                                  Python value
+    ========= ====================================================== ==================
+    BOOL      true or false                                          bool
+    INT       64-bit signed, wraps                                   int
+    FLOAT     double                                                 float
+    STRING    bytes                                                  bytes
+    IP        128 bits, see ``scalar/addresses.py``                  int (unsigned)
+    MAC       48 bits, shown as ``aa:bb:cc:dd:ee:ff``                int
+    TIMESTAMP nanoseconds since 1970, UTC                            int
+    INTERVAL  nanoseconds                                            int
+    NULL      the type of a bare NULL, compatible with every other   None
+    ========= ====================================================== ==================
+    """
+
+    BOOL = "BOOL"
+    INT = "INT"
+    FLOAT = "FLOAT"
+    STRING = "STRING"
+    IP = "IP"
+    MAC = "MAC"
+    TIMESTAMP = "TIMESTAMP"
+    INTERVAL = "INTERVAL"
+    NULL = "NULL"
+
+
+class Direction(Enum):
+    """How the values of a column move from tuple to tuple."""
+
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+    CONSTANT = "constant"
+    VARYING = "varying"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The declared or inferred order of a column.
+
+    Attributes:
+        direction: never falls, never rises, never changes, or anything.
+        band: by how much the column may step against its direction (its own unit), 0 for none.
+        step: the difference of consecutive values, 0 where it varies; see
+            ``queries/catalog/ordering/progression.py``. Orderings that differ in it alone are equal.
+    """
+
+    direction: Direction
+    band: int = 0
+    step: int = field(default=1, compare=False)
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether the column can close groups: it moves one way."""
+        return self.direction in (Direction.INCREASING, Direction.DECREASING)
+
+
+INCREASING = Ordering(Direction.INCREASING)
+DECREASING = Ordering(Direction.DECREASING)
+CONSTANT = Ordering(Direction.CONSTANT)
+VARYING = Ordering(Direction.VARYING)

@@ -1,0 +1,1 @@
+"""What a plan reports of itself: text, clocks and bounds of state."""

@@ -1,0 +1,100 @@
+"""What bounds the state of each part of a program: the heart of ``explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.explain.running_bounds import running_bound
+from gscope.queries.plan.explain.show import show, show_extent, show_of_sides
+from gscope.queries.plan.logical import Interval
+from gscope.queries.plan.program import (
+    AggregationNode,
+    JoinNode,
+    MergeNode,
+    RunningNode,
+    SelectionNode,
+    WatchlistJoinNode,
+)
+from gscope.queries.plan.whole_input import is_whole_input
+
+if TYPE_CHECKING:
+    from gscope.queries.expressions.types import GsqlType
+    from gscope.queries.plan.program import HftaNode, Lfta
+
+WHOLE_INPUT_BOUND = (
+    "the input is one epoch: its rows wait in the log, none in memory, and are answered once, when the input has"
+    " ended; the disk bounds them (--log). Refused live, unless --duration or -c bounds the run"
+)
+
+
+def lfta_bound(lfta: Lfta) -> str:
+    """What bounds the memory of an LFTA, one sentence."""
+    if not lfta.is_aggregation:
+        return "no state: each tuple is emitted immediately"
+    epoch = next(key for key in lfta.keys if key.name == lfta.epoch)
+    if is_whole_input(epoch.expression):
+        return "a group table of fixed size; a group leaves when it is evicted or the input ends"
+    return (
+        f"a group table of fixed size; a group leaves when it is evicted or its epoch "
+        f"{epoch.name} = {show(epoch.expression)} has closed"
+    )
+
+
+def node_bound(node: HftaNode) -> str:
+    """What bounds the rows an HFTA node waits for, one sentence."""
+    match node:
+        case SelectionNode():
+            return "no state: each row is emitted immediately"
+        case AggregationNode():
+            epoch = next(key for key in node.keys if key.name == node.epoch)
+            if is_whole_input(epoch.expression):
+                return WHOLE_INPUT_BOUND
+            return (
+                f"rows of open epochs wait in the log, none in memory; an epoch closes when the "
+                f"watermark of {show(epoch.expression)} passes it"
+            )
+        case RunningNode():
+            return running_bound(node)
+        case WatchlistJoinNode():
+            return (
+                f"no state but the table {node.watchlist.name}, which is as large as its file; each "
+                "row is emitted immediately"
+            )
+        case JoinNode(interval=Interval() as interval):
+            return _interval_bound(node, interval)
+        case JoinNode():
+            return (
+                f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "
+                f"the watermarks of {show(node.epochs[0])} on the left and {show(node.epochs[1])} on the "
+                f"right have both passed it; heartbeats move them also when a side is silent"
+            )
+        case MergeNode():
+            return (
+                f"rows wait in the log until the slowest input's punctuation of {node.on[0]} "
+                f"passes them; heartbeats move it also when an input is silent"
+            )
+        case _:
+            assert_never(node)
+
+
+def _interval_bound(node: JoinNode, interval: Interval) -> str:
+    """What bounds the rows that an interval join waits for."""
+    left, right = (show_of_sides(epoch) for epoch in node.epochs)
+    kind = node.epochs[0].type
+    text = (
+        f"rows wait in the log, none in memory: one of the left until the watermark of {right} "
+        f"passes {_shifted(left, interval.most, kind)}, one of the right until that of {left} "
+        f"passes {_shifted(right, -interval.least, kind)}"
+    )
+    if node.kind is JoinKind.OUTER:
+        text += (
+            f", and up to {show_extent(interval.width, kind)} longer to find those without match"
+        )
+    return f"{text}; heartbeats move both watermarks also when a side is silent"
+
+
+def _shifted(expression: str, extent: int, kind: GsqlType) -> str:
+    """An expression plus a length."""
+    sign = "-" if extent < 0 else "+"
+    return f"{expression} {sign} {show_extent(abs(extent), kind)}" if extent else expression

@@ -1,0 +1,1 @@
+"""The cut of a plan into LFTAs and HFTA nodes."""

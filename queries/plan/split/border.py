@@ -1,0 +1,148 @@
+"""Cutting expressions at the border between LFTA and HFTA.
+
+``interface`` is constant in a stream, so that no LFTA ever computes with it: a predicate over it alone
+chooses the interfaces at planning time, everything else meets it as a column above the border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.queries.analysis.names.column_names import free_name
+from gscope.queries.catalog.evaluate import call as plain_call
+from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.ordering.temporal import ordering_of
+from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
+from gscope.queries.catalog.scalar.orders import declared_ordering
+from gscope.queries.expressions.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    NamedExpression,
+    PacketField,
+    walk,
+)
+from gscope.queries.expressions.schema import ColumnSchema
+from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+INTERFACE = "interface"
+
+
+def reads_interface(expression: Expression) -> bool:
+    """Whether the interface's name takes part."""
+    return any(isinstance(p, PacketField) and p.name == INTERFACE for p in walk(expression))
+
+
+def reads_packet(expression: Expression) -> bool:
+    """Whether any field but the interface's name takes part."""
+    return any(isinstance(p, PacketField) and p.name != INTERFACE for p in walk(expression))
+
+
+def is_low(expression: Expression) -> bool:
+    """Whether an LFTA can compute ``expression``."""
+    return not reads_interface(expression) and is_lfta_safe(expression)
+
+
+def is_low_key(expression: Expression) -> bool:
+    """Whether an LFTA can group by ``expression``: group tables hold values of fixed size."""
+    return is_low(expression) and expression.type is not GsqlType.STRING
+
+
+def choose_interfaces(
+    interfaces: Sequence[str], predicates: Sequence[Expression]
+) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
+    """The interfaces that the predicates over ``interface`` alone admit, and the other predicates."""
+    static = [p for p in predicates if reads_interface(p) and not reads_packet(p)]
+    others = tuple(p for p in predicates if p not in static)
+    chosen = tuple(n for n in interfaces if all(_admits(p, n) for p in static))
+    return chosen, others
+
+
+def _admits(predicate: Expression, interface: str) -> bool:
+    return evaluate(predicate, lambda _: interface.encode()) is True
+
+
+@dataclass(slots=True)
+class Border:
+    """What an LFTA ships up, collected while expressions above are rewritten to read it.
+
+    Attributes:
+        shipped: the expressions computed low, each under the column name it gets.
+        has_interface: whether something above reads ``interface``.
+    """
+
+    shipped: dict[Expression, str] = field(default_factory=dict)
+    has_interface: bool = False
+
+    def lift(self, expression: Expression, name: str = "") -> Expression:
+        """``expression`` over shipped columns: its greatest low parts are computed low.
+
+        Args:
+            expression: over packet fields.
+            name: the column name to give, should the whole of it be low.
+        """
+        if isinstance(expression, Literal):
+            return expression
+        if isinstance(expression, PacketField) and expression.name == INTERFACE:
+            self.has_interface = True
+            return Column(INTERFACE, expression.type, is_nullable=False)
+        if is_lfta_output(expression) and not reads_interface(expression):
+            return self.ship(expression, name)
+        assert isinstance(expression, Call), expression
+        arguments = tuple(self.lift(a) for a in _cut(expression))
+        return Call(expression.function, arguments, expression.type, expression.is_nullable)
+
+    def ship(self, expression: Expression, name: str = "") -> Column:
+        """Compute ``expression`` low, once, and give the column that holds it."""
+        if expression not in self.shipped:
+            if not name:
+                name = "c"
+                if isinstance(expression, PacketField):
+                    name = expression.name.replace(".", "_")
+            self.shipped[expression] = free_name(name, {*self.shipped.values(), INTERFACE})
+        return Column(self.shipped[expression], expression.type, expression.is_nullable)
+
+    @property
+    def columns(self) -> tuple[NamedExpression, ...]:
+        """What is shipped, in the order it was asked for.
+
+        Where nothing was asked for it is the time: rows without columns could not be counted.
+        """
+        if not self.shipped and not self.has_interface:
+            self.ship(PacketField("time", GsqlType.INT, is_nullable=False))
+        return tuple(NamedExpression(name, e) for e, name in self.shipped.items())
+
+
+def declarations(expressions: Iterable[Expression]) -> tuple[Call, ...]:
+    """The orders that are declared in ``expressions``, each once."""
+    parts = (part for expression in expressions for part in walk(expression))
+    return tuple(
+        dict.fromkeys(
+            part for part in parts if isinstance(part, Call) and declared_ordering(part) is not None
+        )
+    )
+
+
+def _cut(call: Call) -> tuple[Expression, ...]:
+    """The arguments of a call that is made high, payloads cut to the bytes that it looks at."""
+    needed = FUNCTIONS[call.function].needs_bytes
+    if needed is None:
+        return call.arguments
+    return tuple(
+        plain_call("str_truncate", argument, Literal(needed, GsqlType.INT))
+        if isinstance(argument, PacketField) and argument.type is GsqlType.STRING
+        else argument
+        for argument in call.arguments
+    )
+
+
+def column_schema(named: NamedExpression) -> ColumnSchema:
+    """Return the schema of a column computed from packet fields, its ordering inferred."""
+    e = named.expression
+    return ColumnSchema(named.name, e.type, e.is_nullable, ordering_of(e))

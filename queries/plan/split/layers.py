@@ -1,0 +1,116 @@
+"""What the splits of all operators share: a query taken apart, and where an LFTA of it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.queries.expressions.expressions import Column, Expression, NamedExpression, PacketField
+from gscope.queries.expressions.schema import Schema
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Join,
+    Merge,
+    Project,
+    QueryScan,
+    RunningGroupBy,
+    Scan,
+    WatchlistJoin,
+)
+from gscope.queries.plan.program import Lfta, Partial
+from gscope.queries.plan.split.border import Border, column_schema, declarations
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.logical import LogicalQuery, Node
+
+Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | GroupBy | RunningGroupBy
+"""What a query does its work above; a grouping is one below another (SELECT DISTINCT over groups)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A query taken apart: having and outputs over a grouping (or none) over a filter over a leaf."""
+
+    columns: tuple[NamedExpression, ...]
+    having: Expression | None
+    group: GroupBy | RunningGroupBy | None
+    predicate: Expression | None
+    leaf: Leaf
+
+    @property
+    def is_leaf_alone(self) -> bool:
+        """Whether nothing is done above the leaf."""
+        return not self.columns and self.group is None and self.predicate is None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an LFTA stands: its query, protocol, interfaces and predicate."""
+
+    query: LogicalQuery
+    protocol: str
+    interfaces: tuple[str, ...]
+    predicate: Expression | None
+
+    def lfta(
+        self,
+        *,
+        schema: Schema,
+        has_interface_column: bool,
+        keys: tuple[NamedExpression, ...] = (),
+        epoch: str | None = None,
+        partials: tuple[Partial, ...] = (),
+        columns: tuple[NamedExpression, ...] = (),
+    ) -> Lfta:
+        """The LFTA of the query here."""
+        return Lfta(
+            name=self.query.name,
+            query=self.query.name,
+            protocol=self.protocol,
+            interfaces=self.interfaces,
+            predicate=self.predicate,
+            keys=keys,
+            epoch=epoch,
+            partials=partials,
+            columns=columns,
+            schema=schema,
+            has_interface_column=has_interface_column,
+        )
+
+    def selection(self, border: Border) -> Lfta:
+        """An LFTA that ships the columns collected at ``border``."""
+        lfta = self.lfta(
+            columns=border.columns,
+            schema=Schema(tuple(column_schema(c) for c in border.columns)),
+            has_interface_column=border.has_interface,
+        )
+        return replace(lfta, declared=declarations(c.expression for c in border.columns))
+
+
+def take_apart(root: Node) -> Layers:
+    """The layers of an optimized query, or of one side of a join or merge."""
+    columns: tuple[NamedExpression, ...] = ()
+    above: Expression | None = None
+    node = root
+    if isinstance(node, Project):
+        columns, node = node.columns, node.input
+    if isinstance(node, Filter):
+        above, node = node.predicate, node.input
+    if not isinstance(node, GroupBy | RunningGroupBy):
+        assert isinstance(node, Leaf), type(node).__name__
+        return Layers(columns, None, None, above, node)
+    group, node = node, node.input
+    predicate: Expression | None = None
+    if isinstance(node, Filter):
+        predicate, node = node.predicate, node.input
+    assert isinstance(node, Leaf), type(node).__name__
+    return Layers(columns, above, group, predicate, node)
+
+
+def all_columns(node: Node) -> tuple[NamedExpression, ...]:
+    """Every column of a node as it stands."""
+    leaf = PacketField if isinstance(node, Scan) else Column
+    return tuple(
+        NamedExpression(c.name, leaf(c.name, c.type, c.is_nullable)) for c in node.schema.columns
+    )

@@ -1,0 +1,127 @@
+"""The split of groups that live across epochs.
+
+Each running aggregate reads plain aggregates of every epoch (its inputs), so that an epoch is reduced as any
+other aggregation is: partially low, finally high, or wholly high where an LFTA cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.plan.logical import AggregateCall, GroupBy
+from gscope.queries.plan.program import Aggregate, RunningAggregate
+from gscope.queries.plan.split.border import is_low_key
+from gscope.queries.plan.split.partials import can_run_low, is_bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.logical import RunningGroupBy
+    from gscope.queries.plan.split.partials import Partials
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCalls:
+    """What a running grouping computes of each epoch alone, and what it folds over the epochs.
+
+    Attributes:
+        calls: plain aggregates, and ``distinct_values``, which is none of queries.
+        running: the aggregates with state, over the columns of ``calls``.
+    """
+
+    calls: tuple[AggregateCall, ...]
+    running: tuple[RunningAggregate, ...]
+
+
+def epoch_calls(group: GroupBy | RunningGroupBy) -> EpochCalls:
+    """The aggregates of ``group`` taken apart; what several of them read is computed once."""
+    if isinstance(group, GroupBy):
+        return EpochCalls(group.aggregates, ())
+    plain = [call for call in group.aggregates if call.function not in RUNNING]
+    inputs = _Inputs(
+        list(plain), {*(k.name for k in group.keys), *(a.name for a in group.aggregates)}
+    )
+    running = tuple(inputs.running(call) for call in group.aggregates if call.function in RUNNING)
+    return EpochCalls(tuple(inputs.calls), running)
+
+
+def can_run_epochs_low(calls: Sequence[AggregateCall]) -> bool:
+    """Whether an LFTA can compute the partial half of all ``calls``."""
+    return all(
+        all(map(is_low_key, call.arguments))
+        if call.function == DISTINCT_VALUES
+        else can_run_low(call)
+        for call in calls
+    )
+
+
+def add_partials(calls: Sequence[AggregateCall], partials: Partials) -> tuple[Aggregate, ...]:
+    """The high halves of ``calls``, reading partials of an LFTA."""
+    made = []
+    for call in calls:
+        if call.function == DISTINCT_VALUES:
+            # It is part of the low-level key, as the argument of count_dups is.
+            joined = tuple(partials.border.ship(argument) for argument in call.arguments)
+            made.append(
+                Aggregate(call.name, call.function, joined, (), call.type, call.is_nullable)
+            )
+        else:
+            made.append(partials.add(call))
+    return tuple(made)
+
+
+def aggregates_of_rows(
+    calls: Sequence[AggregateCall], lift: Callable[[Expression], Expression] = lambda e: e
+) -> tuple[Aggregate, ...]:
+    """``calls`` over plain rows; ``lift`` rewrites arguments to read them."""
+    return tuple(
+        Aggregate(
+            c.name,
+            c.function,
+            tuple(lift(a) for a in c.arguments),
+            (),
+            c.type,
+            c.is_nullable,
+            is_bounded(c),
+        )
+        for c in calls
+    )
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """Collects the calls of each epoch; ``taken`` are the column names in use."""
+
+    calls: list[AggregateCall]
+    taken: set[str] = field(default_factory=set)
+
+    def running(self, call: AggregateCall) -> RunningAggregate:
+        entry = RUNNING[call.function]
+        split = len(call.arguments) - len(entry.constants)
+        constants = [a.value for a in call.arguments[split:] if isinstance(a, Literal)]
+        inputs = tuple(self._input(*each) for each in entry.inputs_of(call.arguments[:split]))
+        return RunningAggregate(
+            call.name, call.function, inputs, tuple(constants), call.type, call.is_nullable
+        )
+
+    def _input(self, function: str, arguments: tuple[Expression, ...]) -> str:
+        for call in self.calls:
+            if (call.function, call.arguments) == (function, arguments):
+                return call.name
+        name = f"{function}_{len(self.calls)}"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        if function == DISTINCT_VALUES:
+            made = AggregateCall(name, function, arguments, arguments[0].type, is_nullable=False)
+        else:
+            entry = AGGREGATES[function]
+            kind, is_nullable = entry.result_type(arguments), not entry.is_never_null
+            made = AggregateCall(name, function, arguments, kind, is_nullable)
+        self.calls.append(made)
+        return name

@@ -1,0 +1,1 @@
+"""Files of a run's folder that several processes read."""
