@@ -20,7 +20,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
-from gscope.capture.statistics import memory_bytes
+from gscope.capture.process.statistics import memory_bytes
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Punctuation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
+from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 
 PACKETS = 20_000
 PROFILE = TrafficProfile(packets_per_second=500, flows=400, clients=50, servers=30)

@@ -17,7 +17,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
-from gscope.capture.statistics import memory_bytes
+from gscope.capture.process.statistics import memory_bytes
 from gscope.queries.streams.messages import Hop, Punctuation
 
 WEEK = 7 * 86_400

@@ -40,7 +40,7 @@ MOST_TIMES = 8
 
 _COLD = (
     "import sys; from pathlib import Path;"
-    "from gscope.capture.engines import compiled_engines;"
+    "from gscope.capture.interface.build_lftas import compiled_engines;"
     "from gscope.capture.settings import CaptureSettings, InterfaceSettings;"
     "from gscope.queries.compile import QueryText, Surroundings, compile_queries;"
     "texts = [QueryText(Path(p).read_text(), p) for p in sys.argv[1:]];"

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.replay import FLOW_QUERY
-from gscope.capture.replay import open_log, replay_capture
+from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 

@@ -26,7 +26,7 @@ def trace(packets: int = PACKETS) -> Path:
         print(f"making {path} …", file=sys.stderr)
         # In a process of its own: numpy's memory would count as the contestants' peak.
         code = (
-            "import sys; from gscope.capture.sources.synthetic import TrafficProfile, write_pcap; "
+            "import sys; from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap; "
             "write_pcap(TrafficProfile(), sys.argv[1], int(sys.argv[2]))"
         )
         partial = path.with_suffix(".partial")

@@ -2,8 +2,8 @@
 
 Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
 into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
-Live, it goes on in the log that a daemon before it left, see ``continuation.py``.
-It reports what happens on standard output (see ``events.py``). First of all it opens its sockets, or the captures that
+Live, it goes on in the log that a daemon before it left, see ``capture/live/resume.py``.
+It reports what happens on standard output (see ``capture/process/events.py``). First of all it opens its sockets, or the captures that
 only root can read. Then it gives up what it does not need any more (see ``confinement/confine.py``), before any other
 thread is started, any byte of a packet is looked at, and any user's code is loaded.
 
@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gscope.capture.confinement.plan import Confinement
-from gscope.capture.demands import Demands
-from gscope.capture.events import Events
+from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.process.events import Events
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
     LOG_FOLDER,
@@ -44,10 +44,10 @@ from gscope.queries.run_folder.startup import settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gscope.capture.interface.summary import Summary
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
-    from gscope.capture.statistics import CaptureStatistics
-    from gscope.capture.summary import Summary
+    from gscope.capture.process.statistics import CaptureStatistics
     from gscope.queries.plan.program import Program
 
 EXIT_LOST = 3
@@ -99,15 +99,15 @@ class Daemon:
         began = time.perf_counter()
         files = [file for interface in settings.interfaces for file in interface.files]
         if self._confinement.identity is not None:
-            from gscope.capture.sources.held import hold
-            from gscope.capture.sources.stored import open_at_once
+            from gscope.capture.sources.files.held import hold
+            from gscope.capture.sources.files.stored import open_at_once
 
             hold(files, self._confinement.identity, open_at_once)
         self._confine(Path(file).absolute().parent for file in files)
         self._follow(supervisor_fd)
         # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
-        from gscope.capture.inputs import Inputs
-        from gscope.capture.replay import Stop, replay_capture
+        from gscope.capture.replay.open_inputs import Inputs
+        from gscope.capture.replay.replay_capture import Stop, replay_capture
 
         self._phases["imports_s"] = time.perf_counter() - began
         program = self._program()
@@ -133,17 +133,17 @@ class Daemon:
         # The threads that it would start have their privileges for ever, and nothing to do here.
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         began = time.perf_counter()
-        from gscope.capture.continuation import ended_interfaces
-        from gscope.capture.devices import Devices
-        from gscope.capture.pulse import Pulse
+        from gscope.capture.live.devices import Devices
+        from gscope.capture.live.resume import ended_interfaces
+        from gscope.capture.process.thread_watchdog import Pulse
 
         names = (each.name for each in settings.interfaces)
         ended = ended_interfaces(self._run_dir / LOG_FOLDER, names)
         with Devices(settings, ended) as devices:
             self._confine(())
             self._follow(supervisor_fd)
-            from gscope.capture.live import capture_live
-            from gscope.capture.live_stop import LiveStop
+            from gscope.capture.live.live_capture import capture_live
+            from gscope.capture.live.stop import LiveStop
 
             self._phases["imports_s"] = time.perf_counter() - began
             program = self._program()
@@ -189,8 +189,8 @@ class Daemon:
         capture: Callable[[StreamLog, CaptureStatistics, Demands], Summary],
     ) -> Summary:
         """Capture into the log, and serve it until all is acknowledged."""
-        from gscope.capture.replay import open_log
-        from gscope.capture.statistics import CaptureStatistics
+        from gscope.capture.process.statistics import CaptureStatistics
+        from gscope.capture.replay.replay_capture import open_log
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not settings.is_live and not self._log.is_empty:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin
 
-from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.errors import UsageError
 
 SETTINGS_FILE = "capture.json"

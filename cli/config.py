@@ -15,7 +15,7 @@ from gscope.queries.ownership import fault_of_script
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.capture.heartbeat_mode import HeartbeatMode
+    from gscope.capture.heartbeats.mode import HeartbeatMode
 
 FILE_NAME = "gscope.yaml"
 FILE_VARIABLE = "GSCOPE_CONFIG"

@@ -12,7 +12,7 @@ from gscope.cli.options import option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.capture.sources.interfaces import Interface
+    from gscope.capture.sources.af_packet.interfaces import Interface
 
 _HEADER = ("INTERFACE", "STATE", "LINK TYPE", "ADDRESSES")
 
@@ -24,7 +24,7 @@ def interfaces(is_json: bool) -> None:
 
     The interface named any captures on all of them.
     """
-    from gscope.capture.sources.interfaces import list_interfaces
+    from gscope.capture.sources.af_packet.interfaces import list_interfaces
 
     found = list_interfaces()
     if is_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.capture.privileges import OF_SUPERVISORS, keep_only
+from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.cli.interfaces import STDIN, chosen_interfaces
 from gscope.cli.options import (
     Lines,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.capture.privileges import OF_SUPERVISORS, keep_only
+from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
 from gscope.cli.options import (
     Lines,

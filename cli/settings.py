@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.quantities import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gscope.capture.confinement.confine import confine
 from gscope.capture.confinement.plan import Confinement
-from gscope.capture.events import Events
+from gscope.capture.process.events import Events
 from gscope.engine.settings import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.errors import GscopeError
 

@@ -51,7 +51,7 @@ def test_private_use_has_an_upper_bound() -> None:
 @pytest.mark.parametrize(
     ("module", "path"),
     [
-        # capture/jit.py: a cache of our own in a dispatcher.
+        # capture/kernels/jit.py: a cache of our own in a dispatcher.
         ("numba.core.caching", "FunctionCache.load_overload"),
         ("numba.core.caching", "FunctionCache.save_overload"),
         ("numba.core.caching", "FunctionCache.cache_path"),

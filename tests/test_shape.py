@@ -21,8 +21,8 @@ MAY_IMPORT = {
     "cli": {"queries", "capture", "engine", "cli"},
 }
 HOMES = {
-    "numba": ("capture/jit.py",),
-    "llvmlite": ("capture/jit.py", "capture/intrinsics.py"),
+    "numba": ("capture/kernels/jit.py",),
+    "llvmlite": ("capture/kernels/jit.py", "capture/kernels/intrinsics.py"),
     "pyspark": ("engine/spark/",),
     "py4j": ("engine/spark/",),
     "click": ("cli/",),

@@ -16,7 +16,7 @@ from tests.golden.driver import Variation, replayed, rows_of
 from tests.reference import read_packets, read_raw
 
 from gscope.capture.settings import SECOND_NS
-from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
+from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.engine.commits import CommitLog
 from gscope.engine.outputs import read_output
 from gscope.engine.spark.evaluation import Evaluator

@@ -17,9 +17,9 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog
-from gscope.capture.replay import replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
-from gscope.capture.sources import synthetic
+from gscope.capture.sources.synthetic import source as synthetic
 from gscope.engine.claims import wanted, without
 from gscope.engine.commits import CommitLog
 from gscope.engine.outputs import read_output
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.capture.trace_clock import Progress
+    from gscope.capture.replay.trace_clock import Progress
     from gscope.queries.plan.program import Program
 
 FLOWS = """SELECT tb, srcIP, destIP, srcPort, count(*) AS cnt FROM IP

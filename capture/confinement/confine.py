@@ -24,8 +24,8 @@ from gscope.capture.confinement.landlock import (
     landlock_version,
     restrict,
 )
+from gscope.capture.confinement.privileges import drop_bounding_set, drop_privileges
 from gscope.capture.confinement.view import make_reachable, unreachable
-from gscope.capture.privileges import drop_bounding_set, drop_privileges
 from gscope.errors import CaptureError
 from gscope.queries.user_cache import cache_folder
 

@@ -1,8 +1,8 @@
 """Generated kernels as files: written once, named by their hash, loaded as compiled before.
 
 The hash covers the source and, through ``sources_digest``, every helper it calls and numba's version, so that
-two versions of gscope never share a file. numba keeps the machine code beside the other kernels' (``jit.py``). Whoever has
-compiled something calls ``prune_kernels`` (``kernel_files.py``).
+two versions of gscope never share a file. numba keeps the machine code beside the other kernels' (``capture/kernels/jit.py``). Whoever has
+compiled something calls ``prune_kernels`` (``capture/kernels/disk_cache.py``).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gscope.capture.jit import has_compiled, kernels_folder, sources_digest
+from gscope.capture.kernels.disk_cache import mark_used, prune
+from gscope.capture.kernels.jit import has_compiled, kernels_folder, sources_digest
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.capture.lfta.kernel_files import mark_used, prune
 from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 from gscope.queries.user_cache import cache_folder
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.reasons import Reason
+    from gscope.capture.packet.decode_errors import Reason
 
 
 @dataclass(slots=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gscope.capture.lfta import orders
-from gscope.capture.lfta.codegen.outputs import output_layout
+from gscope.capture.lfta import declared_orders
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, Storage, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
-from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
-from gscope.capture.packet.dissect import dissect
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.lfta.output_layout import output_layout
+from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.dissector.dissect import dissect
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
@@ -28,8 +28,8 @@ from gscope.queries.plan.program import PartialOp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.capture.packet.dissect import Fields
-    from gscope.capture.ring.block import Block
+    from gscope.capture.packet.dissector.dissect import Fields
+    from gscope.capture.sources.block import Block
     from gscope.queries.expressions.expressions import Column, Expression, PacketField, Value
     from gscope.queries.plan.program import Lfta, Partial
     from gscope.queries.streams.messages import Punctuation
@@ -136,7 +136,7 @@ class _InterpretedLfta:
     floors: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.floors = [orders.NO_FLOOR] * len(self.plan.declared)
+        self.floors = [declared_orders.NO_FLOOR] * len(self.plan.declared)
 
     def take(self, fields: Fields) -> None:
         def leaf(name: PacketField | Column) -> Value:
@@ -151,7 +151,7 @@ class _InterpretedLfta:
         self.counters.matched_tuples += 1
         if plan.declared:
             values = [value(call.arguments[0]) for call in plan.declared]
-            if not orders.take(plan.declared, self.floors, values):
+            if not declared_orders.take(plan.declared, self.floors, values):
                 self.counters.out_of_order_tuples += 1
                 return
         if not plan.is_aggregation:

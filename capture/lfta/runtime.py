@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from gscope.capture.lfta.codegen.outputs import output_layout
+from gscope.capture.lfta.batch_decoder import LISTS_BYTES
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
+from gscope.capture.lfta.declared_orders import NO_FLOOR
 from gscope.capture.lfta.memory import Area
-from gscope.capture.lfta.orders import NO_FLOOR
-from gscope.capture.lfta.punctuate import NO_BOUND, closed_epoch, punctuations
-from gscope.capture.lfta.stage import LISTS_BYTES
+from gscope.capture.lfta.output_layout import output_layout
+from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.lfta.state import (
     MAX_DECLARED,
     PACKETS_PER_BATCH,
@@ -22,7 +22,7 @@ from gscope.capture.lfta.state import (
     State,
     state_words,
 )
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.cache import CompiledKernel
     from gscope.capture.lfta.settings import LftaSettings
-    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Lfta
     from gscope.queries.streams.messages import Punctuation
 

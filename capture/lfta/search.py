@@ -5,9 +5,9 @@ The search has no branch on what it compares, so that its cost is the table's de
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import ld64, select, ult
-from gscope.capture.jit import kernel
-from gscope.capture.lfta.words import float_bits, float_key
+from gscope.capture.kernels.intrinsics import ld64, select, ult
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.lfta.runtime_kernels import float_bits, float_key
 from gscope.queries.catalog.scalar.tables import HEADER_BYTES
 
 _LARGEST = (1 << 63) - 1

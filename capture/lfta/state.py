@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gscope.capture.packet.reasons import REASON_COUNT
+from gscope.capture.packet.decode_errors import REASON_COUNT
 
 PACKETS_PER_BATCH = 128
 """Packets decoded, then selected, then folded together: enough for prefetches to arrive, few enough to stay

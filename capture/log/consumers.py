@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.failure import plain_errors
+from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.failure import plain_errors
+from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
     Base,

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
-from gscope.capture.log.floors import Floor
 from gscope.capture.log.index import read_index
-from gscope.capture.log.ledger import UNNUMBERED, Ledger
 from gscope.capture.log.merging import Merger
+from gscope.capture.log.resumed_bounds import Floor
+from gscope.capture.log.retained_messages import UNNUMBERED, Ledger
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gscope.capture.log.consumers import Consumer
-    from gscope.capture.log.totals import LogStats, StreamTotals
+    from gscope.capture.log.counters import LogStats, StreamTotals
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import combined
-from gscope.capture.log.failure import is_full
+from gscope.capture.log.os_errors import is_full
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import Batch
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.capture.log.budget import Budget, Usage
-    from gscope.capture.log.ledger import Ledger
+    from gscope.capture.log.retained_messages import Ledger
     from gscope.capture.log.segments import SegmentFolder
     from gscope.queries.streams.messages import Message
 

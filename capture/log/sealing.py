@@ -6,10 +6,10 @@ import functools
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import Part, Rows, WrittenRows, combined
-from gscope.capture.log.failure import is_full
-from gscope.capture.log.ledger import UNNUMBERED
+from gscope.capture.log.counters import packets_in
+from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.plain_segment import is_plain
-from gscope.capture.log.totals import packets_in
+from gscope.capture.log.retained_messages import UNNUMBERED
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import Batch, Extent, Message, Shed
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from gscope.capture.log.batches import StreamSpec
     from gscope.capture.log.budget import Budget, Usage
-    from gscope.capture.log.ledger import Ledger
     from gscope.capture.log.plain_segment import PlainSegment
+    from gscope.capture.log.retained_messages import Ledger
     from gscope.capture.log.segments import SegmentFolder
 
 WRITTEN_AT_ONCE_ROWS = 1024

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.capture.log.failure import plain_errors
+from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.plain_segment import PlainSegment
 from gscope.errors import StreamError
 from gscope.queries.streams.portions import row_groups

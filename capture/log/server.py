@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from gscope.capture.demands import Demands
-from gscope.capture.log.failure import plain_errors
+from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.wire import encode

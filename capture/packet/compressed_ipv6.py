@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import (
+from gscope.capture.kernels.intrinsics import (
     be16,
     be32,
     bswap16,
@@ -22,13 +22,13 @@ from gscope.capture.intrinsics import (
     st16,
     st64,
 )
-from gscope.capture.jit import kernel
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_states import IPV6, ODD
 from gscope.capture.packet.record import NO_LINK
-from gscope.capture.packet.steps import IPV6, ODD
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.shims import Step
+    from gscope.capture.packet.link_headers import Step
 
 NO_ADDRESS, SHORT_ADDRESS = 0, 2
 """Addressing modes of an IEEE 802.15.4 frame."""

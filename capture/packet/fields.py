@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 IMPORTS = """\
-from gscope.capture.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
+from gscope.capture.kernels.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length,
     udp_data_length
@@ -89,7 +89,7 @@ PLAIN_VARIABLES: dict[int, dict[str, str]] = {
         (6, 40, 6, "min(base + caplen, payload + be16(l3 + 4))", "0x86DD"),
     )
 }
-"""The same variables for plain packets (see ``plain.py``) of each IP version, which need no record."""
+"""The same variables for plain packets (see ``fast_path.py``) of each IP version, which need no record."""
 
 
 class FieldKind(Enum):

@@ -6,8 +6,10 @@ others take the walk.
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import be16, ld8, ld16, ld32, ld64, prefetch, st64
-from gscope.capture.jit import kernel
+from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32, ld64, prefetch, st64
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_loop import walk
+from gscope.capture.packet.decode_states import TYPE_IPV4, TYPE_IPV6
 from gscope.capture.packet.link import LINKTYPE_ETHERNET, enter
 from gscope.capture.packet.record import (
     ETHERNET_LINK,
@@ -17,8 +19,6 @@ from gscope.capture.packet.record import (
     VERSION_SHIFT,
     write_record,
 )
-from gscope.capture.packet.steps import TYPE_IPV4, TYPE_IPV6
-from gscope.capture.packet.walk import walk
 
 PREFETCH_BYTES = 4096
 """How far ahead of the packet in hand its block is fetched: about 40 packets cut to 96 bytes."""

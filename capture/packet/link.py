@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import be16, be32, bswap32, ld8, ld16, ld32
-from gscope.capture.jit import kernel
-from gscope.capture.packet.lowpan import after_802154
-from gscope.capture.packet.rare_links import (
-    after_arcnet,
-    after_frame_relay,
-    after_infiniband,
-    after_ipnet,
-    after_juniper_ethernet,
-)
-from gscope.capture.packet.reasons import Reason
-from gscope.capture.packet.record import NO_LINK
-from gscope.capture.packet.shims import Step, after_chdlc, after_ppp_hdlc, after_pppoe
-from gscope.capture.packet.steps import (
+from gscope.capture.kernels.intrinsics import be16, be32, bswap32, ld8, ld16, ld32
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_states import (
     ETHERNET,
     ETHERTYPE,
     IP,
@@ -27,6 +17,16 @@ from gscope.capture.packet.steps import (
     ODD,
     PPP_HDLC,
 )
+from gscope.capture.packet.link_headers import Step, after_chdlc, after_ppp_hdlc, after_pppoe
+from gscope.capture.packet.lowpan import after_802154
+from gscope.capture.packet.rare_links import (
+    after_arcnet,
+    after_frame_relay,
+    after_infiniband,
+    after_ipnet,
+    after_juniper_ethernet,
+)
+from gscope.capture.packet.record import NO_LINK
 from gscope.capture.packet.wireless import after_radiotap, after_wlan, mac_link
 
 LINKTYPE_NULL = 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import ld8, ld16
-from gscope.capture.jit import kernel
+from gscope.capture.kernels.intrinsics import ld8, ld16
+from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.compressed_ipv6 import NO_ADDRESS, SHORT_ADDRESS, expand_ipv6
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_states import IPV6, NOTHING, ODD
 from gscope.capture.packet.record import NO_LINK
-from gscope.capture.packet.steps import IPV6, NOTHING, ODD
 from gscope.capture.packet.workspace import SLOT_FRAME_BYTES, take_slot
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.shims import Step
+    from gscope.capture.packet.link_headers import Step
 
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
 _MALFORMED = int(Reason.LINK_MALFORMED)

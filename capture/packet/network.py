@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import be16, ld8
-from gscope.capture.jit import kernel
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.kernels.intrinsics import be16, ld8
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.record import (
     ETHERTYPE_SHIFT,
     FRAGMENT_OFFSET_SHIFT,

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import be16, be32, ld8
-from gscope.capture.jit import kernel
-from gscope.capture.packet.reasons import Reason
-from gscope.capture.packet.record import NO_LINK
-from gscope.capture.packet.steps import (
+from gscope.capture.kernels.intrinsics import be16, be32, ld8
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_states import (
     ARP,
     ETHERNET,
     ETHERTYPE,
@@ -26,9 +25,10 @@ from gscope.capture.packet.steps import (
     TYPE_MPLS,
     TYPE_MPLS_MULTICAST,
 )
+from gscope.capture.packet.record import NO_LINK
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.shims import Step
+    from gscope.capture.packet.link_headers import Step
 
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
 _MALFORMED = int(Reason.LINK_MALFORMED)

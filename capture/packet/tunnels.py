@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import be16, ld8, ld64
-from gscope.capture.jit import kernel
-from gscope.capture.packet.network import record_nothing
-from gscope.capture.packet.reasons import Reason
-from gscope.capture.packet.record import (
-    FRAGMENT_OFFSET_SHIFT,
-    HAS_PORTS,
-    INFO,
-    NO_LINK,
-    PAYLOAD,
-    PEND,
-)
-from gscope.capture.packet.steps import (
+from gscope.capture.kernels.intrinsics import be16, ld8, ld64
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_loop import walk
+from gscope.capture.packet.decode_states import (
     ETHERNET,
     ETHERTYPE,
     IP,
@@ -32,10 +24,18 @@ from gscope.capture.packet.steps import (
     TYPE_PPP,
     TYPE_TRANSPARENT_BRIDGING,
 )
-from gscope.capture.packet.walk import walk
+from gscope.capture.packet.network import record_nothing
+from gscope.capture.packet.record import (
+    FRAGMENT_OFFSET_SHIFT,
+    HAS_PORTS,
+    INFO,
+    NO_LINK,
+    PAYLOAD,
+    PEND,
+)
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.shims import Step
+    from gscope.capture.packet.link_headers import Step
 
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
 _MALFORMED = int(Reason.LINK_MALFORMED)

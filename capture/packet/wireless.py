@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import be16, ld8, ld16, ld32
-from gscope.capture.jit import kernel
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_states import LLC, NOTHING, ODD
 from gscope.capture.packet.record import NOWHERE
-from gscope.capture.packet.steps import LLC, NOTHING, ODD
 
 if TYPE_CHECKING:
-    from gscope.capture.packet.shims import Step
+    from gscope.capture.packet.link_headers import Step
 
 _TRUNCATED = int(Reason.LINK_TRUNCATED)
 _MALFORMED = int(Reason.LINK_MALFORMED)

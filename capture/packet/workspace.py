@@ -8,9 +8,9 @@ the next batch begins.
 
 from __future__ import annotations
 
-from gscope.capture.intrinsics import ld64, st64
-from gscope.capture.jit import kernel
-from gscope.capture.packet.reasons import REASON_COUNT
+from gscope.capture.kernels.intrinsics import ld64, st64
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.packet.decode_errors import REASON_COUNT
 
 SLOTS = 128
 """A power of two, and the most packets of a batch."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.block import Block
 
 
 @dataclass(slots=True)

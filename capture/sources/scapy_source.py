@@ -13,9 +13,9 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.ring.block import Block
 from gscope.capture.sources.af_packet.device import unknown_device
 from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.block import Block
 from gscope.errors import CaptureError, NoDeviceError
 
 if TYPE_CHECKING:

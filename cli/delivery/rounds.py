@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gscope.capture.lfta.orders import NO_FLOOR
-from gscope.capture.lfta.punctuate import NS_PER_SECOND, punctuations
+from gscope.capture.lfta.declared_orders import NO_FLOOR
+from gscope.capture.lfta.punctuation import NS_PER_SECOND, punctuations
 from gscope.engine.bounds import NOTHING
 from gscope.engine.steps import Steps
 from gscope.queries.plan.program import StreamInput

@@ -21,20 +21,20 @@ from tests.capture.lfta.lfta_builders import ipv4, udp
 from tests.capture.test_replay import flow_program, logged_flows, write_pcap
 from tests.gscope_command import run
 
-from gscope.capture.inputs import Inputs
-from gscope.capture.replay import Stop, open_log, replay_capture
+from gscope.capture.replay.open_inputs import Inputs
+from gscope.capture.replay.replay_capture import Stop, open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings
-from gscope.capture.sources import backward_steps
-from gscope.capture.sources.backward_steps import BackwardSteps, Walk
-from gscope.capture.sources.open import open_source
-from gscope.capture.sources.walk_loop import walk_blocks
+from gscope.capture.sources.files import backward_steps
+from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk
+from gscope.capture.sources.files.open import open_source
+from gscope.capture.sources.files.walk_loop import walk_blocks
 from gscope.cli.interfaces import chosen_interfaces
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.capture.summary import Summary
+    from gscope.capture.interface.summary import Summary
 
 CAPTURES = Path(__file__).parents[2] / ".." / "shared" / "captures"
 HOUR = 3600 * SECOND_NS

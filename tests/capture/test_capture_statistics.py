@@ -10,14 +10,14 @@ import pytest
 from tests.capture.test_live import SECOND, START, ScriptedSource, World
 from tests.capture.test_replay import flow_program
 
-from gscope.capture.continuation import Past
-from gscope.capture.demands import Demands
-from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.interpreter import LftaInterpreter
-from gscope.capture.live import capture_live
-from gscope.capture.replay import open_log
+from gscope.capture.live.live_capture import capture_live
+from gscope.capture.live.resume import Past
+from gscope.capture.process.statistics import CaptureStatistics, privileges
+from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
-from gscope.capture.statistics import CaptureStatistics, privileges
 from gscope.queries.run_folder.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.capture.test_live import MINUTE, SECOND, SKEW, START, STREAM, Stage, epoch
 
-from gscope.capture.continuation import Past, caught_up, ended_interfaces, with_earlier
-from gscope.capture.live_stop import LiveStop
+from gscope.capture.interface.summary import InterfaceSummary
+from gscope.capture.live.resume import Past, caught_up, ended_interfaces, with_earlier
+from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
-from gscope.capture.summary import InterfaceSummary
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.capture.summary import Summary
+    from gscope.capture.interface.summary import Summary
     from gscope.queries.streams.messages import Message
 
 

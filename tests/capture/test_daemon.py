@@ -15,9 +15,9 @@ import pytest
 from tests.capture.test_replay import PACKET, SECOND, flow_program, write_pcap
 
 from gscope.capture.daemon import Daemon
-from gscope.capture.events import Events
 from gscope.capture.log.log import Beat
-from gscope.capture.replay import open_log
+from gscope.capture.process.events import Events
+from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
     SETTINGS_FILE,

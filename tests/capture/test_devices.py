@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gscope.capture import devices as module
-from gscope.capture.devices import Devices
+from gscope.capture.live import devices as module
+from gscope.capture.live.devices import Devices
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.errors import CaptureError, NoDeviceError
 

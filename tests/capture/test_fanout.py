@@ -14,14 +14,14 @@ from tests.capture.sources.af_packet.live_frames import udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 from tests.gscope_command import wait_for
 
-from gscope.capture.devices import Devices
-from gscope.capture.fanout import Lane, ensure_orders_survive, least_promises
-from gscope.capture.live import capture_live
-from gscope.capture.live_stop import LiveStop
+from gscope.capture.live.devices import Devices
+from gscope.capture.live.fanout_interface import Lane, ensure_orders_survive, least_promises
+from gscope.capture.live.live_capture import capture_live
+from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
-from gscope.capture.replay import open_log
+from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
-from gscope.capture.sources.fanout import FanoutSource
+from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import PacketField
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gscope.capture.summary import Summary
+    from gscope.capture.interface.summary import Summary
 
 INTERFACE = "main"
 FLOWS = 50

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.capture.inputs import Inputs
+from gscope.capture.replay.open_inputs import Inputs
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
+from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:

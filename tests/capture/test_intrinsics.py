@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.capture import intrinsics as i
-from gscope.capture.jit import kernel, sources_digest
+from gscope.capture.kernels import intrinsics as i
+from gscope.capture.kernels.jit import kernel, sources_digest
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 MASK = 2**64 - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import pytest
 
-from gscope.capture import jit
+from gscope.capture.kernels import jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

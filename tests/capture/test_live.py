@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from tests.capture.test_replay import PACKET, flow_program
 
-from gscope.capture.demands import Demands
+from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.lfta.interpreter import LftaInterpreter
-from gscope.capture.live import capture_live
-from gscope.capture.live_clock import LiveClock
-from gscope.capture.live_stop import LiveStop
+from gscope.capture.live.clock import LiveClock
+from gscope.capture.live.live_capture import capture_live
+from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
-from gscope.capture.replay import open_log
-from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gscope.capture.interface.summary import Summary
     from gscope.capture.lfta.columns import ColumnBatch
-    from gscope.capture.summary import Summary
     from gscope.queries.plan.split.kernel_filter import Condition
 
 SECOND = 1_000_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.capture.live_clock import LiveClock
+from gscope.capture.live.clock import LiveClock
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

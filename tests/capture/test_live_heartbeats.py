@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.capture.test_live import SECOND, SKEW, START, STREAM, Stage, epoch
 
-from gscope.capture.demands import Demands
-from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.log.log import read_log
 from gscope.errors import StreamError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries

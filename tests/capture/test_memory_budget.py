@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from gscope.capture.engines import compiled_engines
+from gscope.capture.interface.build_lftas import compiled_engines
+from gscope.capture.interface.memory_budget import PlannedMemory, ensure_fits, planned_memory
 from gscope.capture.lfta.settings import LftaSettings
-from gscope.capture.memory_budget import PlannedMemory, ensure_fits, planned_memory
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.errors import UsageError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from gscope.capture.privileges import capabilities
+from gscope.capture.confinement.privileges import capabilities
 
 SCRIPT = """
 import json, socket, threading
 from pathlib import Path
-from gscope.capture.privileges import capabilities, drop_privileges
+from gscope.capture.confinement.privileges import capabilities, drop_privileges
 drop_privileges()
 thread = threading.Thread(target=lambda: sets.update(capabilities()))
 sets = {}
@@ -52,8 +52,8 @@ def test_capabilities_are_those_of_the_process() -> None:
 def test_what_runs_before_they_are_given_up_loads_no_library_with_threads() -> None:
     """A thread keeps the capabilities it was started with, and pyarrow starts one when it is loaded."""
     program = (
-        "import sys, gscope.capture.daemon, gscope.capture.continuation, gscope.capture.devices,"
-        " gscope.capture.pulse, gscope.capture.privileges;"
+        "import sys, gscope.capture.daemon, gscope.capture.live.resume, gscope.capture.live.devices,"
+        " gscope.capture.process.thread_watchdog, gscope.capture.confinement.privileges;"
         "print('pyarrow' in sys.modules)"
     )
     done = subprocess.run(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 
-from gscope.capture.events import Events
-from gscope.capture.pulse import PERIOD_S, Pulse
+from gscope.capture.process.events import Events
+from gscope.capture.process.thread_watchdog import PERIOD_S, Pulse
 
 
 class Stage:

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 
-from gscope.capture import trace_clock
 from gscope.capture.log.log import read_log
-from gscope.capture.pump import Pump, Pumped
-from gscope.capture.replay import Stop, open_log, replay_capture
+from gscope.capture.replay import trace_clock
+from gscope.capture.replay.bulk_path import Pump, Pumped
+from gscope.capture.replay.replay_capture import Stop, open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch, Heartbeat
@@ -179,7 +179,7 @@ def test_a_file_that_shrinks_or_grows_meanwhile_is_read_to_its_end(
 def test_a_stop_is_heeded_between_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pumped: list[Pumped]
 ) -> None:
-    monkeypatch.setattr("gscope.capture.pump.PASS_BYTES", 8192)
+    monkeypatch.setattr("gscope.capture.replay.bulk_path.PASS_BYTES", 8192)
     path = tmp_path / "a.pcap"
     path.write_bytes(capture_of(4000))
     lfta = dataclasses.replace(flow(), interfaces=("main",), has_interface_column=True)

@@ -15,7 +15,7 @@ import pytest
 from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 
 from gscope.capture.log.log import read_log
-from gscope.capture.replay import Stop, open_log, replay_capture
+from gscope.capture.replay.replay_capture import Stop, open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
@@ -24,7 +24,7 @@ from gscope.queries.streams.messages import Batch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.capture.summary import Summary
+    from gscope.capture.interface.summary import Summary
 
 CAPTURES = Path(__file__).parents[2] / ".." / "shared" / "captures"
 EXPECTED = CAPTURES.parent / "expected"

@@ -15,17 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.capture.sources.capture_bytes import pcap_of
 
-from gscope.capture import trace_clock
-from gscope.capture.demands import Demands
-from gscope.capture.heartbeat_mode import HeartbeatMode
+from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
-from gscope.capture.ring.block import PADDING_BYTES, Block
-from gscope.capture.ring.ring import RingSource
-from gscope.capture.sources.base import SourceStats
-from gscope.capture.sources.file import FileSource
-from gscope.capture.trace_clock import (
+from gscope.capture.replay import trace_clock
+from gscope.capture.replay.trace_clock import (
     MAX_TIME_NS,
     MIN_TIME_NS,
     ClockSettings,
@@ -33,6 +29,10 @@ from gscope.capture.trace_clock import (
     TraceClock,
     TraceInterface,
 )
+from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.block import PADDING_BYTES, Block
+from gscope.capture.sources.files.file import FileSource
+from gscope.capture.sources.read_ahead import RingSource
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 

@@ -4,8 +4,8 @@ import json
 import socket
 from typing import TYPE_CHECKING
 
+from gscope.capture.sources.af_packet.interfaces import Interface
 from gscope.capture.sources.af_packet.link_type import COOKED, link_type_of
-from gscope.capture.sources.interfaces import Interface
 from gscope.cli.main import run
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def test_the_machine_s_interfaces_are_listed(capsys: pytest.CaptureFixture[str])
 def test_the_table_is_aligned_and_the_reason_told_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gscope.capture.sources.interfaces.list_interfaces", lambda: FOUND)
+    monkeypatch.setattr(
+        "gscope.capture.sources.af_packet.interfaces.list_interfaces", lambda: FOUND
+    )
     assert run(["interfaces"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
@@ -40,7 +42,9 @@ def test_the_table_is_aligned_and_the_reason_told_once(
 def test_json_has_every_fact(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gscope.capture.sources.interfaces.list_interfaces", lambda: FOUND)
+    monkeypatch.setattr(
+        "gscope.capture.sources.af_packet.interfaces.list_interfaces", lambda: FOUND
+    )
     assert run(["interfaces", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0] == {
         "name": "eth0",

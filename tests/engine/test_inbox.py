@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.capture.demands import Demands
+from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer

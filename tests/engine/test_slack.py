@@ -10,7 +10,7 @@ from tests.capture.lfta.lfta_builders import ipv4, udp
 from tests.capture.test_replay import write_pcap
 
 from gscope.capture.log.log import read_log
-from gscope.capture.replay import open_log, replay_capture
+from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.cli.asked import Bounds
 from gscope.cli.capture_plan import capture_settings
 from gscope.cli.config import load_config

@@ -24,7 +24,7 @@ from tests.capture.sources.capture_bytes import (
 )
 from tests.fuzz.sums import unaccounted
 
-from gscope.capture.packet.dissect import dissect
+from gscope.capture.packet.dissector.dissect import dissect
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:

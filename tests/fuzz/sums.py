@@ -17,7 +17,7 @@ from tests.capture.lfta.lfta_strategies import blocks_of
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.capture.packet.kernel_reader import RawPacket
 
     from gscope.capture.lfta.cache import CompiledKernel
-    from gscope.capture.packet.dissect import Fields
+    from gscope.capture.packet.dissector.dissect import Fields
     from gscope.queries.plan.program import Lfta
 
 Dissected = tuple["Fields", Reason]

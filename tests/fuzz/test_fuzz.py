@@ -16,8 +16,8 @@ from tests.fuzz import packets, queries
 from tests.fuzz.sums import unaccounted
 
 from gscope.capture.lfta.runtime import LftaRuntime
-from gscope.capture.packet.dissect import dissect
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.dissector.dissect import dissect
 
 if TYPE_CHECKING:
     from collections.abc import Callable

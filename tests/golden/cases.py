@@ -10,7 +10,9 @@
     lan = ["a.pcap"]
     [sets]  # sets of interfaces
     lans = ["lan"]
-    [synthetic.generated]  # interface made by capture/sources/synthetic.py with these settings
+    [
+        synthetic.generated
+    ]  # interface made by capture/sources/synthetic/source.py with these settings
     packets = 1000
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
@@ -36,7 +38,7 @@ from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
 from tests.reference_running import RUNNING_REFERENCES
 from tests.reference_whole_input import WHOLE_INPUT_REFERENCES
 
-from gscope.capture.sources.synthetic import TrafficProfile, write_pcap
+from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, StreamLog, read_log
-from gscope.capture.replay import open_log, replay_capture
+from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.outputs import read_output
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from gscope.capture.engines import EngineMaker
+    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.interface.summary import Summary
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.summary import Summary
     from gscope.engine.commits import Output
     from gscope.engine.steps import Step
     from gscope.queries.expressions.schema import Schema

@@ -17,7 +17,7 @@ from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network,
 from tests.capture.test_replay import write_pcap
 from tests.gscope_command import command, descendants, run
 
-from gscope.capture.privileges import capabilities
+from gscope.capture.confinement.privileges import capabilities
 from gscope.capture.sources.af_packet.source import AfPacketSource
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 KERNEL = """
 import sys
 sys.path.insert(0, {folder!r})
-from gscope.capture.jit import kernel
+from gscope.capture.kernels.jit import kernel
 import kernel_of_this_test
 print(kernel(kernel_of_this_test.twice)(21))
 """

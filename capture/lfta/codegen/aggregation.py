@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.capture.lfta.batch_decoder import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
 from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, Table, table_source
@@ -13,7 +14,6 @@ from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS
 from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, Literals, Lowered, Scope
-from gscope.capture.lfta.stage import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run, State
 from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError

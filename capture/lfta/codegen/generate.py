@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 _IMPORTS = """\
 import numpy as np
 
-from gscope.capture.intrinsics import (
+from gscope.capture.kernels.intrinsics import (
     address_of, be16, be32, be64, bswap64, floor_divide, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left,
     shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs, wrap_add, wrap_mul, wrap_neg, wrap_sub
 )
-from gscope.capture.jit import kernel, kernel_part
+from gscope.capture.kernels.jit import kernel, kernel_part
 from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
-from gscope.capture.lfta.stage import (
+from gscope.capture.lfta.batch_decoder import (
     HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain, stage_rest
 )
-from gscope.capture.lfta.words import (
+from gscope.capture.lfta.runtime_kernels import (
     INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, fits_int,
     float_bits, float_key, float_less, float_remainder, round_half_away, same_bytes, starts_with, store_address,
     swap_words, truncated, wide_less, family_bits, in_subnet, leading_ones
@@ -45,7 +45,7 @@ from gscope.capture.lfta.words import (
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length
 )
-from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6
+from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.record import RECORD_BYTES
 """
 

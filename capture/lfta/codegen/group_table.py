@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.names import indented
-from gscope.capture.lfta.codegen.outputs import output_layout, store
 from gscope.capture.lfta.codegen.packing import Packing, unpack
+from gscope.capture.lfta.output_layout import output_layout, store
 from gscope.capture.lfta.state import State
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.lfta.codegen.scope import Variant
-from gscope.capture.lfta.stage import (
+from gscope.capture.lfta.batch_decoder import (
     LIST_ALL,
     LIST_BYTES,
     LIST_IPV4,
@@ -14,6 +13,7 @@ from gscope.capture.lfta.stage import (
     LIST_PLAIN_IPV4,
     LIST_PLAIN_IPV6,
 )
+from gscope.capture.lfta.codegen.scope import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

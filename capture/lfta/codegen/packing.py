@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.lfta.codegen.ranges import Range, range_of
+from gscope.capture.lfta.value_ranges import Range, range_of
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
-from gscope.capture.lfta.codegen.outputs import column_word, output_layout, store
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
 from gscope.capture.lfta.columns import Storage
-from gscope.capture.lfta.orders import band_of, is_falling
+from gscope.capture.lfta.declared_orders import band_of, is_falling
+from gscope.capture.lfta.output_layout import column_word, output_layout, store
 from gscope.capture.lfta.state import MAX_DECLARED, VALUES, State
 from gscope.errors import UnsupportedError
 
@@ -52,7 +52,7 @@ def selection_source(
 
 
 def _keep_order(scope: Scope, lfta: Lfta) -> None:
-    """Leave out what breaks a declared order, see ``capture/lfta/orders.py``."""
+    """Leave out what breaks a declared order, see ``capture/lfta/declared_orders.py``."""
     lowered = [lower(scope, call.arguments[0]) for call in lfta.declared]
     signed = [
         scope.value(f"wrap_neg({x.code})" if is_falling(call) else x.code)

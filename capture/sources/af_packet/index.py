@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.intrinsics import (
+from gscope.capture.kernels.intrinsics import (
     address_of,
     bswap16,
     ld8,
@@ -23,7 +23,7 @@ from gscope.capture.intrinsics import (
     st32_release,
     st64,
 )
-from gscope.capture.jit import kernel
+from gscope.capture.kernels.jit import kernel
 
 if TYPE_CHECKING:
     import numpy as np

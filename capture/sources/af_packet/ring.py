@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.ring.block import PADDING_BYTES, Block
 from gscope.capture.sources.af_packet.index import (
     ADDRESS_BYTES,
     BLOCK_HEADER_BYTES,
@@ -26,6 +25,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     RING_REQUEST,
     SOL_PACKET,
 )
+from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from gscope.errors import CaptureError, NoDeviceError, UsageError
 from gscope.queries.plan.split.kernel_filter import TRUE
 
 if TYPE_CHECKING:
-    from gscope.capture.ring.block import Block
     from gscope.capture.sources.af_packet.device import Device
+    from gscope.capture.sources.block import Block
     from gscope.queries.plan.split.kernel_filter import Condition
 
 DEFAULT_SNAPLEN = 262144

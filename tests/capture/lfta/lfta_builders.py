@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.ring.block import Block
+from gscope.capture.sources.block import Block
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import (
     Call,

@@ -15,7 +15,7 @@ from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
-    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Lfta
 
 Row = dict[str, Any]

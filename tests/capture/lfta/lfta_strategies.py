@@ -22,7 +22,7 @@ from tests.capture.lfta.lfta_builders import (
 from tests.capture.packet.kernel_reader import RawPacket
 from tests.capture.packet.packet_forge import packets
 
-from gscope.capture.ring.block import Block
+from gscope.capture.sources.block import Block
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
 from gscope.queries.expressions.types import GsqlType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.capture.lfta.punctuate import punctuations
+from gscope.capture.lfta.punctuation import punctuations
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 TEXT = "SELECT tb, t, count(*) as cnt FROM IP GROUP BY time/10 as tb, time as t"

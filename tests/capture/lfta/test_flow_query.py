@@ -21,7 +21,7 @@ from tests.capture.lfta.lfta_builders import (
 from tests.capture.lfta.lfta_collect import Collector, Row, compiled, interpreted, merged, run
 
 from gscope.capture.lfta.settings import LftaSettings
-from gscope.capture.sources.open import open_source
+from gscope.capture.sources.files.open import open_source
 from gscope.errors import CaptureError
 
 SHARED = Path(__file__).parents[3] / ".." / "shared"

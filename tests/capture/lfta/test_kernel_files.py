@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.capture.lfta.kernel_files import IN_USE_NS, mark_used, prune
+from gscope.capture.kernels.disk_cache import IN_USE_NS, mark_used, prune
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,7 +33,7 @@ from gscope.queries.plan.program import PartialOp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.capture.ring.block import Block
+    from gscope.capture.sources.block import Block
     from gscope.queries.catalog.scalar.entry import Parameter
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta

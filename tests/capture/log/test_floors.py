@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.floors import Floor
 from gscope.capture.log.log import Beat, StreamLog, read_log
+from gscope.capture.log.resumed_bounds import Floor
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation
 

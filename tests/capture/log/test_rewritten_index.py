@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capture.log.killed_writer import run_and_kill
 
-from gscope.capture.log import ledger as ledger_module
+from gscope.capture.log import retained_messages as ledger_module
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
@@ -193,7 +193,7 @@ def test_a_full_disk_puts_the_rewrite_off(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def raise_full(folder: Path) -> None:
-    from gscope.capture.log.failure import plain_errors
+    from gscope.capture.log.os_errors import plain_errors
 
     with plain_errors("rewrite the stream log", folder):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -261,7 +261,7 @@ def test_no_tuple_is_ever_missing_from_the_sum(
 KILLED = """
 import sys
 from pathlib import Path
-import gscope.capture.log.ledger as ledger
+import gscope.capture.log.retained_messages as ledger
 from tests.capture.log.test_rewritten_index import open_log, beat, put
 ledger.REWRITE_RECORDS = 2
 log = open_log(Path(sys.argv[1]))

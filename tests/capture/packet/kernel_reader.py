@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
 from gscope.capture.packet.layers import locate
-from gscope.capture.packet.reasons import Reason
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.tunnels import locate_inner
 from gscope.capture.packet.workspace import SLOTS, WORKSPACE_BYTES
@@ -66,8 +66,8 @@ def _reader_source() -> str:
     parts = [numbered[begin : begin + 12] for begin in range(0, len(numbered), 12)]
     lines = [
         IMPORTS,
-        "from gscope.capture.intrinsics import st64",
-        "from gscope.capture.jit import kernel",
+        "from gscope.capture.kernels.intrinsics import st64",
+        "from gscope.capture.kernels.jit import kernel",
     ]
     arguments = "record, inner_record, base, caplen, wirelen, time_ns, linktype, out"
     for number, part in enumerate(parts):

@@ -11,7 +11,7 @@ from tests.capture.packet.kernel_reader import read_packets
 from tests.capture.packet.packet_forge import packets
 from tests.capture.packet.raw_captures import captures, expected_flows, flows_of, read_capture
 
-from gscope.capture.packet.dissect import dissect
+from gscope.capture.packet.dissector.dissect import dissect
 from gscope.capture.packet.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from tests.capture.packet.kernel_reader import RawPacket
 
-    from gscope.capture.packet.dissect import Fields
-    from gscope.capture.packet.reasons import Reason
+    from gscope.capture.packet.decode_errors import Reason
+    from gscope.capture.packet.dissector.dissect import Fields
 
 BATCHES = settings(
     deadline=None,

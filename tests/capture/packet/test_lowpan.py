@@ -13,13 +13,13 @@ import pytest
 from tests.capture.packet.kernel_reader import RawPacket, read_packets
 from tests.capture.packet.lowpan_frames import all_forms, compressed, mac_header, udp
 
-from gscope.capture.packet.dissect import dissect
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.dissector.dissect import dissect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.capture.packet.dissect import Fields
+    from gscope.capture.packet.dissector.dissect import Fields
 
 WITH_CHECKSUM, WITHOUT_CHECKSUM = 195, 230
 SHORT, LONG = 2, 3

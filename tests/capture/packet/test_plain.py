@@ -27,9 +27,9 @@ ETHERNET = 1
 def _source() -> str:
     lines = [
         IMPORTS,
-        "from gscope.capture.intrinsics import st64",
-        "from gscope.capture.jit import kernel",
-        "from gscope.capture.packet.plain import is_plain_ipv4, is_plain_ipv6",
+        "from gscope.capture.kernels.intrinsics import st64",
+        "from gscope.capture.kernels.jit import kernel",
+        "from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6",
     ]
     stores = [f"    st64(out + {8 * n}, {name})" for n, name in enumerate(NAMES)]
     for version in (4, 6, None):

@@ -11,8 +11,8 @@ import struct
 import pytest
 from tests.capture.packet.kernel_reader import RawPacket, read_packets
 
-from gscope.capture.packet.dissect import dissect
-from gscope.capture.packet.reasons import Reason
+from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.dissector.dissect import dissect
 
 UDP = struct.pack("!HHHH", 1000, 2000, 8, 0)
 V4 = struct.pack("!BBHHHBBHII", 0x45, 0, 28, 7, 0, 64, 17, 0, 0x0A000001, 0x0A000002) + UDP

@@ -10,14 +10,14 @@ import dpkt
 import pytest
 from tests.capture.packet.raw_captures import SHARED, captures, read_capture
 
-from gscope.capture.packet.dissect import dissect
+from gscope.capture.packet.dissector.dissect import dissect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.capture.packet.kernel_reader import RawPacket
 
-    from gscope.capture.packet.dissect import Fields
+    from gscope.capture.packet.dissector.dissect import Fields
 
 MAPPED = 0xFFFF << 32
 

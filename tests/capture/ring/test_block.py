@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gscope.capture.ring.block import PADDING_BYTES, Block
+from gscope.capture.sources.block import PADDING_BYTES, Block
 
 
 def test_has_padding_behind_its_capacity() -> None:

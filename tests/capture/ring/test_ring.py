@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.capture.sources.capture_bytes import drain, expected_of, packets_in, pcap_of
 
-from gscope.capture.ring.block import Block
-from gscope.capture.ring.ring import RingSource
 from gscope.capture.sources.base import SourceStats
-from gscope.capture.sources.chain import ChainSource
-from gscope.capture.sources.file import FileSource
+from gscope.capture.sources.block import Block
+from gscope.capture.sources.files.chain import ChainSource
+from gscope.capture.sources.files.file import FileSource
+from gscope.capture.sources.read_ahead import RingSource
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gscope.capture.ring.block import PADDING_BYTES
-from gscope.capture.sources.file import DEFAULT_BLOCK_BYTES, FileSource
+from gscope.capture.sources.block import PADDING_BYTES
+from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES, FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gscope.capture.ring.block import Block
     from gscope.capture.sources.base import PacketSource
+    from gscope.capture.sources.block import Block
 
 CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
 

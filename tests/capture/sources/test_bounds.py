@@ -22,12 +22,12 @@ from tests.capture.sources.capture_bytes import (
     simple,
 )
 
-from gscope.capture.ring.block import Block
-from gscope.capture.sources.pcap import PcapFormat
-from gscope.capture.sources.pcapng import PcapngFormat
+from gscope.capture.sources.block import Block
+from gscope.capture.sources.files.pcap import PcapFormat
+from gscope.capture.sources.files.pcapng import PcapngFormat
 
 if TYPE_CHECKING:
-    from gscope.capture.sources.format import CaptureFormat
+    from gscope.capture.sources.files.format import CaptureFormat
 
 RECORDS = st.sampled_from([pcap_record(b""), pcap_record(b"abc"), pcap_record(bytes(30))])
 BLOCKS = st.sampled_from(

@@ -15,7 +15,7 @@ from tests.capture.sources.capture_bytes import (
     section,
 )
 
-from gscope.capture.sources.open import open_source
+from gscope.capture.sources.files.open import open_source
 from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:

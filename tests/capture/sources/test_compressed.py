@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capture.sources.capture_bytes import drain, expected_of, packets_in, pcap_of, read_bytes
 
-from gscope.capture.sources.file import FileSource
+from gscope.capture.sources.files.file import FileSource
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:

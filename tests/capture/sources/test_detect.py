@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.capture.sources.capture_bytes import pcap_header, section
 
-from gscope.capture.sources.detect import detect_format
+from gscope.capture.sources.files.detect import detect_format
 from gscope.errors import CaptureError
 
 

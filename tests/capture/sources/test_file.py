@@ -21,8 +21,8 @@ from tests.capture.sources.capture_bytes import (
     simple,
 )
 
-from gscope.capture.sources.file import FileSource
-from gscope.capture.sources.format import MAX_CAPTURED_BYTES, MAX_RECORD_BYTES
+from gscope.capture.sources.files.file import FileSource
+from gscope.capture.sources.files.format import MAX_CAPTURED_BYTES, MAX_RECORD_BYTES
 from gscope.errors import CaptureError
 
 PCAP = pcap_of([b"", b"a", b"bcd", bytes(40)])

@@ -5,7 +5,7 @@ import socket
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip
 
-from gscope.capture.sources.interfaces import Interface, list_interfaces
+from gscope.capture.sources.af_packet.interfaces import Interface, list_interfaces
 
 
 def test_every_interface_is_listed_and_all_of_them_last() -> None:

@@ -16,10 +16,10 @@ from tests.capture.sources.capture_bytes import (
     section,
 )
 
-from gscope.capture.packet.dissect_capture import first_layer
-from gscope.capture.packet.dissect_link import Odd
+from gscope.capture.packet.dissector.link_headers import Odd
+from gscope.capture.packet.dissector.link_types import first_layer
 from gscope.capture.packet.link_names import READ_LINK_TYPES, link_type_name
-from gscope.capture.sources.open import open_source
+from gscope.capture.sources.files.open import open_source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, PATIENCE_S, own_network, send
 
-from gscope.capture import devices
-from gscope.capture.devices import Devices, is_by_scapy
+from gscope.capture.live import devices
+from gscope.capture.live.devices import Devices, is_by_scapy
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.sources.af_packet.source import AfPacketSource
 from gscope.capture.sources.scapy_source import BLOCK_PACKETS, ScapySource

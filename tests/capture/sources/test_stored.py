@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.capture.sources.capture_bytes import drain, expected_of, pcap_of
 
-from gscope.capture.sources.file import FileSource
-from gscope.capture.sources.stored import ReadingInterrupted, StoredBytes
+from gscope.capture.sources.files.file import FileSource
+from gscope.capture.sources.files.stored import ReadingInterrupted, StoredBytes
 from gscope.errors import CaptureError
 
 PAYLOADS = [bytes(number % 1000) for number in range(2000)]
 COUNT_STANDARD_INPUT = """
-from gscope.capture.sources.open import open_source
+from gscope.capture.sources.files.open import open_source
 source = open_source("-")
 packets = 0
 while (block := source.next_block()) is not None:

@@ -10,14 +10,14 @@ import dpkt
 import numpy as np
 import pytest
 
-from gscope.capture.sources.synthetic import (
+from gscope.capture.sources.synthetic.frames import TEMPLATES
+from gscope.capture.sources.synthetic.source import (
     TrafficProfile,
     file_header,
     packet_blocks,
     write_pcap,
 )
-from gscope.capture.sources.synthetic_frames import TEMPLATES
-from gscope.capture.sources.synthetic_traffic import (
+from gscope.capture.sources.synthetic.traffic import (
     DNS_ANSWER_BYTES,
     DNS_QUERY_BYTES,
     HTTP_REQUEST_BYTES,

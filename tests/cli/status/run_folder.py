@@ -10,9 +10,9 @@ from tests.capture.test_replay import PACKET, flow_program, write_pcap
 from tests.engine.watched_steps import SECOND, batch, heartbeat, steps
 
 from gscope.capture.lfta.interpreter import LftaInterpreter
-from gscope.capture.replay import open_log, replay_capture
+from gscope.capture.process.statistics import CaptureStatistics
+from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.capture.statistics import CaptureStatistics
 from gscope.cli.run_dir import RunDir
 from gscope.engine.commits import Commit, Output
 from gscope.engine.monitoring.counts import Counts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from tests.capture.packet.packet_forge import packets
 
-from gscope.capture.packet.dissect import dissect
+from gscope.capture.packet.dissector.dissect import dissect
 from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.catalog.scalar.magnitudes import magnitude
 from gscope.queries.expressions.expressions import PacketField

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.ring.block import Block
 from gscope.capture.sources.af_packet.index import (
     BLOCK_HEADER_BYTES,
     HEADER_BYTES,
     HEADROOM_BYTES,
     index_ring_block,
 )
+from gscope.capture.sources.block import Block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

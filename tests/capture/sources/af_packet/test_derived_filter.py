@@ -15,7 +15,7 @@ from tests.capture.sources.af_packet.bpf_machine import run_filter
 from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
 from tests.capture.sources.af_packet.network import receive, send
 
-from gscope.capture.packet.dissect import dissect
+from gscope.capture.packet.dissector.dissect import dissect
 from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
 from gscope.capture.sources.af_packet.filter import accept_all
 from gscope.capture.sources.af_packet.packet_socket import attach_filter

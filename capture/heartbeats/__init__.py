@@ -1,0 +1,1 @@
+"""When a heartbeat is due: modes, and demands of stream readers."""

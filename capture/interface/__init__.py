@@ -1,0 +1,1 @@
+"""What a replayed and a live interface share: feeding blocks to LFTAs within a memory budget."""

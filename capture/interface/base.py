@@ -1,0 +1,164 @@
+"""A feed: the LFTAs of one interface and the streams they write, wherever its packets come from."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from gscope.capture.interface.summary import InterfaceSummary
+from gscope.capture.log.log import Beat
+from gscope.queries.streams.messages import Hop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.interface.demand_deadline import OnDemand
+    from gscope.capture.lfta.columns import ColumnBatch
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.process.statistics import SourceState
+    from gscope.capture.sources.base import SourceStats
+    from gscope.capture.sources.block import Block
+    from gscope.queries.plan.program import Program
+
+
+class Feed(ABC):
+    """What a replayed and a live interface have in common.
+
+    Args:
+        name: of the interface.
+        runtime: the LFTAs.
+        streams: the stream that each LFTA (by name) writes.
+
+    Attributes:
+        late_packets: left out before the LFTAs saw them because they step back in time too far.
+        needed_skew_ns: the skew at which none of these would have been late; 0 where that is not known.
+        heartbeats: sent so far.
+        worked_ns: time that its LFTAs took by now, the writing of what they put out included.
+        on_demand: who waits for its heartbeats; None where they cannot be asked for.
+    """
+
+    def __init__(self, name: str, runtime: LftaEngine, streams: Mapping[str, str]) -> None:
+        self.name = name
+        self.runtime = runtime
+        self.streams = streams
+        self.late_packets = 0
+        self.needed_skew_ns = 0
+        self.heartbeats = 0
+        self.worked_ns = 0
+        self.on_demand: OnDemand | None = None
+
+    @property
+    def answers_total(self) -> int:
+        """Heartbeats so far that answered a reader who had asked."""
+        return 0 if self.on_demand is None else self.on_demand.answers_total
+
+    @abstractmethod
+    def source_state(self) -> SourceState:
+        """How its source stands; for the thread that runs the interface."""
+
+    @abstractmethod
+    def current_summary(self) -> InterfaceSummary:
+        """What became of every packet so far; for the thread that runs the interface."""
+
+    def process(self, block: Block, start: int, until_ns: int) -> int:
+        """Run the LFTAs over packets of a block; see ``LftaEngine.process``."""
+        began_ns = time.perf_counter_ns()
+        reached = self.runtime.process(block, start, until_ns)
+        self.worked_ns += time.perf_counter_ns() - began_ns
+        return reached
+
+    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
+        """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
+        packets, tuples = self.runtime.interface_counters, self.runtime.lfta_counters(lfta)
+        return (
+            ("packets_total", packets.packets + self.late_packets),
+            ("late_packets_total", packets.late_packets + self.late_packets),
+            ("malformed_packets_total", sum(packets.odd_packets.values())),
+            ("tuples_in_total", tuples.matched_tuples),
+            ("tuples_out_total", tuples.out_tuples),
+            ("evicted_groups_total", tuples.evicted_groups),
+            ("live_groups", tuples.live_groups),
+            ("without_epoch_tuples_total", tuples.without_epoch_tuples),
+            ("out_of_order_tuples_total", tuples.out_of_order_tuples),
+        )
+
+    def stream_counters(self) -> dict[str, dict[str, int]]:
+        """The counters of each stream's LFTA."""
+        return {stream: dict(self.counters(lfta)) for lfta, stream in self.streams.items()}
+
+    def beats(
+        self,
+        clock_ns: int,
+        skew_ns: int,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> list[Beat]:
+        """A heartbeat for each stream: no packet before ``clock_ns - skew_ns`` is accepted any more.
+
+        Puts out what that closes. The first hop of the heartbeat's trace says how long it took.
+        """
+        self.heartbeats += 1
+        arrived_ns, begin_s = wall_ns(), monotonic()
+        promises = self.runtime.heartbeat(clock_ns, skew_ns)
+        worked_ns = int((monotonic() - begin_s) * 1e9)
+        beats = []
+        for lfta, punctuations in promises.items():
+            stream = self.streams[lfta]
+            hop = Hop(stream, arrived_ns, 0, worked_ns, self.counters(lfta))
+            beats.append(Beat(stream, punctuations, (hop,)))
+        return beats
+
+    def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:
+        """What became of every packet of the interface."""
+        counts = self.runtime.interface_counters
+        return InterfaceSummary(
+            self.name,
+            received=stats.received_packets,
+            dropped=stats.dropped_packets,
+            filtered=stats.filtered_packets,
+            shed=0,
+            late=self.late_packets + counts.late_packets,
+            malformed={reason.name.lower(): count for reason, count in counts.odd_packets.items()},
+            accepted=counts.accepted_packets,
+            unread=unread,
+            damage=damage,
+            needed_skew_ns=self.needed_skew_ns,
+            unread_links=dict(stats.unread_links),
+        )
+
+
+def attach(
+    program: Program,
+    interface: str,
+    log: StreamLog,
+    engines: EngineMaker,
+    writing: AbstractContextManager[object] | None = None,
+) -> tuple[LftaEngine, dict[str, str]]:
+    """The LFTAs of ``interface``, which write into ``log``, and the stream of each by its name.
+
+    Args:
+        program: the compiled query set.
+        interface: its name.
+        log: has a stream for each LFTA and interface.
+        engines: makes the LFTAs.
+        writing: held while rows are appended, where several threads write.
+    """
+    writing = writing or nullcontext()
+    streams = {
+        lfta.name: lfta.stream(interface) for lfta in program.lftas if interface in lfta.interfaces
+    }
+
+    def emit(lfta: str, batch: ColumnBatch) -> None:
+        try:
+            with writing:
+                log.append(streams[lfta], batch.to_arrow(), batch.extents)
+        finally:
+            batch.release()
+
+    return engines(interface, emit), streams

@@ -1,0 +1,62 @@
+"""Makes the LFTAs of an interface ready to run: all interfaces of a run share one compiled kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gscope.capture.interface.memory_budget import ensure_fits
+from gscope.capture.lfta.cache import load_kernel, prune_kernels
+from gscope.capture.lfta.runtime import LftaRuntime
+from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.sources.block import PADDING_BYTES, Block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.lfta.columns import ColumnBatch
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.settings import CaptureSettings
+    from gscope.queries.plan.program import Program
+
+
+class EngineMaker(Protocol):
+    """Makes the LFTAs of an interface ready to run: compiled ones, or interpreted ones for comparison."""
+
+    def __call__(self, interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        """The LFTAs of ``interface``; they hand their output to ``emit``, which releases each batch."""
+
+
+def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker:
+    """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
+
+    Raises:
+        UsageError: they may need more memory than the settings allow.
+        UnsupportedError: an LFTA asks for what kernels do not have.
+    """
+    defaults = LftaSettings()
+    sizes = LftaSettings(
+        table_slots=settings.table_slots or defaults.table_slots,
+        batch_rows=settings.output_rows or defaults.batch_rows,
+    )
+    kernel = load_kernel(program.lftas)
+    slot_bytes = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
+    ensure_fits(program.lftas, settings, sizes, [slot_bytes[lfta.name] for lfta in program.lftas])
+
+    def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
+
+    make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
+        _no_packets(), 0
+    )
+    # Of no LFTA: it only has to be there before the first epoch ends, for packets do not wait for a compiler.
+    kernel.flush(-1, np.zeros(1, np.int64), 0)
+    prune_kernels()
+    return make
+
+
+def _no_packets() -> Block:
+    numbers = np.zeros(1, np.int32)
+    times = np.zeros(1, np.int64)
+    return Block(np.zeros(PADDING_BYTES, np.uint8), times, numbers, numbers, times, numbers)

@@ -1,0 +1,1 @@
+"""Compiled code: the numba door, intrinsics, and compiled kernels on disk."""

@@ -1,0 +1,255 @@
+"""The one place that imports numba: ``kernel`` compiles a function, ``intrinsic`` makes one of LLVM code.
+
+Compiled kernels are kept on disk below a folder named by a hash of the kernel's source file and of all that it
+imports from here. numba itself watches only the file a kernel stands in, so that without the hash a changed
+helper in another file would leave a stale kernel behind.
+
+Environment:
+    GSCOPE_BOUNDSCHECK: "1" checks every array access in kernels (for tests); such kernels are not kept.
+    NUMBA_CACHE_DIR: where to keep compiled kernels; by default ``$XDG_CACHE_HOME/gscope/kernels``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numba
+from numba.core import cgutils as _cgutils
+from numba.core import types as _types
+from numba.core.caching import FunctionCache as _UntypedFunctionCache
+from numba.extending import intrinsic as _numba_intrinsic
+
+from gscope.capture.kernels.disk_cache import mark_used
+from gscope.queries.ownership import ensure_private_folder
+from gscope.queries.user_cache import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+# Partly typed in numba; what builds LLVM code is not checkable anyway.
+types: Any = _types
+cgutils: Any = _cgutils
+_FunctionCache: Any = _UntypedFunctionCache
+_njit: Any = numba.njit
+
+_log = logging.getLogger(__name__)
+
+_NAMING_FOLDERS = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR")
+"""What decides where kernels are kept."""
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_HERE = Path(__file__).parents[1]
+_BOUNDSCHECK = os.environ.get("GSCOPE_BOUNDSCHECK", "") not in ("", "0")
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` on its first call, or load it as compiled before.
+
+    A kernel releases the GIL while it runs, wraps on integer overflow, and gives inf or nan for a float
+    division by zero instead of raising. The result keeps the function's type for type checkers.
+    """
+    return cast("F", _without_copies(_kept(function)))
+
+
+def unrolled_kernel(function: F) -> F:
+    """A kernel that is compiled for each constant it is called with: for short loops that end at one."""
+    return cast("F", _kept(function))
+
+
+def kernel_part(function: F) -> F:
+    """Compile ``function`` as a part of the kernels of its file: it cannot be called from Python, and is not kept.
+
+    Whoever calls it is kept with all its parts.
+    """
+    part = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast("F", _without_copies(part))
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+    options |= {"nogil": True, "boundscheck": _BOUNDSCHECK}
+    return _njit(error_model="numpy", **options)(function)
+
+
+def _kept(function: Callable[..., Any]) -> Any:
+    dispatcher = _compiled(function)
+    if not _BOUNDSCHECK and _point_numba_at_cache(Path(function.__code__.co_filename)):
+        # No file holds the source, or numba may write to no folder (a read-only system without a home).
+        with suppress(RuntimeError, OSError):
+            dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+def _without_copies(dispatcher: Any) -> Any:
+    """Let kernels call it with constants as with any other numbers.
+
+    numba compiles a function anew for each combination of constants, which LLVM does where it is worth it.
+    """
+    resolve = dispatcher.get_call_template
+
+    def of_any_number(arguments: Iterable[Any], keywords: Mapping[str, Any]) -> Any:
+        kinds = tuple(types.unliteral(kind) for kind in arguments)
+        return resolve(kinds, {k: types.unliteral(kind) for k, kind in keywords.items()})
+
+    dispatcher.get_call_template = of_any_number
+    return dispatcher
+
+
+class _KernelCache(_FunctionCache):  # type: ignore[misc]
+    """numba's files of one function; whatever is wrong with them, the function is compiled anew."""
+
+    has_saved = False
+    """Whether this process has compiled anything."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            # Cut short by a crash, say, or removed at this moment: numba raises whatever unpickling does.
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _KernelCache.has_saved = True
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            # An index that cannot be read is begun anew; a full disk keeps nothing.
+            with suppress(OSError):
+                self.flush()
+                super().save_overload(sig, data)
+
+
+def helper(function: F) -> F:
+    """Compile ``function`` for kernels to call; by itself it is not kept, since its file is not ours."""
+    return cast("F", _compiled(function))
+
+
+def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function, callable in kernels only, of a numba typing function (see numba's ``intrinsic``)."""
+    return cast("Callable[..., Any]", _numba_intrinsic(codegen))
+
+
+def libc(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
+    """A function of the C library, callable in kernels only; it waits without the GIL."""
+    return cast("Callable[..., int]", _types.ExternalFunction(name, result(*arguments)))
+
+
+def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
+    """Where the machine code of a kernel for arguments like these is, which returns an int; see ``call_at``.
+
+    So a kernel that is made at run time can be called by one that is compiled once for all.
+    """
+    kinds = tuple(map(numba.typeof, arguments))
+    dispatcher = cast("Any", function)
+    dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
+    assert made.signature.return_type == types.int64
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+def kernels_folder() -> Path:
+    """Return where compiled kernels are kept, a folder for each file of sources.
+
+    Raises:
+        OSError: this user has no place for them.
+    """
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    folder = cache_folder()
+    if folder is None:
+        message = "no folder for compiled kernels"
+        raise OSError(message)
+    return folder / "kernels"
+
+
+def has_compiled() -> bool:
+    """Whether this process has compiled a kernel that was not kept from before."""
+    return _KernelCache.has_saved
+
+
+@functools.cache
+def sources_digest() -> str:
+    """Hash of all sources that take part in kernels: decoding, and every file that uses this module."""
+    return _digest(
+        path
+        for path in _HERE.rglob("*.py")
+        if path.parent.name == "packet" or b"gscope.capture.kernels.jit" in path.read_bytes()
+    )
+
+
+def _point_numba_at_cache(source: Path) -> bool:
+    """Let numba keep kernels of ``source``; False if no folder for them can be trusted.
+
+    numba unpickles what it finds, so nothing is kept in a folder that other users can write to or replace.
+    """
+    folder = _folder_for(source, *(os.environ.get(name) for name in _NAMING_FOLDERS))
+    if folder is None:
+        return False
+    cast("Any", numba).config.CACHE_DIR = folder
+    return True
+
+
+@functools.cache
+def _folder_for(source: Path, *_environment: str | None) -> str | None:
+    """Return the folder for the kernels of ``source``, checked once for all of them; None if none can be trusted."""
+    if not source.is_file():
+        return None
+    try:
+        folder = ensure_private_folder(kernels_folder() / _digest_with_imports(source))
+        # numba creates folders in it by the umask: a group that may write those must not reach them.
+        folder.chmod(0o700)
+        mark_used(folder)
+    except OSError as error:
+        _log.info("cannot cache compiled kernels: %s", error)
+        return None
+    return str(folder)
+
+
+@functools.cache
+def _digest_with_imports(source: Path) -> str:
+    """Of a file and what it imports: a process has them as they were when it imported them."""
+    return _digest(_with_imports(source))
+
+
+def _with_imports(source: Path) -> set[Path]:
+    """The file and all files of this package that it imports, at any depth."""
+    found: set[Path] = set()
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports(path)
+    return found
+
+
+@functools.cache
+def _imports(source: Path) -> tuple[Path, ...]:
+    names = re.findall(rb"^from gscope\.capture\.([\w.]+) import", _content(source), re.MULTILINE)
+    paths = (_HERE / f"{name.decode().replace('.', '/')}.py" for name in names)
+    return tuple(path for path in paths if path.is_file())
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted({_resolved(path) for path in (*paths, Path(__file__))}):
+        digest.update(path.name.encode() + b"\0" + _content(path))
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _resolved(source: Path) -> Path:
+    return source.resolve()
+
+
+@functools.cache
+def _content(source: Path) -> bytes:
+    """Return a source, which a process reads once: most files import the same few."""
+    return source.read_bytes()

@@ -1,0 +1,230 @@
+"""Kernels behind catalog functions that need more than an expression; strings are address and length."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gscope.capture.kernels.intrinsics import (
+    bswap64,
+    copy_bytes,
+    ld8,
+    ld32,
+    ld64,
+    lshr,
+    st32,
+    st64,
+    ult,
+)
+from gscope.capture.kernels.jit import intrinsic, kernel, types, unrolled_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INFINITY = math.inf
+NAN = math.nan
+
+
+def _bitcast(result: Any, argument: Any) -> Any:
+    def typing(_context: Any, value: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.bitcast(values[0], context.get_value_type(result))
+
+        return result(argument), codegen
+
+    return intrinsic(typing)
+
+
+float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64))
+"""The bits of a double."""
+
+
+def _load_alone(_context: Any, address: Any) -> Any:  # noqa: ARG001
+    # A slot's words were stored one by one a moment ago; a vector load of several would have to wait until
+    # all those stores have left the core. An unordered atomic load is a plain one that LLVM does not merge.
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        word = context.get_value_type(types.int64)
+        return builder.load_atomic(builder.inttoptr(values[0], word.as_pointer()), "unordered", 8)
+
+    return types.int64(types.int64), codegen
+
+
+_ld64_alone = cast("Callable[[int], int]", intrinsic(_load_alone))
+
+
+def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.frem(*values)
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+float_remainder = cast("Callable[[float, float], float]", intrinsic(_frem))
+"""C's fmod, which numba lacks."""
+bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
+"""The double with these bits."""
+
+_LARGEST = (1 << 63) - 1
+_SMALLEST = -(1 << 63)
+
+
+@kernel
+def fits_int(value: float) -> bool:
+    """Whether a double without its fraction is a number of 64 bits; NaN and infinities are not."""
+    return -9223372036854775808.0 <= value < 9223372036854775808.0
+
+
+@kernel
+def truncated(value: float) -> int:
+    """A double as an integer, towards zero; 0 for what does not fit."""
+    return int(value) if fits_int(value) else 0
+
+
+@kernel
+def round_half_away(value: float) -> float:
+    """The nearest whole number, a half going away from zero; a zero comes out positive."""
+    whole = np.trunc(value)
+    if abs(value - whole) >= 0.5:
+        whole += 1.0 if value > 0.0 else -1.0
+    return float(whole + 0.0)
+
+
+@kernel
+def byte_matches(offset: int, byte: int, text: int, length: int) -> bool:
+    """Whether the byte at ``offset`` exists and is ``byte``."""
+    return 0 <= offset < length and ld8(text + offset) == byte
+
+
+@kernel
+def same_at(a: int, b: int, length: int) -> bool:
+    """Whether ``length`` bytes at two addresses agree."""
+    at = 0
+    while at + 8 <= length:
+        if ld64(a + at) != ld64(b + at):
+            return False
+        at += 8
+    while at < length:
+        if ld8(a + at) != ld8(b + at):
+            return False
+        at += 1
+    return True
+
+
+@kernel
+def starts_with(text: int, length: int, needle: int, needle_length: int) -> bool:
+    """Whether ``text`` begins with ``needle``."""
+    return length >= needle_length and same_at(text, needle, needle_length)
+
+
+@kernel
+def same_bytes(a: int, length_a: int, b: int, length_b: int) -> bool:
+    """Whether two strings are equal."""
+    return length_a == length_b and same_at(a, b, length_a)
+
+
+@kernel
+def compare_bytes(a: int, length_a: int, b: int, length_b: int) -> int:
+    """Negative, zero or positive as ``a`` is before, equal to or after ``b`` as unsigned bytes."""
+    shorter = min(length_a, length_b)
+    for at in range(shorter):
+        difference = ld8(a + at) - ld8(b + at)
+        if difference != 0:
+            return difference
+    return length_a - length_b
+
+
+@kernel
+def contains(text: int, length: int, needle: int, needle_length: int) -> bool:
+    """Whether ``needle`` stands anywhere in ``text``."""
+    if needle_length == 0:
+        return True
+    first = ld8(needle)
+    for at in range(length - needle_length + 1):
+        if ld8(text + at) == first and same_at(text + at, needle, needle_length):
+            return True
+    return False
+
+
+@kernel
+def float_key(value: float) -> float:
+    """The one double that stands for all that compare equal: one zero, one NaN."""
+    return NAN if value != value else value + 0.0
+
+
+@kernel
+def store_address(target: int, high: int, low: int) -> None:
+    """Store 128 bits in network order."""
+    st64(target, bswap64(high))
+    st64(target + 8, bswap64(low))
+
+
+@kernel
+def family_bits(high: int, low: int, length: int) -> int:
+    """How many of 128 bits a prefix length stands for, by the family of an address; -1 for none."""
+    if high == 0 and lshr(low, 32) == 0xFFFF:
+        return 96 + length if 0 <= length <= 32 else -1
+    return length if 0 <= length <= 128 else -1
+
+
+@kernel
+def leading_ones(bits: int) -> int:
+    """A word that begins with ``bits`` ones; none for less than 1, all for more than 63."""
+    if bits <= 0:
+        return 0
+    return -1 if bits >= 64 else -1 << (64 - bits)
+
+
+@kernel
+def in_subnet(high: int, low: int, network_high: int, network_low: int, bits: int) -> bool:
+    """Whether the first ``bits`` agree; IPv4 addresses are in no network of IPv6."""
+    if bits < 96 and high == 0 and lshr(low, 32) == 0xFFFF:
+        return False
+    high_differs = (high ^ network_high) & leading_ones(bits)
+    low_differs = (low ^ network_low) & leading_ones(bits - 64)
+    return high_differs == 0 and low_differs == 0
+
+
+@kernel
+def append_bytes(end: int, heap: int, text: int, length: int) -> None:
+    """Put a string behind the one that ends as ``end`` tells, and tell its own end in the word behind."""
+    begin = ld32(end)
+    copy_bytes(heap + begin, text, length)
+    st32(end + 4, begin + length)
+
+
+@unrolled_kernel
+def swap_words(a: int, b: int, words: int) -> None:
+    """Exchange two runs of 64-bit words."""
+    for at in range(0, 8 * words, 8):
+        word = _ld64_alone(a + at)
+        st64(a + at, _ld64_alone(b + at))
+        st64(b + at, word)
+
+
+@unrolled_kernel
+def copy_words(target: int, source: int, words: int) -> None:
+    """Copy a run of 64-bit words; the two must not overlap."""
+    for at in range(0, 8 * words, 8):
+        st64(target + at, _ld64_alone(source + at))
+
+
+@kernel
+def wide_less(high_a: int, low_a: int, high_b: int, low_b: int) -> bool:
+    """Whether the first of two unsigned 128-bit numbers is less."""
+    return ult(high_a, high_b) or (high_a == high_b and ult(low_a, low_b))
+
+
+@kernel
+def float_less(bits_a: int, bits_b: int) -> bool:
+    """Whether the double with the bits ``bits_a`` is less; NaN is greater than all numbers."""
+    a, b = bits_float(bits_a), bits_float(bits_b)
+    return a < b or (a == a and b != b)
+
+
+@kernel
+def first_epoch(epoch: int, tags: int) -> int:
+    """The epoch of tag 1 for tags that begin with ``epoch``: a quarter of them for time that steps back."""
+    back = tags // 4
+    return min(max(epoch, _SMALLEST + back) - back, _LARGEST - tags)

@@ -1,0 +1,1 @@
+"""Capture of live interfaces: devices, threads, clock, resume and summary."""

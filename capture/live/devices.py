@@ -1,0 +1,149 @@
+"""The devices of a live capture: all opened before privileges are given up, and closed together."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Self
+
+from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
+from gscope.capture.sources.af_packet.packet_socket import Fanout
+from gscope.capture.sources.af_packet.source import AfPacketSource
+from gscope.errors import CaptureError, NoDeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gscope.capture.settings import CaptureSettings, DeviceSettings
+    from gscope.capture.sources.live_base import LiveSource
+
+
+class Devices:
+    """The open source of each interface; a context manager.
+
+    Packets are let in when a source is started, which needs no privilege.
+
+    Args:
+        settings: which.
+        ended: interfaces that are not captured any more.
+
+    Attributes:
+        missing: why interfaces are done without (see ``CaptureSettings.makes_do``), by name.
+
+    Raises:
+        CaptureError: devices that cannot be opened, or all are gone; one sentence (and line) each; then none is open.
+        UsageError: a filter or a size is wrong.
+    """
+
+    def __init__(self, settings: CaptureSettings, ended: Collection[str] = ()) -> None:
+        self._sources: dict[str, LiveSource | FanoutSource] = {}
+        self.missing: dict[str, str] = {}
+        problems: list[str] = []
+        try:
+            for interface in settings.interfaces:
+                if interface.name in ended:
+                    continue
+                assert interface.device is not None
+                try:
+                    self._sources[interface.name] = _opened(interface.name, interface.device)
+                except NoDeviceError as error:
+                    self.missing[interface.name] = _vanished(interface.device)
+                    problems += () if settings.makes_do else (str(error),)
+                except CaptureError as error:
+                    problems.append(str(error))
+            if self.missing and not self._sources:
+                problems = problems or list(self.missing.values())
+            if problems:
+                raise CaptureError("\n".join(dict.fromkeys(problems)))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def sources(self) -> dict[str, LiveSource | FanoutSource]:
+        """By interface."""
+        return dict(self._sources)
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        for source in self._sources.values():
+            source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def is_by_scapy(device: DeviceSettings) -> bool:
+    """Whether scapy captures the device: where it is asked for, or where the system has no AF_PACKET."""
+    return device.source == "scapy" or (device.source == "auto" and not has_packet_sockets())
+
+
+def has_packet_sockets() -> bool:
+    """Whether this system has AF_PACKET, whoever may use it."""
+    return hasattr(socket, "AF_PACKET")
+
+
+def _vanished(device: DeviceSettings) -> str:
+    """The sentence for a device that an earlier daemon captured."""
+    return f"{device.device} was missing when the capture daemon was restarted"
+
+
+def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
+    if is_by_scapy(device):
+        return _opened_by_scapy(name, device)
+    if not has_packet_sockets():
+        message = (
+            f"{device.device}: this system does not support AF_PACKET; set `source: scapy` or auto"
+        )
+        raise CaptureError(message)
+    if device.fanout == 1:
+        return _opened_ring(name, device, None)
+    rings: list[AfPacketSource] = []
+    try:
+        for _ in range(device.fanout):
+            group = rings[0].fanout_group if rings else None
+            rings.append(_opened_ring(name, device, Fanout(group)))
+    except BaseException:
+        for ring in rings:
+            ring.close()
+        raise
+    return FanoutSource(name, rings)
+
+
+def _opened_ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> AfPacketSource:
+    source = AfPacketSource(
+        name,
+        device.device,
+        snaplen=device.snaplen,
+        ring_bytes=device.ring_bytes,
+        promiscuous=device.is_promiscuous,
+        filter=device.filter,
+        fanout=fanout,
+        hardware_time=device.timestamps == "hardware",
+    )
+    source.open(is_paused=True)
+    return source
+
+
+def _opened_by_scapy(name: str, device: DeviceSettings) -> LiveSource:
+    from gscope.capture.sources.scapy_source import ScapySource
+
+    if device.fanout > 1 or device.timestamps != "kernel":
+        message = f"{device.device}: scapy supports neither fanout nor hardware timestamps"
+        raise CaptureError(message)
+    source = ScapySource(
+        name,
+        device.device,
+        snaplen=device.snaplen,
+        buffer_bytes=device.ring_bytes,
+        promiscuous=device.is_promiscuous,
+        filter=device.filter,
+    )
+    try:
+        source.open()
+    except BaseException:
+        source.close()
+        raise
+    return source

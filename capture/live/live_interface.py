@@ -1,0 +1,214 @@
+"""One live interface: its source, its LFTAs and how far it got."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gscope.capture.interface.base import Feed
+from gscope.capture.live.resume import CLOCK_OFFSET, Past
+from gscope.capture.process.statistics import SourceState
+from gscope.capture.replay.trace_clock import MAX_TIME_NS, MIN_TIME_NS
+from gscope.capture.sources.af_packet.device import DeviceState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gscope.capture.interface.summary import InterfaceSummary
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.live.stop import Limit
+    from gscope.capture.sources.live_base import LiveDevice, LiveSource
+
+
+class LiveInterface(Feed):
+    """One live interface: its source, its LFTAs and how far it got; for one thread.
+
+    Args:
+        name: of the interface.
+        source: open; closed by its owner.
+        runtime: the LFTAs.
+        streams: the stream that each LFTA (by name) writes.
+        skew_ns: by which promises stay behind the clock; 0 where packets get the time at hand when they come later
+            than promised (timestamps on arrival).
+        limit: of packets.
+
+    Attributes:
+        packets: processed so far.
+        earliest_ns: the earliest time of a packet of the last block.
+        latest_ns: the latest time of a packet, before all times when there was none.
+        largest_lag_ns: the longest that a packet took from its stamp until it was processed.
+        clock_ns: of the last heartbeat.
+        dropped_packets: by the kernel, when last looked at.
+        is_drained: whether all that came before the stop was processed.
+        past: what earlier daemons of the run told.
+        clock_offset_ns: real time less monotonic time, as its clock has it.
+        damage: sentences on what went wrong.
+        failure: why it ended before the others, or has nothing to capture at the end; "" while all is well.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: LiveDevice,
+        runtime: LftaEngine,
+        streams: Mapping[str, str],
+        skew_ns: int,
+        limit: Limit,
+    ) -> None:
+        super().__init__(name, runtime, streams)
+        self.source = source
+        self.skew_ns = skew_ns
+        self.packets = 0
+        self.earliest_ns = MAX_TIME_NS
+        self.latest_ns = MIN_TIME_NS
+        self.largest_lag_ns = 0
+        self.clock_ns = MIN_TIME_NS
+        self.dropped_packets = 0
+        self.is_drained = False
+        self.damage: list[str] = []
+        self.failure = ""
+        self.past = Past()
+        self.clock_offset_ns = 0
+        self._limit = limit
+
+    def go_on(self, past: Past) -> None:
+        """Keep what earlier daemons promised and count on from them; before packets are taken."""
+        self.past = past
+        if past.clock_ns != MIN_TIME_NS:
+            self.clock_ns = past.clock_ns
+            self.runtime.heartbeat(past.clock_ns, self.skew_ns)
+
+    def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
+        """See ``Feed``; over all daemons of the run."""
+        now = (*super().counters(lfta), (CLOCK_OFFSET, self.clock_offset_ns))
+        return self.past.added(self.streams[lfta], now)
+
+    @abstractmethod
+    def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
+        """Process packets as they come, as far as they are before ``until_ns``.
+
+        Args:
+            timeout_s: how long to wait for some at most, in seconds; shorter after ``wake``.
+            until_ns: once given, later calls must give it again.
+
+        Returns:
+            Whether there were any in time.
+
+        Raises:
+            CaptureError: the interface is gone for good.
+            StreamError: the log cannot be written.
+        """
+
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether no packet waits to be processed: a fact, looked up now."""
+
+    @abstractmethod
+    def has_passed(self, time_ns: int) -> bool:
+        """Whether no packet before ``time_ns`` can be waiting, as packets come in order."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Make a ``take`` that waits, or the next one that would, return; from any thread."""
+
+    @property
+    def processed_ns(self) -> int:
+        """Packets that come in order were all processed up to this time, as of the last ``is_idle``."""
+        return self.latest_ns
+
+    def note_lag(self, now_ns: int) -> None:
+        """Note how old the packets are that were just taken, by the clock that stamped them."""
+        self.largest_lag_ns = max(self.largest_lag_ns, now_ns - self.earliest_ns)
+
+    def start_reading(self) -> None:
+        """Begin to take packets."""
+
+    def stop_reading(self) -> None:
+        """Take no more packets; harmless when called twice."""
+
+    def source_state(self) -> SourceState:
+        """See ``Feed``."""
+        stats = self.source.stats
+        return SourceState(
+            device=getattr(self.source, "device", self.name),
+            state=getattr(self.source, "state", DeviceState.UP).value,
+            received_bytes=stats.received_bytes,
+            frozen_total=stats.frozen_total,
+            interruptions_total=getattr(stats, "interruptions_total", 0),
+            ring_bytes=getattr(self.source, "ring_bytes", 0),
+            ring_occupancy=getattr(self.source, "occupancy", 0.0),
+            skew_ns=self.skew_ns,
+            largest_lag_ns=self.largest_lag_ns,
+            last_packet_ns=_known(self.latest_ns),
+            clock_ns=_known(self.clock_ns),
+            failure=self.failure,
+        )
+
+    def current_summary(self) -> InterfaceSummary:
+        """See ``Feed``; what was received and is not processed waits."""
+        stats = self.source.stats
+        left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
+        return self.summary(stats, left - self.packets, self.all_damage)
+
+    @property
+    def all_damage(self) -> tuple[str, ...]:
+        """``damage`` and ``failure``, or what would be the failure if it ended now."""
+        failure = self.failure or self.source.failure
+        return (*self.damage, *((failure,) if failure else ()))
+
+    def look_at_drops(self) -> None:
+        """Update ``dropped_packets``."""
+        self.dropped_packets = self.source.stats.dropped_packets
+
+
+class RingInterface(LiveInterface):
+    """A live interface with one source, whose packets are processed by the thread that waits for them."""
+
+    def __init__(
+        self,
+        name: str,
+        source: LiveSource,
+        runtime: LftaEngine,
+        streams: Mapping[str, str],
+        skew_ns: int,
+        limit: Limit,
+    ) -> None:
+        super().__init__(name, source, runtime, streams, skew_ns, limit)
+        self._packets = source
+
+    def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
+        """See ``LiveInterface``: the packets of one block."""
+        block = self._packets.next_block(timeout_s)
+        if block is None:
+            return False
+        try:
+            block.count = self._limit.admit(block.count)
+            if block.count:
+                if not self.skew_ns:
+                    times = block.time_ns[: block.count]
+                    np.maximum(times, self.runtime.bound_ns, out=times)
+                least_ns, greatest_ns = block.time_extent_ns
+                self.earliest_ns = least_ns
+                self.latest_ns = max(self.latest_ns, greatest_ns)
+                self.packets += self.process(block, 0, until_ns)
+        finally:
+            self._packets.release(block)
+        return True
+
+    def is_idle(self) -> bool:
+        """See ``LiveInterface``."""
+        return self._packets.is_idle()
+
+    def has_passed(self, time_ns: int) -> bool:
+        """See ``LiveInterface``."""
+        return self.latest_ns >= time_ns
+
+    def wake(self) -> None:
+        """See ``LiveInterface``."""
+        self._packets.wake()
+
+
+def _known(time_ns: int) -> int | None:
+    return None if time_ns == MIN_TIME_NS else time_ns

@@ -1,0 +1,401 @@
+"""The ledger: the messages that a log holds, in memory and in its index, and what became of those before.
+
+Not for several threads at once; the log's lock is held around every call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from heapq import merge
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.consumers import Acknowledgements
+from gscope.capture.log.counters import LogStats, StreamTotals, packets_of, summed
+from gscope.capture.log.index import Index
+from gscope.capture.log.os_errors import is_full
+from gscope.capture.log.retained_stream import HeldMessages
+from gscope.errors import StreamError
+from gscope.queries.streams.messages import Base, Batch, Heartbeat, Merged, Message, Shed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gscope.capture.log.batches import StreamSpec
+    from gscope.capture.log.consumers import Consumer
+    from gscope.capture.log.segments import SegmentFolder
+
+UNNUMBERED = -1
+"""The sequence number of a message that gets its number when it is published."""
+
+THIN_MESSAGES = 1 << 16
+"""From so many messages on, those that later ones make superfluous are forgotten."""
+
+REWRITE_RECORDS = 1 << 12
+"""The index is rewritten when it has so many records more than twice those that are needed."""
+
+
+class Ledger:
+    """The messages of the log in ``folder``.
+
+    Args:
+        folder: of the log.
+        specs: of the streams that will be written.
+        segments: those of the log.
+        consumers: who is to acknowledge.
+        is_lossy: whether a full disk is overcome by shedding, and is no error.
+
+    Attributes:
+        held: by stream.
+
+    Raises:
+        StreamError: unusable, damaged or in use.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        specs: Mapping[str, StreamSpec],
+        segments: SegmentFolder,
+        consumers: Sequence[Consumer],
+        *,
+        is_lossy: bool,
+    ) -> None:
+        self.held = {name: HeldMessages() for name in specs}
+        self.used_bytes = 0
+        self.full_disk_total = 0
+        self._folder = folder
+        self._specs = specs
+        self._segments = segments
+        self._is_lossy = is_lossy
+        self._totals = {name: StreamTotals() for name in specs}
+        self._latest: dict[str, Heartbeat] = {}
+        self._claims: dict[str, frozenset[tuple[str, int]]] = {}
+        self._unwritten: list[Message] = []
+        self._published = 0
+        self._messages = 0
+        self._thin_at = THIN_MESSAGES
+        self._rewrite_at = 0
+        self._index = Index(folder)
+        try:
+            self.acknowledged = Acknowledgements(folder, consumers)
+            self._recover()
+        except BaseException:
+            self._index.close()
+            raise
+
+    @property
+    def stats(self) -> LogStats:
+        """The counters of all streams together."""
+        stats = summed(self._totals.values())
+        stats.used_bytes = self.used_bytes
+        stats.index_bytes = self._index.size_bytes
+        stats.full_disk_total = self.full_disk_total
+        return stats
+
+    @property
+    def totals(self) -> Mapping[str, StreamTotals]:
+        """The counters of each stream."""
+        return self._totals
+
+    @property
+    def latest(self) -> Mapping[str, Heartbeat]:
+        """The last heartbeat of each stream that has one, also when it is held no more."""
+        return self._latest
+
+    @property
+    def held_batches(self) -> int:
+        """How many batches are held."""
+        return sum(len(held.batches) for held in self.held.values())
+
+    @property
+    def held_messages(self) -> int:
+        """How many messages are held."""
+        return self._messages
+
+    def publish(self, messages: Iterable[Message]) -> bool:
+        """Number messages and hold them from now on; False if the disk is full.
+
+        Then they wait until the next time, all but heartbeats: the next ones say more.
+
+        Raises:
+            StreamError: not writable; nothing is held.
+        """
+        waiting = [*self._unwritten, *messages]
+        numbered = self._numbered(waiting)
+        try:
+            self._index.append(numbered)
+        except StreamError as error:
+            if not self._is_lossy or not is_full(error):
+                raise
+            self.full_disk_total += 1
+            self._unwritten = _essential(waiting)
+            return False
+        self._unwritten = []
+        for message in numbered:
+            # A gap that has its number already has its place too.
+            if message.sequence >= self.held[message.stream].end:
+                self._hold(message)
+        self._thin()
+        return True
+
+    def on_sealed(self, size_bytes: int) -> None:
+        """A segment was written, to be published."""
+        self.used_bytes += size_bytes
+
+    def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
+        """Note that ``consumer`` is done below ``cursors``, and forget what all are done with.
+
+        Raises:
+            StreamError: an unknown consumer or stream, a cursor beyond what was written, or not writable.
+        """
+        for stream, cursor in cursors.items():
+            held = self.held.get(stream)
+            if held is None or not 0 <= cursor <= held.end:
+                problem = f"cannot acknowledge stream {stream!r} up to {cursor}"
+                raise StreamError(problem)
+        self.acknowledged.advance(consumer, cursors)
+        for stream, cursor in cursors.items():
+            self.held[stream].tell(cursor)
+        is_stored = self._store_acknowledged()
+        self._drop(cursors)
+        if not is_stored:
+            # There may be room now. If not, no more is lost by a crash than that all is read again.
+            self._store_acknowledged()
+
+    def _store_acknowledged(self) -> bool:
+        try:
+            self.acknowledged.store()
+        except StreamError as error:
+            if not self._is_lossy or not is_full(error):
+                raise
+            self.full_disk_total += 1
+            return False
+        return True
+
+    def _drop(self, streams: Iterable[str]) -> None:
+        """Forget what all consumers acknowledged of ``streams`` and remove its segments."""
+        for stream in streams:
+            held = self.held[stream]
+            before = len(held)
+            dropped = held.drop_below(self.acknowledged.floor(stream, held.end))
+            self._messages -= before - len(held)
+            self._totals[stream].on_dropped(dropped)
+            self.used_bytes -= sum(batch.size_bytes for batch in dropped)
+            self._segments.remove(batch.path for batch in dropped)
+        self._rewrite()
+
+    def claim(
+        self, consumer: str, wanted: Mapping[str, Collection[int]]
+    ) -> dict[str, tuple[int, ...]]:
+        """Spare these batches until the consumer claims others; those of them that are gone already.
+
+        Raises:
+            StreamError: an unknown consumer or stream.
+        """
+        self.acknowledged.ensure_known(consumer)
+        for stream in wanted:
+            if stream not in self.held:
+                problem = f"unknown stream {stream!r}; there are {sorted(self.held)}"
+                raise StreamError(problem)
+        there: set[tuple[str, int]] = set()
+        gone: dict[str, list[int]] = {}
+        for stream, sequences in wanted.items():
+            for sequence in sequences:
+                if self.held[stream].has_batch(sequence):
+                    there.add((stream, sequence))
+                    self.held[stream].tell(sequence + 1)
+                else:
+                    gone.setdefault(stream, []).append(sequence)
+        self._claims[consumer] = frozenset(there)
+        return {stream: tuple(sequences) for stream, sequences in gone.items()}
+
+    def sheddable(self) -> Iterator[Batch]:
+        """The batches that nobody has claimed, oldest first."""
+        claimed = frozenset().union(*self._claims.values())
+        for _, batch in merge(*(held.batches for held in self.held.values()), key=lambda b: b[0]):
+            if (batch.stream, batch.sequence) not in claimed:
+                yield batch
+
+    def shed(self, batch: Batch) -> None:
+        """Make a gap of a batch that is held, and remove its segment.
+
+        Raises:
+            StreamError: not writable, or it cannot be removed.
+        """
+        stream = batch.stream
+        spec = self._specs.get(stream)
+        packets = packets_of(self._folder / batch.path, spec, batch.rows) if spec else None
+        gap = Shed(stream, batch.sequence, batch.rows, packets, batch.extents)
+        is_written = not self._unwritten and self._write_gap(gap)
+        self.held[stream].shed(gap)
+        self._totals[stream].on_shed(gap)
+        self.used_bytes -= batch.size_bytes
+        self._segments.remove([batch.path])
+        # With the segment gone there may be room to say so.
+        if not is_written and not self._write_gap(gap):
+            self._unwritten.append(gap)
+
+    def is_unknown(self, batches: Sequence[Batch]) -> bool:
+        """Whether batches of one stream, oldest first, are held and nobody knows of them."""
+        held = self.held[batches[0].stream]
+        is_first = batches[0].sequence >= held.known
+        return is_first and all(held.batch(batch.sequence) is batch for batch in batches)
+
+    def merge(self, batch: Batch, parts: Sequence[Batch]) -> bool:
+        """Hold ``batch`` in the place of its parts; False if somebody knows of them by now, or they are gone.
+
+        Their segments are not removed.
+
+        Raises:
+            StreamError: not writable; they are held as before.
+        """
+        if not self.is_unknown(parts):
+            return False
+        sequences = tuple(part.sequence for part in parts)
+        self._index.append([Merged(batch, sequences)])
+        held = self.held[batch.stream]
+        before = len(held)
+        held.merge(batch, sequences)
+        self._messages -= before - len(held)
+        self._totals[batch.stream].on_merged(len(parts))
+        self.used_bytes += batch.size_bytes - sum(part.size_bytes for part in parts)
+        self._rewrite()
+        return True
+
+    def close(self) -> None:
+        """Give the folder up; harmless when called twice."""
+        self._index.close()
+
+    def _write_gap(self, gap: Shed) -> bool:
+        try:
+            self._index.append([gap])
+        except StreamError as error:
+            if not is_full(error):
+                raise
+            self.full_disk_total += 1
+            return False
+        return True
+
+    def _numbered(self, messages: Iterable[Message]) -> list[Message]:
+        ends = {name: held.end for name, held in self.held.items()}
+        numbered: list[Message] = []
+        for message in messages:
+            if message.sequence == UNNUMBERED:
+                numbered.append(replace(message, sequence=ends[message.stream]))
+                ends[message.stream] += 1
+            else:
+                numbered.append(message)
+        return numbered
+
+    def _hold(self, message: Message) -> None:
+        self.held[message.stream].add(self._published, message)
+        self._totals[message.stream].on_message(message)
+        if isinstance(message, Heartbeat):
+            self._latest[message.stream] = message
+        self._published += 1
+        self._messages += 1
+
+    def _recover(self) -> None:
+        contents = self._index.recovered
+        streams = [*contents.bases, *(message.stream for message in contents.messages)]
+        for stream in dict.fromkeys(streams):
+            self._totals.setdefault(stream, StreamTotals())
+            self.held.setdefault(stream, HeldMessages())
+        for stream, base in contents.bases.items():
+            held = self.held[stream]
+            held.base = held.end = base.sequence
+            held.has_ended = base.has_ended
+            if base.beat is not None:
+                self._latest[stream] = base.beat
+            self._totals[stream] = StreamTotals.from_counters(base.counters)
+        for parts, batch in contents.merges:
+            self._totals[batch.stream].on_recovered_merge(parts, batch)
+        for message in contents.messages:
+            self._hold(message)
+            if isinstance(message, Batch):
+                self.used_bytes += message.size_bytes
+        contents.messages, contents.merges = [], []
+        for held in self.held.values():
+            # A daemon before this one may have handed them out.
+            held.tell(held.end)
+        self._drop(self.held)
+        kept = [batch for held in self.held.values() for _, batch in held.batches]
+        for batch in kept:
+            self._ensure_there(batch)
+        self._segments.remove_others(batch.path for batch in kept)
+
+    def _ensure_there(self, batch: Batch) -> None:
+        size = self._segments.size_bytes(batch.path)
+        if size == batch.size_bytes:
+            return
+        if size is None and self._is_lossy:
+            # Shed on a full disk, with no room to say so before a crash.
+            self.shed(batch)
+            return
+        found = "is missing" if size is None else f"has {size} bytes"
+        problem = f"the segment {self._folder / batch.path} of {batch.size_bytes} bytes {found}"
+        raise StreamError(problem)
+
+    def _thin(self) -> None:
+        """Forget superfluous messages when there are many, as where a consumer is dead for days."""
+        if self._messages < self._thin_at or not self.acknowledged.has_consumers:
+            return
+        for held in self.held.values():
+            held.thin()
+        self._messages = sum(map(len, self.held.values()))
+        self._thin_at = max(THIN_MESSAGES, 2 * self._messages)
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        """Rewrite the index when most of it is of what is gone."""
+        if self._index.records < max(2 * self._messages + REWRITE_RECORDS, self._rewrite_at):
+            return
+        bases = (self._base(stream) for stream in self.held)
+        try:
+            self._index.rewrite(chain(bases, self._jumping()))
+            self._rewrite_at = 0
+            self._unwritten = [m for m in self._unwritten if m.sequence == UNNUMBERED]
+        except StreamError as error:
+            if not is_full(error):
+                raise
+            self.full_disk_total += 1
+            self._rewrite_at = 2 * self._index.records
+
+    def _base(self, stream: str) -> Base:
+        held = self.held[stream]
+        before = self._totals[stream].without(message for _, message in held)
+        counters = tuple((name, count) for name, count in asdict(before).items() if count)
+        latest = self._latest.get(stream)
+        is_gone = latest is not None and latest.sequence < held.base
+        has_ended = held.has_ended and not len(held)
+        return Base(stream, held.base, counters, has_ended, latest if is_gone else None)
+
+    def _jumping(self) -> Iterator[Message | Base]:
+        """All messages in the order of writing, with a word wherever numbers are missing."""
+        ends = {stream: held.base for stream, held in self.held.items()}
+        for _, message in merge(*self.held.values(), key=lambda each: each[0]):
+            if message.sequence != ends[message.stream]:
+                yield Base(message.stream, message.sequence)
+            yield message
+            ends[message.stream] = message.sequence + 1
+
+
+def _essential(messages: Iterable[Message]) -> list[Message]:
+    """What has to be told later: heartbeats need not, and gaps side by side are told together."""
+    kept: list[Message] = []
+    gaps: dict[str, int] = {}
+    for message in messages:
+        if isinstance(message, Heartbeat):
+            continue
+        if isinstance(message, Shed) and message.sequence == UNNUMBERED:
+            if message.stream in gaps:
+                place = gaps[message.stream]
+                earlier = kept[place]
+                assert isinstance(earlier, Shed)
+                kept[place] = earlier.with_later(message)
+                continue
+            gaps[message.stream] = len(kept)
+        kept.append(message)
+    return kept

@@ -1,0 +1,1 @@
+"""A slow dissector in plain Python, the oracle of the compiled decoder."""

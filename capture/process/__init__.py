@@ -1,0 +1,1 @@
+"""The capture daemon as a process: events, counters and the watchdog of its threads."""

@@ -1,0 +1,371 @@
+"""The capture daemon's counters as others see them: ``capture.stats.json`` in the run's folder.
+
+Every capture thread notes how its own interface stands, once in a while; whichever finds the file old writes it.
+Counters are those since the run began: a daemon that is started again goes on from what the one before had told,
+so that what that one counted in its last second is missing. ``docs/status.md`` has the fields.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.confinement.privileges import capabilities, has_no_new_privileges
+from gscope.capture.live.resume import caught_up, nothing_from
+from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from gscope.capture.interface.base import Feed
+    from gscope.capture.interface.summary import InterfaceSummary
+    from gscope.capture.lfta.counters import LftaCounters
+    from gscope.capture.live.resume import Past
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.settings import CaptureSettings, InterfaceSettings
+
+SCHEMA = 1
+
+NOTE_S = 0.9
+"""An interface is not looked at more often."""
+
+PRIVILEGES_S = 30.0
+"""How often it is looked up what the process may do: it reads a file for each thread."""
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+ADDED_UP = (
+    "received_packets",
+    "received_bytes",
+    "dropped_packets",
+    "frozen_total",
+    "filtered_packets",
+    "shed_packets",
+    "late_packets",
+    "accepted_packets",
+    "unread_packets",
+    "interruptions_total",
+    "heartbeats_total",
+    "answers_total",
+    "worked_ns",
+    "cpu_s",
+)
+"""What a daemon that is started again adds to. Streams and log keep their own counters; the rest is as it stands."""
+
+STREAM_COUNTERS = (
+    "tuples_in_total",
+    "tuples_out_total",
+    "evicted_groups_total",
+    "without_epoch_tuples_total",
+    "out_of_order_tuples_total",
+    "late_tuples_total",
+    "crashes_total",
+    "lost_in_crash_tuples_total",
+    "uncaptured_ns_total",
+    "live_groups",
+)
+"""Of each stream, as its heartbeats tell them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """How the source of an interface stands.
+
+    Attributes:
+        device: what is read: a device, files.
+        state: ``up``, ``down``, ``gone``, ``reading``, ``ended``.
+        received_bytes: on the wire.
+        frozen_total: how often the ring became full.
+        interruptions_total: how often the interface went down or vanished.
+        ring_bytes: of memory for packets that wait, 0 where there is none.
+        ring_occupancy: share of it that is in use, 0 to 1.
+        skew_ns: by how much packets may be late.
+        largest_lag_ns: the longest that a packet took from its stamp to us; None for captures.
+        last_packet_ns: time of the latest packet, None if there was none.
+        clock_ns: of the last heartbeat, None if there was none.
+        failure: why nothing is captured on it any more although the run goes on; "" while all is well.
+    """
+
+    device: str
+    state: str
+    received_bytes: int
+    frozen_total: int
+    interruptions_total: int
+    ring_bytes: int
+    ring_occupancy: float
+    skew_ns: int
+    largest_lag_ns: int | None
+    last_packet_ns: int | None
+    clock_ns: int | None
+    failure: str = ""
+
+
+class CaptureStatistics:
+    """What all threads of a capture have noted.
+
+    Args:
+        path: of the file.
+        settings: of the capture.
+        log: where the tuples go.
+        wall_ns: nanoseconds since 1970.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: CaptureSettings,
+        log: StreamLog,
+        *,
+        unconfined: Sequence[str] = (),
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._unconfined = unconfined
+        self._log = log
+        self._settings = settings
+        self._wall_ns = wall_ns
+        self._monotonic = monotonic
+        earlier = read_snapshot(path) or {}
+        self._earlier = earlier if earlier.get("schema") == SCHEMA else {}
+        self._file = SnapshotFile(path, monotonic)
+        self._began_ns = self._earlier.get("began_ns", wall_ns())
+        self._interfaces: dict[str, dict[str, Any]] = {}
+        self._streams: dict[str, dict[str, Any]] = {}
+        self._noted: dict[str, tuple[float, int]] = {}
+        self._privileges: tuple[float, dict[str, Any]] | None = None
+        self._lock = threading.Lock()
+
+    def go_on(self, interface: str, past: Past) -> None:
+        """Count on from the last heartbeats of an interface; before its first packet is taken."""
+        self._replace_earlier(interface, caught_up(self.earlier(interface), past))
+
+    def on_absent(self, interface: InterfaceSettings, past: Past, problem: str = "") -> None:
+        """An interface is not captured by this daemon; it stays as it was told last.
+
+        Args:
+            interface: which.
+            past: what earlier daemons told of it.
+            problem: why it has ended now; "" if it had ended before.
+        """
+        device = interface.device.device if interface.device is not None else interface.name
+        told = caught_up(self.earlier(interface.name), past)
+        fields = {**_untold(interface, device, self._wall_ns()), **told, "packets_per_second": 0.0}
+        if problem:
+            damage = list(dict.fromkeys((*fields["damage"], problem)))
+            fields |= {"state": "gone", "failure": problem, "damage": damage, "ring_occupancy": 0.0}
+        self._replace_earlier(interface.name, fields)
+        for stream, counters in past.counters.items():
+            told = dict(_named(self._earlier, "streams", stream))
+            self._streams[stream] = {
+                **_UNTOLD_TABLE,
+                **told,
+                **{name: counters.get(name, 0) for name in STREAM_COUNTERS},
+                "name": stream,
+                "lfta": stream.rpartition("@")[0],
+                "interface": interface.name,
+            }
+
+    def _replace_earlier(self, interface: str, fields: Mapping[str, Any]) -> None:
+        others = [each for each in self._earlier.get("interfaces", ()) if each["name"] != interface]
+        self._earlier = {
+            **self._earlier,
+            "interfaces": [*others, {**fields, "name": interface}],
+        }
+
+    def earlier(self, interface: str) -> Mapping[str, Any]:
+        """What daemons of the run before this one told of an interface; {} if there was none."""
+        return _named(self._earlier, "interfaces", interface)
+
+    def on_turn(self, feed: Feed) -> None:
+        """Note how an interface stands if that was not done of late; on the thread that runs it."""
+        now_s = self._monotonic()
+        noted = self._noted.get(feed.name)
+        if noted is None or now_s - noted[0] >= NOTE_S:
+            self._note(feed, now_s)
+            with self._lock:
+                if self._file.is_due:
+                    self._write()
+
+    def on_end(self, feed: Feed) -> None:
+        """Note how an interface stands at its end."""
+        self._note(feed, self._monotonic())
+        with self._lock:
+            if self._interfaces[feed.name]["state"] == "up":
+                self._interfaces[feed.name]["state"] = "ended"
+            if self._file.is_due:
+                self._write()
+
+    def write(self) -> None:
+        """Replace the file now."""
+        with self._lock:
+            self._write()
+
+    def _note(self, feed: Feed, now_s: float) -> None:
+        state, summary = feed.source_state(), feed.current_summary()
+        before_s, before = self._noted.get(feed.name, (now_s, 0))
+        packets = feed.runtime.interface_counters.packets + feed.late_packets
+        self._noted[feed.name] = now_s, packets
+        rate = (packets - before) / (now_s - before_s) if now_s > before_s else 0.0
+        self._interfaces[feed.name] = {
+            **asdict(state),
+            **_packets(summary),
+            "name": feed.name,
+            "packets_per_second": round(rate, 1),
+            "heartbeats_total": feed.heartbeats,
+            "answers_total": feed.answers_total,
+            "worked_ns": feed.worked_ns,
+        }
+        for lfta, stream in feed.streams.items():
+            self._streams[stream] = {
+                "name": stream,
+                "lfta": lfta,
+                "interface": feed.name,
+                **_tuples(dict(feed.counters(lfta)), feed.runtime.lfta_counters(lfta)),
+            }
+
+    def _write(self) -> None:
+        self._file.write(self._document())
+
+    def _document(self) -> dict[str, Any]:
+        now_ns = self._wall_ns()
+        return {
+            "schema": SCHEMA,
+            "written_ns": now_ns,
+            "began_ns": self._began_ns,
+            "pid": os.getpid(),
+            "is_live": self._settings.is_live,
+            "heartbeat_interval_ns": self._settings.heartbeat_interval_ns,
+            "memory_bytes": memory_bytes(),
+            **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),
+            "privileges": self._looked_up_privileges(),
+            "interfaces": [
+                each
+                for interface in self._settings.interfaces
+                if (each := self._interface(interface.name, now_ns))
+            ],
+            "streams": [
+                each
+                for interface in self._settings.interfaces
+                for each in self._streams.values()
+                if each["interface"] == interface.name
+            ],
+            # The log keeps its own counters from one daemon to the next.
+            "log": self._log_counters(),
+        }
+
+    def _interface(self, name: str, now_ns: int) -> Mapping[str, Any]:
+        """What is known of an interface; one that ended in an earlier daemon stays as it was."""
+        noted = self._interfaces.get(name)
+        if noted is None:
+            return self.earlier(name)
+        return _interface(_continued(noted, self.earlier(name)), now_ns)
+
+    def _log_counters(self) -> dict[str, int]:
+        return {
+            **asdict(self._log.stats),
+            "budget_bytes": self._settings.log_bytes,
+            "open_tuples": self._log.open_tuples,
+            "waiting_messages": self._log.waiting_messages,
+        }
+
+    def _looked_up_privileges(self) -> dict[str, Any]:
+        now_s = self._monotonic()
+        if self._privileges is None or now_s - self._privileges[0] >= PRIVILEGES_S:
+            self._privileges = now_s, privileges(self._unconfined)
+        return self._privileges[1]
+
+
+def privileges(unconfined: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what this process may do: its user, the capabilities of all threads as one bit set, what is not confined."""
+    held = 0
+    for bits in capabilities().values():
+        held |= bits
+    return {
+        "uid": os.geteuid(),
+        "capabilities": held,
+        "no_new_privs": has_no_new_privileges(),
+        "unconfined": list(unconfined),
+    }
+
+
+def memory_bytes(pid: int | str = "self") -> int:
+    """Resident memory of a process; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123  # three times as fast as Path
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _packets(summary: InterfaceSummary) -> dict[str, Any]:
+    return {
+        "received_packets": summary.received,
+        "dropped_packets": summary.dropped,
+        "filtered_packets": summary.filtered,
+        "shed_packets": summary.shed,
+        "late_packets": summary.late,
+        "malformed_packets": {
+            reason: count for reason, count in summary.malformed.items() if count
+        },
+        "accepted_packets": summary.accepted,
+        "unread_packets": summary.unread,
+        "damage": list(summary.damage),
+    }
+
+
+def _tuples(told: Mapping[str, int], counters: LftaCounters) -> dict[str, Any]:
+    taken, put_out = told["tuples_in_total"], told["tuples_out_total"]
+    return {
+        **{name: told.get(name, 0) for name in STREAM_COUNTERS},
+        "table_slots": counters.table_slots,
+        "table_bytes": counters.table_bytes,
+        "selectivity": round(put_out / taken, 6) if taken else None,
+    }
+
+
+_UNTOLD_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}
+
+
+def _untold(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str, Any]:
+    """An interface of which no daemon has told anything."""
+    state = SourceState(device, "ended", 0, 0, 0, 0, 0.0, interface.promise_skew_ns, 0, None, None)
+    fields = {**asdict(state), **_packets(nothing_from(interface.name))}
+    counters = dict.fromkeys(("heartbeats_total", "answers_total", "worked_ns"), 0)
+    return _interface({**fields, **counters}, now_ns)
+
+
+def _named(earlier: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
+    return next((each for each in earlier.get(kind, ()) if each.get("name") == name), {})
+
+
+def _continued(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """``now`` with the counters of an earlier daemon of the same run added."""
+    total = {
+        name: value + earlier.get(name, 0) if name in ADDED_UP else value
+        for name, value in now.items()
+    }
+    if "malformed_packets" in now and "malformed_packets" in earlier:
+        reasons = (*earlier["malformed_packets"], *now["malformed_packets"])
+        total["malformed_packets"] = {
+            reason: earlier["malformed_packets"].get(reason, 0)
+            + now["malformed_packets"].get(reason, 0)
+            for reason in dict.fromkeys(reasons)
+        }
+    return total
+
+
+def _interface(fields: dict[str, Any], now_ns: int) -> dict[str, Any]:
+    """Completed by what follows from the rest."""
+    last_ns = fields["last_packet_ns"]
+    processed = fields["accepted_packets"] + sum(fields["malformed_packets"].values())
+    lag_ns = fields["largest_lag_ns"]
+    return {
+        **fields,
+        "idle_ns": None if last_ns is None or lag_ns is None else max(0, now_ns - last_ns),
+        "ns_per_packet": round(fields["worked_ns"] / processed, 1) if processed else None,
+    }

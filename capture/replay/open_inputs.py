@@ -1,0 +1,99 @@
+"""The inputs of a replay: all opened before the work begins, interrupted and closed together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from gscope.capture.sources.empty import NoPackets
+from gscope.capture.sources.files.backward_steps import BackwardSteps
+from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
+from gscope.capture.sources.files.open import open_source
+from gscope.capture.sources.read_ahead import RingSource
+from gscope.errors import CaptureError, NotACaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.capture.settings import CaptureSettings, InterfaceSettings
+    from gscope.capture.sources.base import BlockSource, PacketSource
+
+READ_AHEAD_BYTES = 4 << 20
+"""A smaller file is read by the time a thread for it has started."""
+
+
+class Inputs:
+    """The open source of each interface; a context manager.
+
+    A file that is no capture, among others that are, is an interface without packets: ``refused`` says
+    why, and the others are read.
+
+    Raises:
+        CaptureError: inputs that cannot be opened, or none that is a capture; one sentence (and line)
+            each; then none is open.
+    """
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        self._sources: dict[str, PacketSource] = {}
+        self._files: list[BlockSource] = []
+        self._steps: BackwardSteps | None = None
+        self.refused: dict[str, str] = {}
+        problems: list[str] = []
+        for interface in settings.interfaces:
+            try:
+                self._sources[interface.name] = self._open(interface, settings)
+            except NotACaptureError as error:
+                self._sources[interface.name] = NoPackets(interface.files[0])
+                self.refused[interface.name] = str(error)
+            except CaptureError as error:
+                problems.append(str(error))
+        if problems or len(self.refused) == len(settings.interfaces):
+            self.close()
+            raise CaptureError("\n".join([*problems, *self.refused.values()]))
+        walked = (i for i in settings.interfaces if i.finds_skew and i.name not in self.refused)
+        self._steps = BackwardSteps({each.name: each.files for each in walked})
+
+    def __getitem__(self, interface: str) -> PacketSource:
+        return self._sources[interface]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def skew_ns(self, interface: InterfaceSettings) -> int:
+        """Return the skew of ``interface``: that of its settings, or a larger one at which none of its packets is late.
+
+        Waits until its captures are walked over, if they are.
+        """
+        deepest_ns = None if self._steps is None else self._steps.deepest_ns(interface.name)
+        return max(interface.skew_ns, deepest_ns or 0)
+
+    def interrupt(self) -> None:
+        """Make reads that wait for input end soon, as if the input ended; from any thread."""
+        if self._steps is not None:
+            self._steps.stop()
+        for file in self._files:
+            file.interrupt()
+
+    def close(self) -> None:
+        """Release everything; harmless when called twice."""
+        if self._steps is not None:
+            self._steps.close()
+        for source in self._sources.values():
+            source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _open(self, interface: InterfaceSettings, settings: CaptureSettings) -> PacketSource:
+        file = open_source(
+            *interface.files, block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES
+        )
+        self._files.append(file)
+        is_large = file.size_bytes is None or file.size_bytes >= READ_AHEAD_BYTES
+        if not settings.read_ahead or not is_large:
+            return file
+        ring = RingSource(file)
+        ring.start()
+        return ring

@@ -1,0 +1,453 @@
+"""The trace clock: all interfaces of a replay advance together on the packets' own time.
+
+The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to the same time; it
+is as long as the blocks at hand allow, so that its cost is one a block and not one a tick, and it skips the time in
+which nobody has a packet: traces may span decades. How long steps are, and at which of them heartbeats are sent,
+never changes an answer, because what a packet means depends on packets alone:
+
+* late is a packet whose time is below ``max(times before it on its interface) - skew``;
+* at clock c every packet that is not yet processed has a time ≥ c when it is its interface's next one, and so, unless
+  it is late, ≥ c - skew otherwise. So ``c - skew`` is a bound for every interface: silent, not yet begun, or busy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gscope.capture.heartbeats.mode import HeartbeatMode
+from gscope.capture.interface.base import Feed
+from gscope.capture.process.statistics import SourceState
+from gscope.capture.replay.bulk_path import Pump
+from gscope.capture.sources.read_ahead import RingSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.capture.heartbeats.demands import Demands
+    from gscope.capture.interface.summary import InterfaceSummary
+    from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.log.log import Beat, StreamLog
+    from gscope.capture.process.statistics import CaptureStatistics
+    from gscope.capture.sources.base import PacketSource
+    from gscope.capture.sources.block import Block
+
+MAX_TIME_NS = 2**63 - 1
+MIN_TIME_NS = -(2**63)
+
+BEAT_PACKETS = 250_000
+BEAT_SECONDS = 0.25
+_LEAST_STEP_S = 0.001
+"""Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a capture is: packets done, their bytes of input, all bytes of input (None: unknown), the clock.
+
+    ``dropped`` are packets that the kernel lost on live interfaces.
+    """
+
+    packets: int
+    input_bytes: int
+    size_bytes: int | None
+    clock_ns: int
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSettings:
+    """How the trace clock ticks.
+
+    Attributes:
+        interval_ns: it stops at multiples of this.
+        beats_every_tick: stop and beat at every multiple at which there was a packet.
+        speed: so many seconds of the trace a second; None for as fast as possible.
+        mode: of heartbeats. Demands are answered at the next tick, for the clock does not stand between them.
+    """
+
+    interval_ns: int
+    beats_every_tick: bool = False
+    speed: float | None = None
+    mode: HeartbeatMode = HeartbeatMode.PERIODIC
+
+
+class TraceInterface(Feed):
+    """One interface of a replay: its source, its LFTAs and the place reached.
+
+    Args:
+        name: of the interface.
+        source: open; closed by its owner.
+        runtime: the LFTAs.
+        streams: the stream that each LFTA (by name) writes.
+        skew_ns: by how much a packet may step back.
+
+    Attributes:
+        head_ns: time of the next packet; meaningless once ``is_ended``.
+        packets: processed so far, the late ones not among them.
+        late_packets: left out because they step back by more than ``skew_ns``.
+        told_ns: what the last heartbeat told.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: PacketSource,
+        runtime: LftaEngine,
+        streams: Mapping[str, str],
+        skew_ns: int,
+    ) -> None:
+        super().__init__(name, runtime, streams)
+        self.source = source
+        self.skew_ns = skew_ns
+        self.head_ns = MIN_TIME_NS
+        self.told_ns = MIN_TIME_NS
+        self.packets = 0
+        self.input_bytes = 0
+        self.is_ended = False
+        self._block: Block | None = None
+        self._index = 0
+        self._latest_ns = MIN_TIME_NS
+        self._before_ns = MIN_TIME_NS
+        self._pump = Pump.between(source, runtime)
+
+    @property
+    def unread_packets(self) -> int:
+        """Packets of the block at hand that are not processed: none at the end of input."""
+        return 0 if self._block is None else self._block.count - self._index
+
+    @property
+    def last_ns(self) -> int:
+        """Time of the last packet of the block at hand."""
+        block = self._block
+        return self.head_ns if block is None else int(block.time_ns[block.count - 1])
+
+    @property
+    def reached_ns(self) -> int:
+        """The latest time of the packets that were processed; before all times when there was none."""
+        return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
+
+    @property
+    def own_ns(self) -> int:
+        """The latest time of the packets that were processed, as if nothing were known of the next one."""
+        if self._block is None or not self._index:
+            return self._latest_ns if self._block is None else self._before_ns
+        return max(self._before_ns, int(self._block.time_ns[: self._index].max()))
+
+    def source_state(self) -> SourceState:
+        """See ``Feed``."""
+        stats = self.source.stats
+        slots = getattr(self.source, "slots", 0)
+        return SourceState(
+            device=self.source.name,
+            state="ended" if self.is_ended else "reading",
+            received_bytes=stats.received_bytes,
+            frozen_total=0,
+            interruptions_total=0,
+            ring_bytes=0,
+            ring_occupancy=getattr(self.source, "occupancy", 0) / slots if slots else 0.0,
+            skew_ns=self.skew_ns,
+            largest_lag_ns=None,
+            last_packet_ns=None if self._latest_ns == MIN_TIME_NS else self._latest_ns,
+            clock_ns=None if self.reached_ns == MIN_TIME_NS else self.reached_ns,
+        )
+
+    def current_summary(self) -> InterfaceSummary:
+        """See ``Feed``."""
+        return self.summary(self.source.stats, self.unread_packets, tuple(self.source.damage))
+
+    def fetch(self) -> None:
+        """Get the next block with a packet in it, or end."""
+        while (block := self.source.next_block()) is not None:
+            if self._begin(block, 0):
+                return
+        self._block = None
+        self.is_ended = True
+
+    def is_starved(self, patience_s: float) -> bool:
+        """Return whether the packets behind the block at hand have not come after ``patience_s``.
+
+        Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
+        """
+        return isinstance(self.source, RingSource) and not self.source.is_ready(patience_s)
+
+    def advance(
+        self,
+        until_ns: int,
+        is_stopped: Callable[[], bool],
+        before_fetch: Callable[[TraceInterface], None],
+    ) -> None:
+        """Process packets up to the first at or past ``until_ns``, or to the end.
+
+        Args:
+            until_ns: where to stop.
+            is_stopped: asked before each block.
+            before_fetch: called when all packets of a block are processed, before the next block is awaited.
+        """
+        while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
+            reached = self.process(block, self._index, until_ns)
+            self.packets += reached - self._index
+            self._index = reached
+            if reached < block.count:
+                self.head_ns = int(block.time_ns[reached])
+                return
+            if not self._pass_blocks(until_ns):
+                before_fetch(self)
+                self.fetch()
+
+    def _begin(self, block: Block, index: int) -> bool:
+        """Go on with packet ``index`` of a new block; False if all of them are late."""
+        self.input_bytes = block.position
+        self._leave_out_late(block)
+        if not block.count:
+            return False
+        self._block, self._index = block, index
+        self.head_ns = int(block.time_ns[index])
+        return True
+
+    def _pass_blocks(self, until_ns: int) -> bool:
+        """Process the next blocks as long as they are wholly before ``until_ns``; whether the one behind them is here."""
+        if self._pump is None:
+            return False
+        pumped = self._pump.run(self._latest_ns, self.skew_ns, until_ns)
+        if pumped is None:
+            return False
+        self.packets += pumped.packets + pumped.position
+        self.input_bytes = pumped.input_bytes
+        self.worked_ns += pumped.worked_ns
+        self._latest_ns = pumped.latest_ns
+        return pumped.block is not None and self._begin(pumped.block, pumped.position)
+
+    def _leave_out_late(self, block: Block) -> None:
+        if not block.count:
+            return
+        times = block.time_ns[: block.count]
+        least, greatest = block.time_extent_ns
+        latest = max(self._latest_ns, greatest)
+        if latest == MAX_TIME_NS:
+            # Saturated by the source. One less, so that there is a time after it.
+            np.minimum(times, MAX_TIME_NS - 1, out=times)
+            latest = MAX_TIME_NS - 1
+        if least < latest - self.skew_ns:
+            self._compress(block, times)
+        self._before_ns, self._latest_ns = self._latest_ns, latest
+
+    def _compress(self, block: Block, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        floor = max(self._latest_ns, int(times[0]))
+        highest = np.maximum.accumulate(np.maximum(times, floor))
+        # Where the difference would wrap nothing is late.
+        skew_ns = min(self.skew_ns, MAX_TIME_NS)
+        wanted = (highest < MIN_TIME_NS + skew_ns) | (times >= highest - skew_ns)
+        kept = np.flatnonzero(wanted)
+        if kept.size < block.count:
+            late = ~wanted
+            # What is late is so by less than 2**64.
+            steps = highest[late].astype(np.uint64) - times[late].astype(np.uint64)
+            self.needed_skew_ns = max(self.needed_skew_ns, int(steps.max()))
+        for array in (block.offset, block.caplen, block.wirelen, block.time_ns, block.linktype):
+            array[: kept.size] = array[kept]
+        self.late_packets += block.count - kept.size
+        block.count = int(kept.size)
+
+
+class TraceClock:
+    """Runs interfaces to their end, and heartbeats on their streams.
+
+    Args:
+        interfaces: all of them, with open sources.
+        log: where heartbeats and ends go; tuples reach it through the runtimes.
+        settings: see ``ClockSettings``.
+        stop: when set, the replay ends soon as if the input ended there.
+        on_progress: told at every heartbeat.
+        statistics: told of every step.
+        demands: what readers want to be promised; None where they cannot ask.
+        monotonic: seconds, for coalescing heartbeats and for ``speed``.
+        wall_ns: nanoseconds since 1970, for traces.
+    """
+
+    def __init__(
+        self,
+        interfaces: Sequence[TraceInterface],
+        log: StreamLog,
+        settings: ClockSettings,
+        *,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        statistics: CaptureStatistics | None = None,
+        demands: Demands | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._interfaces = list(interfaces)
+        self._active = list(interfaces)
+        self._log = log
+        self._settings = settings
+        self._stop = stop or threading.Event()
+        self._on_progress = on_progress
+        self._statistics = statistics
+        self._demands = demands
+        self._monotonic = monotonic
+        self._wall_ns = wall_ns
+        self._clock_ns: int | None = None
+        self._identity = 0
+        self._beat_packets = 0
+        self._beat_s = 0.0
+        self._origin: tuple[int, float] | None = None
+
+    def run(self) -> None:
+        """Replay everything, end every stream.
+
+        Raises:
+            CaptureError: a source failed in a way that ends the replay.
+            StreamError: the log cannot be written.
+        """
+        self._beat_s = self._monotonic()
+        for interface in self._interfaces:
+            interface.fetch()
+        self._retire()
+        while self._active and not self._stop.is_set():
+            first_ns = min(interface.head_ns for interface in self._active)
+            until_ns = self._until(first_ns)
+            if not self._is_due(until_ns):
+                break
+            for interface in self._active:
+                interface.advance(until_ns, self._stop.is_set, self._before_fetch)
+                if self._statistics is not None:
+                    self._statistics.on_turn(interface)
+            if self._stop.is_set():
+                break
+            self._clock_ns = until_ns
+            self._retire()
+            if self._wants_beat():
+                self._beat(until_ns)
+            self._answer(until_ns)
+        for interface in self._active:
+            self._end(interface)
+        self._tell_progress()
+
+    def _until(self, first_ns: int) -> int:
+        """Where the next step goes: behind the next packet, and no farther than the blocks at hand."""
+        interval = self._settings.interval_ns
+        tick = (first_ns // interval + 1) * interval
+        clock = self._clock_ns
+        if self._settings.speed is not None and clock is not None:
+            # Time passes also while nobody has a packet; a step of it is long enough to keep up with.
+            intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
+            tick = min(tick, clock + intervals * interval)
+        elif self._settings.speed is None and not self._settings.beats_every_tick:
+            shortest = min(interface.last_ns for interface in self._active)
+            tick = max(tick, shortest // interval * interval)
+        return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
+
+    def _is_due(self, until_ns: int) -> bool:
+        """Wait until ``until_ns`` has come, when there is a speed; False when stopped meanwhile."""
+        if self._settings.speed is None:
+            return True
+        if self._origin is None:
+            self._origin = (until_ns - self._settings.interval_ns, self._monotonic())
+        begin_ns, begin_s = self._origin
+        due_s = begin_s + (until_ns - begin_ns) / 1e9 / self._settings.speed
+        while (left_s := due_s - self._monotonic()) > 0:
+            if self._stop.wait(min(left_s, threading.TIMEOUT_MAX)):
+                return False
+        return True
+
+    def _retire(self) -> None:
+        for interface in self._active:
+            if interface.is_ended:
+                self._end(interface)
+        self._active = [interface for interface in self._active if not interface.is_ended]
+
+    def _end(self, interface: TraceInterface) -> None:
+        """End the streams of ``interface``, with a last heartbeat of the time of its last packet.
+
+        Whatever the skew and the intervals: readers learn from it which epoch was open at the end.
+        """
+        interface.runtime.finish()
+        beats: list[Beat] = []
+        if interface.reached_ns > MIN_TIME_NS:
+            self._identity += 1
+            beats = self._beats(interface, interface.reached_ns, 0)
+        clock_ns = max(self._clock_ns or interface.reached_ns, interface.reached_ns)
+        self._log.end(interface.streams.values(), self._identity, clock_ns, beats)
+        if self._statistics is not None:
+            self._statistics.on_end(interface)
+
+    def _wants_beat(self) -> bool:
+        return (
+            self._settings.beats_every_tick
+            or self._packets() - self._beat_packets >= BEAT_PACKETS
+            or self._monotonic() - self._beat_s >= BEAT_SECONDS
+        )
+
+    def _beat(self, clock_ns: int) -> None:
+        if self._settings.mode.is_periodic:
+            self._send(clock_ns, dict.fromkeys(self._active, clock_ns))
+        else:
+            own = {interface: interface.own_ns for interface in self._active}
+            self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.told_ns})
+        self._note_beat()
+
+    def _note_beat(self) -> None:
+        self._beat_packets = self._packets()
+        self._beat_s = self._monotonic()
+        self._tell_progress()
+
+    def _before_fetch(self, interface: TraceInterface) -> None:
+        """Send a heartbeat of what is processed if ``interface`` has to wait for its packets.
+
+        The writer of a pipe may hold it open without writing for any time; until it writes, the clock stands.
+        """
+        if not interface.is_starved(max(0.0, self._beat_s + BEAT_SECONDS - self._monotonic())):
+            return
+        interval = self._settings.interval_ns
+        own = {each: each.own_ns for each in self._active}
+        passed = {e: ns for e, ns in own.items() if ns // interval > e.told_ns // interval}
+        if passed:
+            told = (each.told_ns for each in self._active)
+            self._send(max(self._clock_ns or MIN_TIME_NS, *told, *passed.values()), passed)
+        if self._statistics is not None:
+            self._statistics.on_turn(interface)
+        self._note_beat()
+
+    def _answer(self, clock_ns: int) -> None:
+        """Send the heartbeats that somebody asked for."""
+        if self._demands is None:
+            return
+        wanted = [each for each in self._active if self._demands.take(each.streams.values())]
+        if wanted:
+            self._send(clock_ns, dict.fromkeys(wanted, clock_ns))
+
+    def _send(self, clock_ns: int, reached: Mapping[TraceInterface, int]) -> None:
+        """A heartbeat on each stream of interfaces which have reached so far."""
+        self._identity += 1
+        beats: list[Beat] = []
+        for interface, reached_ns in reached.items():
+            interface.told_ns = reached_ns
+            beats += self._beats(interface, reached_ns, interface.skew_ns)
+        self._log.beat(self._identity, clock_ns, beats)
+
+    def _beats(self, interface: TraceInterface, clock_ns: int, skew_ns: int) -> list[Beat]:
+        """A heartbeat for each stream of ``interface``."""
+        return interface.beats(clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic)
+
+    def _packets(self) -> int:
+        return sum(interface.packets for interface in self._interfaces)
+
+    def _tell_progress(self) -> None:
+        if self._on_progress is None:
+            return
+        sizes = [interface.source.size_bytes for interface in self._interfaces]
+        known = [size for size in sizes if size is not None]
+        self._on_progress(
+            Progress(
+                self._packets(),
+                sum(interface.input_bytes for interface in self._interfaces),
+                sum(known) if len(known) == len(sizes) else None,
+                self._clock_ns or 0,
+            )
+        )

@@ -1,1 +1,0 @@
-"""Blocks of packets and the bounded ring they travel in."""

@@ -1,0 +1,123 @@
+"""A block: consecutive packets of one source with their index arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from gscope.capture.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+PADDING_BYTES = 64
+"""Readable bytes every block has behind its last packet, so that a kernel may load a word too far."""
+
+
+class PacketSums(NamedTuple):
+    """Of all packets of a block: bytes on the wire, and the least and greatest time."""
+
+    wire_bytes: int
+    least_ns: int
+    greatest_ns: int
+
+
+@dataclass(slots=True)
+class Block:
+    """Consecutive packets of one source, in capture order.
+
+    The arrays belong to the ring; they are valid from ``next_block`` until the block is released.
+    Only the first ``count`` entries of an index array mean anything. ``offset[i] + caplen[i]`` never
+    reaches beyond ``data.size - PADDING_BYTES``; whoever fills a block guarantees it.
+
+    Attributes:
+        data: the packets' bytes (uint8), with ``PADDING_BYTES`` readable bytes at the end.
+        offset: where packet i begins in ``data`` (int64).
+        caplen: captured bytes (int32).
+        wirelen: bytes that were on the wire (int32).
+        time_ns: nanoseconds since 1970, UTC (int64).
+        linktype: pcap link type of each packet (int32).
+        count: packets in the block.
+        position: bytes of the input consumed when this block had been filled, for a progress bar.
+    """
+
+    data: NDArray[np.uint8]
+    offset: NDArray[np.int64]
+    caplen: NDArray[np.int32]
+    wirelen: NDArray[np.int32]
+    time_ns: NDArray[np.int64]
+    linktype: NDArray[np.int32]
+    count: int = 0
+    position: int = 0
+    _sums: PacketSums | None = None
+
+    @classmethod
+    def allocate(cls, data_bytes: int, packets: int) -> Block:
+        """An empty block with room for ``data_bytes`` bytes of input and ``packets`` packets.
+
+        The memory is not touched: what is never filled costs address space only.
+        """
+        return cls(
+            data=np.empty(data_bytes + PADDING_BYTES, np.uint8),
+            offset=np.empty(packets, np.int64),
+            caplen=np.empty(packets, np.int32),
+            wirelen=np.empty(packets, np.int32),
+            time_ns=np.empty(packets, np.int64),
+            linktype=np.empty(packets, np.int32),
+        )
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes of all packets on the wire."""
+        if self._sums is not None:
+            return self._sums.wire_bytes
+        return _total(self.wirelen, self.count)
+
+    @property
+    def time_extent_ns(self) -> tuple[int, int]:
+        """Least and greatest time of the packets, of which there must be one."""
+        if self._sums is not None:
+            return self._sums.least_ns, self._sums.greatest_ns
+        return _extent(self.time_ns, self.count)
+
+    def fill_in(self, count: int, sums: PacketSums | None = None) -> None:
+        """The block has ``count`` packets now; ``sums`` of them if they were found on the way."""
+        self.count = count
+        self._sums = sums if count else None
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of input that ``data`` has room for."""
+        return self.data.size - PADDING_BYTES
+
+    def view(self) -> memoryview:
+        """``data`` as a buffer that can be read into."""
+        return memoryview(cast("Buffer", self.data))
+
+    def ensure_capacity(self, data_bytes: int, keep: int) -> None:
+        """Make room for ``data_bytes`` bytes of input; the first ``keep`` bytes of ``data`` survive."""
+        if data_bytes > self.capacity_bytes:
+            data = np.empty(data_bytes + PADDING_BYTES, np.uint8)
+            data[:keep] = self.data[:keep]
+            self.data = data
+
+
+# Kernels, not numpy, whose reductions take several times as long for the few thousand numbers of a block.
+@kernel
+def _total(numbers: NDArray[np.int32], count: int) -> int:
+    total = 0
+    for i in range(count):
+        total += numbers[i]
+    return total
+
+
+@kernel
+def _extent(numbers: NDArray[np.int64], count: int) -> tuple[int, int]:
+    least = greatest = numbers[0]
+    for i in range(count):
+        least = min(least, numbers[i])
+        greatest = max(greatest, numbers[i])
+    return least, greatest

@@ -1,0 +1,1 @@
+"""Capture files and pipes: formats, compression and detection."""

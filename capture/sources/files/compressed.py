@@ -1,0 +1,271 @@
+"""Compressed captures: gzip, zstd and lz4, found by content and unpacked as they are read."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+import lz4.frame
+import zstandard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.sources.files.stored import ByteStream
+
+MAGIC_BYTES = 4
+"""How many bytes ``is_compressed`` needs to see."""
+
+_PIECE_BYTES = 4096
+"""What goes into a decompressor at a time. zstd has no limit for what comes out of one call (at worst 128 KiB
+for 4 bytes), and what a call made is lost when it fails; so pieces are small."""
+
+_CHUNK_BYTES = 256 * 1024
+"""What is read at a time."""
+
+
+class Member(Protocol):
+    """One member (gzip) or frame (zstd, lz4) of a compressed file, with the methods of ``bz2.BZ2Decompressor``."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member has ended."""
+
+    @property
+    def unused_data(self) -> bytes | None:
+        """What was given but lies behind the member's end; lz4 says None for nothing."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether nothing more comes out without input."""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """What comes out of ``data``, about ``max_length`` bytes at most."""
+
+
+class DecompressedBytes:
+    """What the compressed ``stored`` unpacks to; see ``ByteStream``.
+
+    Members of different kinds may follow each other. A member that is cut or damaged ends the stream: what
+    came out before is used, and ``damage`` tells the rest.
+
+    Args:
+        stored: the compressed bytes behind ``head``.
+        head: the first bytes, for which ``is_compressed`` holds.
+    """
+
+    def __init__(self, stored: ByteStream, head: bytes) -> None:
+        self._stored = stored
+        self._buffer = memoryview(bytearray(_CHUNK_BYTES))
+        # What was read last, and how much of it was used.
+        self._input = head
+        self._used = 0
+        self._output = memoryview(b"")
+        self._kind = ""
+        self._member: Member | None = None
+        self._at_end = False
+
+    @property
+    def position(self) -> int:
+        """Compressed bytes consumed so far."""
+        return self._stored.position - len(self._input) + self._used
+
+    @property
+    def damage(self) -> list[str]:
+        """See ``ByteStream``."""
+        return self._stored.damage
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See ``ByteStream``. Waits for input only when there is nothing to give yet."""
+        filled = 0
+        while filled < len(buffer):
+            if not self._output and not self._unpack(len(buffer) - filled, may_read=not filled):
+                break
+            size = min(len(self._output), len(buffer) - filled)
+            buffer[filled : filled + size] = self._output[:size]
+            self._output = self._output[size:]
+            filled += size
+        return filled
+
+    def interrupt(self) -> None:
+        """See ``ByteStream``."""
+        self._stored.interrupt()
+
+    def close(self) -> None:
+        """See ``ByteStream``."""
+        self._stored.close()
+
+    def _unpack(self, max_length: int, *, may_read: bool) -> bool:
+        """Make ``_output`` non-empty; False at the end, or where input must be read but may not."""
+        while not self._output and not self._at_end:
+            starved = self._member is None or self._member.needs_input
+            if starved and self._used == len(self._input):
+                if not may_read:
+                    return False
+                if not self._read():
+                    self._end_of_input()
+                    break
+            if self._member is None and not self._begin_member():
+                continue
+            self._feed(max_length)
+        return bool(self._output)
+
+    def _read(self) -> bool:
+        """Replace what is left of ``_input`` by what comes next."""
+        got = self._stored.readinto(self._buffer)
+        self._input = bytes(self._buffer[:got])
+        self._used = 0
+        return got > 0
+
+    def _begin_member(self) -> bool:
+        """Choose the decompressor for the member that begins here; False when there is none (yet)."""
+        while len(self._input) - self._used < MAGIC_BYTES:
+            head = self._input[self._used :]
+            more = self._read()
+            self._input = head + self._input
+            if not more:
+                break
+        kind = _kind_of(self._input[self._used : self._used + MAGIC_BYTES])
+        if kind is not None:
+            self._kind, self._member = kind, _MEMBERS[kind]()
+            return True
+        if self._input[self._used :].strip(b"\0"):
+            self.damage.append(
+                f"the bytes after the {self._kind} data at byte {self.position} are not compressed; "
+                "ignored"
+            )
+            self._at_end = True
+        # Zeros are padding, as gzip itself reads it.
+        self._used = len(self._input)
+        return False
+
+    def _feed(self, max_length: int) -> None:
+        member = self._member
+        assert member is not None
+        piece = b""
+        if member.needs_input:
+            piece = self._input[self._used : self._used + _PIECE_BYTES]
+            self._used += len(piece)
+        try:
+            self._output = memoryview(member.decompress(piece, max_length))
+        except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError, MemoryError) as error:
+            self.damage.append(
+                f"the {self._kind} data is damaged near byte {self.position} ({error}); the rest is "
+                "ignored"
+            )
+            self._at_end = True
+            return
+        if member.eof:
+            # It is the end of the last piece. Stepping back copies nothing, however many members there are.
+            self._used -= len(member.unused_data or b"")
+            self._member = None
+
+    def _end_of_input(self) -> None:
+        self._at_end = True
+        # A read error has told it already.
+        if self._member is not None and not self.damage:
+            self.damage.append(f"the {self._kind} data is truncated at byte {self.position}")
+
+
+def is_compressed(head: bytes) -> bool:
+    """Whether an input that begins with ``head`` (``MAGIC_BYTES`` bytes) is compressed."""
+    return _kind_of(head) is not None
+
+
+class _GzipMember:
+    """See ``Member``. After an error the member is replayed byte by byte, so that nothing whole is lost."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        self._failure: zlib.error | None = None
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._inflate.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflate.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        if self._failure is not None:
+            raise self._failure
+        before = self._inflate.copy()
+        data = self._inflate.unconsumed_tail + data
+        try:
+            made = self._inflate.decompress(data, max_length)
+        except zlib.error as error:
+            self._failure = error
+            self.needs_input = False
+            return _inflate_bytewise(before, data)
+        self.needs_input = not self._inflate.unconsumed_tail and len(made) < max_length
+        return made
+
+
+def _inflate_bytewise(inflate: Any, data: bytes) -> bytes:
+    made = b""
+    try:
+        for value in data:
+            made += inflate.decompress(bytes((value,)))
+    except zlib.error:
+        pass
+    return made
+
+
+class _ZstdMember:
+    """See ``Member``."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return self._frame.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._frame.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:  # noqa: ARG002 - zstd knows no limit
+        return self._frame.decompress(data)
+
+
+class _Lz4Member:
+    """See ``Member``. A call that fails loses what it made, so each makes little, whatever is asked for."""
+
+    def __init__(self) -> None:
+        self._frame = lz4.frame.LZ4FrameDecompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._frame.eof)
+
+    @property
+    def unused_data(self) -> bytes | None:
+        unused: bytes | None = self._frame.unused_data
+        return unused
+
+    @property
+    def needs_input(self) -> bool:
+        return bool(self._frame.needs_input)
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:  # noqa: ARG002 - see above
+        made: bytes = self._frame.decompress(data, _PIECE_BYTES)
+        return made
+
+
+_MEMBERS: dict[str, Callable[[], Member]] = {
+    "gzip": _GzipMember,
+    "zstd": _ZstdMember,
+    "lz4": _Lz4Member,
+}
+_MAGICS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+# zstd and lz4 share their skippable frames (RFC 8878, section 3.1.2); pzstd begins its files with one.
+_MAGICS |= {bytes((low,)) + b"\x2a\x4d\x18": "zstd" for low in range(0x50, 0x60)}
+
+
+def _kind_of(head: bytes) -> str | None:
+    return next((kind for magic, kind in _MAGICS.items() if head.startswith(magic)), None)

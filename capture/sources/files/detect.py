@@ -1,0 +1,52 @@
+"""Which capture format an input has, by its first bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.sources.files import pcap, pcapng
+from gscope.errors import NotACaptureError
+
+if TYPE_CHECKING:
+    from gscope.capture.sources.files.format import CaptureFormat
+
+MAGIC_BYTES = 4
+
+
+def header_bytes(magic: bytes) -> int:
+    """How many bytes ``detect_format`` needs of an input whose first ``MAGIC_BYTES`` are ``magic``.
+
+    No more is read before the first packet is wanted: the link behind a pipe may be silent.
+    """
+    if magic in pcap.MAGICS:
+        return pcap.HEADER_BYTES
+    return pcapng.HEADER_BYTES if magic == pcapng.MAGIC else MAGIC_BYTES
+
+
+def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
+    """The format of the input that begins with ``head``, and how many bytes of it are the file's header.
+
+    Args:
+        head: the first ``header_bytes`` bytes, fewer only if there are no more.
+        name: of the input, for the message.
+
+    Raises:
+        NotACaptureError: it is none, or ends within its header.
+    """
+    magic = head[:MAGIC_BYTES]
+    needed = header_bytes(magic)
+    if not head:
+        message = f"{name} is empty"
+    elif magic not in pcap.MAGICS and magic != pcapng.MAGIC:
+        message = (
+            f"{name} is not a capture: it is neither pcap nor pcapng, plain or in gzip, zstd or lz4"
+        )
+    elif len(head) < needed:
+        message = f"{name} ends within its header, after {len(head)} of {needed} bytes"
+    elif magic in pcap.MAGICS:
+        return pcap.PcapFormat(head), pcap.HEADER_BYTES
+    elif fault := pcapng.section_fault(head):
+        message = f"{name} is not a usable capture: its section header {fault}"
+    else:
+        return pcapng.PcapngFormat(), 0
+    raise NotACaptureError(message)

@@ -1,0 +1,286 @@
+"""A capture file, pipe or standard input as a packet source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gscope.capture.packet.link_names import link_type_name
+from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.block import Block, PacketSums
+from gscope.capture.sources.files.compressed import DecompressedBytes, is_compressed
+from gscope.capture.sources.files.detect import MAGIC_BYTES, detect_format, header_bytes
+from gscope.capture.sources.files.pcap import PcapFormat
+from gscope.capture.sources.files.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
+from gscope.errors import CaptureError, CutCaptureError
+
+if TYPE_CHECKING:
+    from gscope.capture.sources.files.format import CaptureFormat
+    from gscope.capture.sources.files.stored import ByteStream
+
+DEFAULT_BLOCK_BYTES = 512 * 1024
+"""Of 64 KiB to 4 MiB, half of one and one were fastest alone, and one in a ring: what is read is still in the
+second-level cache when it is indexed, and the work of a block in Python is spread over 5,000 packets."""
+
+_LEAST_BLOCK_BYTES = 4096
+_LEAST_RECORD_BYTES = 16
+"""No packet takes less room in a file, so index arrays for that many never fill before the data does."""
+
+
+_PASSED_BLOCKS = 4
+"""A file of fewer blocks is not worth loading the loop that passes them."""
+
+
+class RawInput(NamedTuple):
+    """An uncompressed pcap file for those who read it on by themselves.
+
+    Attributes:
+        block: to read into; its data begin with ``carried`` bytes that were read already.
+        descriptor: to read from.
+        limit: bytes of the block's data that may be filled.
+        layout: of the records, see ``PcapFormat.usual_layout``.
+    """
+
+    block: Block
+    descriptor: int
+    carried: int
+    limit: int
+    layout: tuple[int, int, int, int]
+
+
+class Passed(NamedTuple):
+    """How far somebody came who read on by himself: blocks that are done with, and the one at hand.
+
+    Attributes:
+        read_bytes: read in all.
+        used_bytes: of the input, that the blocks before the one at hand took.
+        packets: of these blocks.
+        wire_bytes: of these packets.
+        filled: bytes there are in the block at hand.
+        used: bytes of it, from the first, that its packets take.
+        block_packets: its packets, which are handed out with this; 0 if they still have to be looked for.
+        block_wire_bytes: of its packets.
+        least_ns: the least of their times.
+        greatest_ns: the greatest.
+    """
+
+    read_bytes: int
+    used_bytes: int
+    packets: int
+    wire_bytes: int
+    filled: int
+    used: int
+    block_packets: int
+    block_wire_bytes: int
+    least_ns: int
+    greatest_ns: int
+
+
+class FileSource:
+    """The packets of one capture, whatever its format and compression; see ``BlockSource``.
+
+    Args:
+        path: the file, ``-`` for standard input.
+        name: what messages call it; by default the path.
+        block_bytes: bytes of input a block has room for; small files get smaller blocks. A record that is
+            larger still makes the block grow.
+    """
+
+    def __init__(
+        self, path: str, *, name: str | None = None, block_bytes: int = DEFAULT_BLOCK_BYTES
+    ) -> None:
+        self.path = path
+        self.name = name or ("standard input" if path == STANDARD_INPUT else path)
+        self.stats = SourceStats()
+        self.size_bytes: int | None = None
+        self.damage: list[str] = []
+        self.block_bytes = max(block_bytes, _LEAST_RECORD_BYTES)
+        self._where = self.name
+        self._stored: StoredBytes | None = None
+        self._stream: ByteStream | None = None
+        self._format: CaptureFormat | None = None
+        self._block: Block | None = None
+        # What was read but not used yet: the beginning of the next record, at ``_base`` of the input.
+        self._carry = b""
+        self._base = 0
+        self._ending: list[str] = []
+        self._is_interrupted = False
+
+    def open(self) -> None:
+        """See ``PacketSource``."""
+        stored = StoredBytes(self.path)
+        stream: ByteStream = stored
+        self._stored = self._stream = stored
+        if self._is_interrupted:
+            stored.interrupt()
+        self.size_bytes = stored.size_bytes
+        try:
+            head = _read_head(stored, b"", MAGIC_BYTES)
+            if is_compressed(head):
+                stream = DecompressedBytes(stored, head)
+                self._stream = stream
+                self._where = f"{self.name} (unpacked)"
+                head = b""
+            elif self.size_bytes is not None:
+                self.block_bytes = min(self.block_bytes, max(self.size_bytes, _LEAST_BLOCK_BYTES))
+            head = _read_head(stream, head, MAGIC_BYTES)
+            head = _read_head(stream, head, header_bytes(head))
+            if stored.damage and len(head) < header_bytes(head[:MAGIC_BYTES]):
+                message = f"{self.name} cannot be read: {stored.damage[0]}"
+                raise CaptureError(message) if stream is stored else CutCaptureError(message)
+            self._format, self._base = detect_format(head, self.name)
+        except BaseException:
+            self.close()
+            raise
+        self._carry = head[self._base :]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be packets to come."""
+        return self._stream is not None
+
+    def new_block(self) -> Block:
+        """See ``BlockSource``."""
+        return Block.allocate(self.block_bytes, self.block_bytes // _LEAST_RECORD_BYTES + 1)
+
+    def next_block(self) -> Block | None:
+        """See ``PacketSource``."""
+        if self._stream is None:
+            return None
+        if self._block is None:
+            self._block = self.new_block()
+        return self._block if self.fill(self._block) else None
+
+    def fill(self, block: Block) -> bool:
+        """See ``BlockSource``."""
+        stream, capture_format = self._stream, self._format
+        block.fill_in(0)
+        if stream is None or capture_format is None:
+            return False
+        try:
+            self._fill(block, stream, capture_format)
+        except ReadingInterrupted:
+            block.fill_in(0)
+            return False
+        block.position = stream.position
+        if not block.count:
+            self._ending = self._ending_of(capture_format)
+            self.close()
+            return False
+        self.stats.received_packets += block.count
+        self.stats.received_bytes += block.wire_bytes
+        for linktype in capture_format.unread_links:
+            self._count_unread(linktype, int((block.linktype[: block.count] == linktype).sum()))
+        return True
+
+    def _count_unread(self, linktype: int, packets: int) -> None:
+        if packets:
+            counts, name = self.stats.unread_links, link_type_name(linktype)
+            counts[name] = counts.get(name, 0) + packets
+
+    def begin_pass(self) -> RawInput | None:
+        """Let somebody read on by himself until ``end_pass``; None if this input is not made for that.
+
+        The block handed out last is used for it.
+        """
+        stored, capture_format = self._stored, self._format
+        if (
+            stored is None
+            or self._stream is not stored
+            or not isinstance(capture_format, PcapFormat)
+        ):
+            return None
+        descriptor, layout = stored.descriptor, capture_format.usual_layout
+        is_large = (self.size_bytes or 0) >= _PASSED_BLOCKS * self.block_bytes
+        if descriptor is None or layout is None or self._block is None or not is_large:
+            return None
+        carried = len(self._carry)
+        limit = max(self.block_bytes, carried)
+        self._block.fill_in(0)
+        self._block.ensure_capacity(limit, 0)
+        self._block.view()[:carried] = self._carry
+        return RawInput(self._block, descriptor, carried, limit, layout)
+
+    def end_pass(self, block: Block, passed: Passed) -> None:
+        """Go on behind what was read into ``block`` since ``begin_pass``."""
+        assert self._stored is not None
+        self._stored.position += passed.read_bytes
+        self._carry = bytes(block.view()[passed.used : passed.filled])
+        self._base += passed.used_bytes + passed.used
+        sums = PacketSums(passed.block_wire_bytes, passed.least_ns, passed.greatest_ns)
+        block.fill_in(passed.block_packets, sums)
+        block.position = self._stored.position
+        self.stats.received_packets += passed.packets + passed.block_packets
+        self.stats.received_bytes += passed.wire_bytes
+        if passed.block_packets:
+            self.stats.received_bytes += passed.block_wire_bytes
+        for linktype in self._format.unread_links if self._format is not None else ():
+            self._count_unread(linktype, passed.packets + passed.block_packets)
+
+    def interrupt(self) -> None:
+        """See ``BlockSource``."""
+        # In this order: ``open`` in another thread sets ``_stored`` and then looks at the flag.
+        self._is_interrupted = True
+        if self._stored is not None:
+            self._stored.interrupt()
+
+    def close(self) -> None:
+        """See ``PacketSource``."""
+        if self._stream is not None:
+            self._stream.close()
+        if self._stream is not None and self._format is not None:
+            causes = [f"{self.name}: {sentence}" for sentence in self._stream.damage]
+            counts = [f"{self.name}: {sentence}" for sentence in self._format.findings()]
+            self.damage += causes + self._ending + counts
+        self._stream = self._format = self._block = None
+        self._ending = []
+        self._carry = b""
+
+    def _fill(self, block: Block, stream: ByteStream, capture_format: CaptureFormat) -> None:
+        """Read and index until there is a packet, or no more input, or no way on."""
+        filled = len(self._carry)
+        limit = max(self.block_bytes, filled)
+        block.ensure_capacity(limit, 0)
+        view = block.view()
+        view[:filled] = self._carry
+        while True:
+            got = stream.readinto(view[filled:limit])
+            filled += got
+            used = capture_format.index(block, filled, self._base)
+            if block.count or capture_format.broken or (not got and filled < limit):
+                break
+            # No whole record yet: make room behind what there is of it. Doubling, so that the memory follows
+            # what was read and not what a damaged header claims; and not beyond the record, so that little
+            # is left over that would have to be carried.
+            block.data[: filled - used] = block.data[used:filled]
+            self._base += used
+            filled -= used
+            if filled == limit:
+                limit = min(2 * limit, max(capture_format.needed_bytes, limit + 1))
+                block.ensure_capacity(limit, filled)
+                view = block.view()
+        self._carry = bytes(view[used:filled])
+        self._base += used
+
+    def _ending_of(self, capture_format: CaptureFormat) -> list[str]:
+        """What is left of the input behind the last packet, in a sentence."""
+        if capture_format.broken:
+            return [f"{self._where}: {capture_format.broken}"]
+        if not self._carry:
+            return []
+        return [
+            (
+                f"{self._where}: the last record is truncated after {len(self._carry)} of "
+                f"{capture_format.needed_bytes} bytes, at byte {self._base}"
+            )
+        ]
+
+
+def _read_head(stream: ByteStream, head: bytes, size: int) -> bytes:
+    """``head`` and what follows it in ``stream``, up to ``size`` bytes together."""
+    buffer = bytearray(size)
+    while len(head) < size:
+        got = stream.readinto(memoryview(buffer)[: size - len(head)])
+        if not got:
+            break
+        head += bytes(buffer[:got])
+    return head

@@ -1,0 +1,86 @@
+"""The compiled loop of the walk over an uncompressed pcap file: blocks are read, and their times compared.
+
+In Python, each block would need the interpreter's lock three times. While kernels are loaded that lock is busy, and
+whoever wants it waits up to 5 ms each time: the walk would only begin when all else is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.kernels.intrinsics import address_of, copy_bytes, ld32, prefetch
+from gscope.capture.kernels.jit import kernel, libc, types
+from gscope.capture.sources.files.pcap import PREFETCH_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_read = libc("read", types.int64, types.int32, types.int64, types.int64)
+
+
+@kernel
+def walk_blocks(
+    blocks: int,
+    descriptor: int,
+    data: NDArray[np.uint8],
+    filled: int,
+    limit: int,
+    header_bytes: int,
+    fraction_ns: int,
+    most_captured: int,
+    latest_ns: int,
+    deepest_ns: int,
+) -> tuple[int, int, int, int, int, int, int, int]:
+    """Read up to ``blocks`` blocks of records as ``index_usual`` takes them, and compare their times.
+
+    Stops early where ``read`` gives no bytes, and at a record that is not whole or claims too much.
+
+    Args:
+        blocks: the most to read.
+        descriptor: to read from.
+        data: a buffer.
+        filled: bytes at its beginning that were read before.
+        limit: bytes of it that may be filled.
+        header_bytes: of a record.
+        fraction_ns: nanoseconds that a fraction counts.
+        most_captured: bytes of a packet.
+        latest_ns: greatest time so far; times in pcap files are never negative.
+        deepest_ns: how far a packet was behind the latest before it at most.
+
+    Returns:
+        ``latest_ns`` and ``deepest_ns`` afterwards, the packets and their bytes, bytes read, bytes of the blocks that
+        are done with, bytes in the buffer, and how many of these are done with.
+    """
+    begin = address_of(data)
+    packets, packet_bytes, read_bytes, used_bytes, used = 0, 0, 0, 0, 0
+    for _ in range(blocks):
+        got = _read(descriptor, begin + filled, limit - filled)
+        if got <= 0:
+            break
+        read_bytes += got
+        filled += got
+        last = filled - header_bytes
+        while used <= last:
+            record = begin + used
+            prefetch(record + PREFETCH_BYTES)
+            captured = ld32(record + 8)
+            following = used + header_bytes + captured
+            if captured > most_captured or following > filled:
+                break
+            time = ld32(record) * 1_000_000_000 + ld32(record + 4) * fraction_ns
+            if time >= latest_ns:
+                latest_ns = time
+            else:
+                deepest_ns = max(deepest_ns, latest_ns - time)
+            packets += 1
+            packet_bytes += captured
+            used = following
+        if filled - used > used:
+            # Copying must not overlap.
+            break
+        copy_bytes(begin, begin + used, filled - used)
+        used_bytes += used
+        filled -= used
+        used = 0
+    return latest_ns, deepest_ns, packets, packet_bytes, read_bytes, used_bytes, filled, used

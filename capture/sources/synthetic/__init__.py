@@ -1,0 +1,1 @@
+"""Generated traffic as a packet source."""
