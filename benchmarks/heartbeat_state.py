@@ -26,10 +26,10 @@ from gscope.capture.log.log import read_log
 from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
-from gscope.engine.commits import Commit, CommitLog
 from gscope.engine.operators.base import waiting
-from gscope.engine.outputs import read_output, remove_output
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import Commit, CommitLog
+from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Heartbeat
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.steps import Evaluation, Step
+    from gscope.engine.steps.steps import Evaluation, Step
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -26,13 +26,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import RUNS
 from benchmarks.segments import PLAIN
-from gscope.engine.commits import Commit, CommitLog
-from gscope.engine.spark.archive import with_archive
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
-from gscope.engine.spark.session import SessionSettings, start_session, stop_session
-from gscope.engine.steps import Steps
+from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Message, Punctuation

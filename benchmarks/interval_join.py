@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.segments import PLAIN
-from gscope.engine.commits import CommitLog
-from gscope.engine.spark import task_stage
-from gscope.engine.spark.inputs import Inputs
-from gscope.engine.spark.outputs import Outputs
-from gscope.engine.steps import Evaluation, Steps
+from gscope.engine.spark.sql.inputs import Inputs
+from gscope.engine.spark.staging.outputs import Outputs
+from gscope.engine.spark.tasks import task_planner
+from gscope.engine.steps.steps import Evaluation, Steps
+from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.tasks import FileTask, TaskResult
+    from gscope.engine.spark.tasks.task import FileTask, TaskResult
     from gscope.queries.plan.program import Program
 
 RUNS = 3
@@ -72,7 +72,7 @@ def measure(text: str, rows: int, epoch_s: int, folder: Path) -> tuple[float, in
     session: SparkSession = cast("SparkSession", None)
     inputs = Inputs(session, program, folder / "log", commits.carry)
     queries = {query: query for query, _ in program.results}
-    stage = task_stage.TaskStage(session, program, inputs, Outputs(program, commits), queries)
+    stage = task_planner.TaskStage(session, program, inputs, Outputs(program, commits), queries)
     steps = Steps(program)
     begun, read, pairs = time.process_time(), 0, 0
     for together in messages:
@@ -129,7 +129,7 @@ def _main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="gscope-interval-"))
     print("| way | epoch s | rows read | pairs | CPU s of all steps |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    with patch.object(task_stage, "run_tasks", run_here):
+    with patch.object(task_planner, "run_tasks", run_here):
         for epoch_s in arguments.epochs:
             for way, text in QUERIES.items():
                 runs = [

@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING
 
 from benchmarks.live_network import enter_own_network
 from benchmarks.records import write_records
-from gscope.engine.subscription import LogClient
+from gscope.engine.log_client.flight_client import LogClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

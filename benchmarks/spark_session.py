@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.archive import with_archive
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
-from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.records import write_records
-from gscope.engine.asking import Asker
-from gscope.engine.steps import Steps
+from gscope.engine.steps.heartbeat_requests import Asker
+from gscope.engine.steps.steps import Steps
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation
 

@@ -285,7 +285,7 @@ def _ensure_watchlists(program: Program) -> None:
         EngineError: a file is not there, or not right.
     """
     if watchlists := _watchlists(program):
-        from gscope.engine.watchlists import read_watchlist
+        from gscope.engine.storage.watchlists import read_watchlist
 
         for watchlist in watchlists:
             read_watchlist(watchlist)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gscope.cli.delivered import Position
 from gscope.cli.delivery.turns import Turns
 from gscope.cli.held_rows import HeldRows
-from gscope.engine.outputs import read_output, remove_output
 from gscope.engine.sinks.columns import readable, readable_schema
 from gscope.engine.sinks.pieces import bounded_pieces
+from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.errors import EngineError
 from gscope.queries.plan.hidden_order import visible
 from gscope.queries.plan.program import StreamInput

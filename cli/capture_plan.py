@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.settings import CaptureSettings, ConsumerSettings
 from gscope.engine.settings import EngineSettings
-from gscope.engine.slack import least_skews
+from gscope.engine.watermarks.slack import least_skews
 from gscope.queries.plan.program import StreamInput, node_inputs
 
 if TYPE_CHECKING:

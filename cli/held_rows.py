@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gscope.cli.delivery.order_column import OrderColumn
-from gscope.engine.row_order import in_order
+from gscope.engine.sinks.row_order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
 
 
 class HeldRows:

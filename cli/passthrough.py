@@ -14,8 +14,8 @@ from gscope.cli.capture_plan import CONSUMER
 from gscope.cli.delivered import StreamPosition
 from gscope.cli.outlet import Outlet
 from gscope.cli.processes import Event
+from gscope.engine.log_client.flight_client import LogClient
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
-from gscope.engine.subscription import LogClient
 from gscope.errors import GscopeError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput

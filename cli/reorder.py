@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
 
 
 class Reorder:

@@ -17,17 +17,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.engine.events import Events
 from gscope.engine.monitoring.counts import Counts
+from gscope.engine.monitoring.events import Events
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
     SOCKET_FILE,
     EngineSettings,
 )
-from gscope.engine.spark.archive import build_later, with_archive
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
+from gscope.engine.spark.jvm.gateway import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.run_folder.startup import settle
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.commits import Commit, CommitLog
-    from gscope.engine.inbox import Inbox
-    from gscope.engine.observer import Observer
-    from gscope.engine.room import Room
+    from gscope.engine.log_client.inbox import Inbox
+    from gscope.engine.monitoring.observer import Observer
+    from gscope.engine.monitoring.step_progress import StepWatch
     from gscope.engine.spark.evaluation import Evaluator
-    from gscope.engine.step_watch import StepWatch
-    from gscope.engine.steps import Step, Steps
+    from gscope.engine.steps.disk_budget import Room
+    from gscope.engine.steps.steps import Step, Steps
+    from gscope.engine.storage.commits import Commit, CommitLog
     from gscope.queries.plan.program import Program
 
 
@@ -95,10 +95,10 @@ class Job:
             self._events.send("java", pid=jvm.pid)
             self._load()
             # imported only now, while the JVM starts beside
-            from gscope.engine.inbox import Inbox  # noqa: F401
+            from gscope.engine.log_client.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
-            from gscope.engine.spark.pulse import Pulse
-            from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+            from gscope.engine.spark.jvm.jvm_watchdog import Pulse
+            from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 
             session = start_session(
                 jvm,
@@ -124,9 +124,9 @@ class Job:
 
     def _load(self) -> None:
         """Open the record of commits; Java starts meanwhile, which takes longer than loading these modules."""
-        from gscope.engine.commits import CommitLog
-        from gscope.engine.room import Room
-        from gscope.engine.step_watch import StepWatch
+        from gscope.engine.monitoring.step_progress import StepWatch
+        from gscope.engine.steps.disk_budget import Room
+        from gscope.engine.storage.commits import CommitLog
 
         self._commits = CommitLog(self._run_dir / JOB_FOLDER)
         self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
@@ -141,10 +141,10 @@ class Job:
 
     def _answer(self, session: SparkSession) -> int:
         """Answer what the last commit has not; the number of the last step."""
-        from gscope.engine.inbox import Inbox
-        from gscope.engine.observer import Observer
+        from gscope.engine.log_client.inbox import Inbox
+        from gscope.engine.monitoring.observer import Observer
         from gscope.engine.spark.evaluation import Evaluator
-        from gscope.engine.steps import Steps
+        from gscope.engine.steps.steps import Steps
 
         program = self._program()
         steps = Steps(program, frozenset(self._settings.latent_interfaces))
@@ -161,8 +161,8 @@ class Job:
 
     def _follow(self, steps: Steps, evaluator: Evaluator, observer: Observer, inbox: Inbox) -> None:
         """One step after another until everything is answered."""
-        from gscope.engine.asking import Asker
-        from gscope.engine.claims import wanted, without
+        from gscope.engine.steps.batch_leases import wanted, without
+        from gscope.engine.steps.heartbeat_requests import Asker
 
         idle_steps = 0
         asker = None
@@ -199,8 +199,8 @@ class Job:
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, observer: Observer) -> None:
-        from gscope.engine.commits import Commit
-        from gscope.engine.spark.udf import user_failures
+        from gscope.engine.spark.sql.udf import user_failures
+        from gscope.engine.storage.commits import Commit
 
         observer.evaluating(step)
         began = time.time_ns()
@@ -295,7 +295,7 @@ def main() -> None:
         threading.Thread(target=_watch_supervisor, args=(job,), daemon=True).start()
         job.run()
     except JavaGoneError as error:
-        from gscope.engine.spark.pulse import report_gone
+        from gscope.engine.spark.jvm.jvm_watchdog import report_gone
 
         report_gone(events, error)
         raise SystemExit(1) from error

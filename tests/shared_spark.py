@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.archive import with_archive
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmProcess, JvmSettings, launch_jvm
-from gscope.engine.spark.session import (
+from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm.gateway import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.session import (
     INTERPRETED,
     SessionSettings,
     start_session,

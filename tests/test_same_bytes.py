@@ -18,9 +18,9 @@ from gscope.cli.delivered import StreamPosition
 from gscope.cli.outlet import Outlet
 from gscope.cli.passthrough import order_column
 from gscope.cli.sinks import FolderSink, StreamSink
-from gscope.engine import release
-from gscope.engine.commits import CommitLog
 from gscope.engine.spark import evaluation
+from gscope.engine.storage.commits import CommitLog
+from gscope.engine.watermarks import release
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.cli.answers import Sink
-    from gscope.engine.commits import Commit, Output
-    from gscope.engine.steps import Steps
+    from gscope.engine.steps.steps import Steps
+    from gscope.engine.storage.commits import Commit, Output
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -17,10 +17,10 @@ from tests.reference import read_packets, read_raw
 
 from gscope.capture.settings import SECOND_NS
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
-from gscope.engine.commits import CommitLog
-from gscope.engine.outputs import read_output
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import CommitLog
+from gscope.engine.storage.outputs import read_output
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Heartbeat
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.bounds import Bound
-    from gscope.engine.commits import Output
+    from gscope.engine.storage.commits import Output
+    from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -20,11 +20,11 @@ from gscope.capture.log.log import StreamLog
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic import source as synthetic
-from gscope.engine.claims import wanted, without
-from gscope.engine.commits import CommitLog
-from gscope.engine.outputs import read_output
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.steps import Steps
+from gscope.engine.steps.batch_leases import wanted, without
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import CommitLog
+from gscope.engine.storage.outputs import read_output
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:

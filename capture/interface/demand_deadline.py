@@ -1,6 +1,6 @@
 """Heartbeats on demand: at which bound somebody's waiting ends, and so when the next heartbeat is wanted.
 
-Who waits is an operator that asks (see ``engine/waiting.py``), or the LFTAs themselves: rows of a selection that no
+Who waits is an operator that asks (see ``engine/steps/needed_bounds.py``), or the LFTAs themselves: rows of a selection that no
 reader sees before a heartbeat has passed them, groups whose epoch only a heartbeat closes. All of them name the bound
 that ends their waiting, and a heartbeat that reaches the earliest is sent at once: never too early, so that one is
 enough, and never for nothing. After Bai, Thakkar, Wang, Zaniolo: Optimizing Timestamp Management in Data Stream

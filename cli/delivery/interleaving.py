@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gscope.cli.delivery.rounds import NEVER
-from gscope.engine.bounds import ENDED, NOTHING
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.delivery.order_column import OrderColumn
     from gscope.cli.delivery.rounds import Rounds
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
 
 
 class Interleaving:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.declared_orders import NO_FLOOR
 from gscope.capture.lfta.punctuation import NS_PER_SECOND, punctuations
-from gscope.engine.bounds import NOTHING
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.watermarks.bounds import NOTHING
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import Program
 
 NEVER = math.inf

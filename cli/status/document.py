@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from gscope.engine.monitoring.trace_file import TRACES_FOLDER, read_traces
 from gscope.engine.settings import JOB_FOLDER
-from gscope.engine.trace_book import TRACES_FOLDER, read_traces
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
 

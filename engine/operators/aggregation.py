@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.release import Side
-from gscope.engine.spark.aggregates import aggregate_sql
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.sql.aggregates import aggregate_sql
+from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
+from gscope.engine.watermarks.release import Side
 from gscope.queries.catalog.aggregates import of_no_tuples
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.plan.whole_input import is_global, written_keys

@@ -10,16 +10,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gscope.engine.bounds import ENDED, bound_of, span_of, turned
+from gscope.engine.watermarks.bounds import ENDED, bound_of, span_of, turned
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, promised_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gscope.engine.bounds import Bound, Known, KnownSpan
-    from gscope.engine.release import Side, Taken
-    from gscope.engine.written import State
+    from gscope.engine.storage.written import State
+    from gscope.engine.watermarks.bounds import Bound, Known, KnownSpan
+    from gscope.engine.watermarks.release import Side, Taken
     from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import (
+from gscope.engine.operators.base import Work, ended, extents_of, promises
+from gscope.engine.watermarks.bounds import (
     ANYTHING,
     ENDED,
     NO_VALUE,
@@ -19,18 +20,17 @@ from gscope.engine.bounds import (
     named_spans,
     span_of,
 )
-from gscope.engine.operators.base import Work, ended, extents_of, promises
-from gscope.engine.ports import batch_span
-from gscope.engine.release import affordable
+from gscope.engine.watermarks.ports import batch_span
+from gscope.engine.watermarks.release import affordable
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.whole_input import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.bounds import Known, KnownSpan, Span
-    from gscope.engine.release import Side, Taken
-    from gscope.engine.written import State
+    from gscope.engine.storage.written import State
+    from gscope.engine.watermarks.bounds import Known, KnownSpan, Span
+    from gscope.engine.watermarks.release import Side, Taken
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch, Extent

@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.release import Side, Window
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
-from gscope.engine.spark.inputs import condition
+from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.sql.inputs import condition
+from gscope.engine.watermarks.release import Side, Window
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.expressions.types import GsqlType
@@ -38,8 +38,8 @@ from gscope.queries.plan.trees import of_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gscope.engine.bounds import Bound
     from gscope.engine.operators.base import Work
+    from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import JoinNode
     from gscope.queries.streams.messages import Extent
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ENDED, NOTHING
-from gscope.engine.operators import interval_join, outer_residual
+from gscope.engine.operators import interval_join
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.operators.join_sides import equated, leaf, side_rows
-from gscope.engine.release import Side
-from gscope.engine.spark.expressions import quote, to_sql
+from gscope.engine.spark.sql import outer_residual
+from gscope.engine.spark.sql.expressions import quote, to_sql
+from gscope.engine.spark.sql.join_sides import equated, leaf, side_rows
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
+from gscope.engine.watermarks.release import Side
 from gscope.queries.gsql.nodes import JoinKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.release import Side
-from gscope.engine.spark.expressions import quote
+from gscope.engine.spark.sql.expressions import quote
+from gscope.engine.watermarks.release import Side
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.types import GsqlType

@@ -10,21 +10,21 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
 from gscope.engine.operators.base import Work, extents_of
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.ports import batch_span
-from gscope.engine.release import Side
 from gscope.engine.running.reduce import dealing_keys
-from gscope.engine.spark.aggregates import aggregate_sql
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.sql.aggregates import aggregate_sql
+from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
+from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
+from gscope.engine.watermarks.ports import batch_span
+from gscope.engine.watermarks.release import Side
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gscope.engine.bounds import Bound, Span
+    from gscope.engine.watermarks.bounds import Bound, Span
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Aggregate, RunningNode
     from gscope.queries.streams.messages import Extent

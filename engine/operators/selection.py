@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ENDED, NOTHING, Bound, named_spans
 from gscope.engine.operators.base import Work, ended, extents_of, promises
-from gscope.engine.release import Side, Taken
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
+from gscope.engine.watermarks.bounds import ENDED, NOTHING, Bound, named_spans
+from gscope.engine.watermarks.release import Side, Taken
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gscope.engine.written import State
+    from gscope.engine.storage.written import State
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import SelectionNode, WatchlistJoinNode
     from gscope.queries.streams.messages import Extent

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.engine.bounds import ANYTHING, ENDED, NO_VALUE, NOTHING, Bound
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.operators.merge import merged_outputs
-from gscope.engine.release import Side, Taken
+from gscope.engine.watermarks.bounds import ANYTHING, ENDED, NO_VALUE, NOTHING, Bound
+from gscope.engine.watermarks.release import Side, Taken
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.bounds import Span
-    from gscope.engine.written import State
+    from gscope.engine.storage.written import State
+    from gscope.engine.watermarks.bounds import Span
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import MergeNode
     from gscope.queries.streams.messages import Extent

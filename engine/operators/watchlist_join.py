@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.selection import SelectionOperator
-from gscope.engine.spark.expressions import column_leaf, quote, to_sql
+from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:

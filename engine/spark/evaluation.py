@@ -9,20 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from gscope.engine.commits import Output
-from gscope.engine.release import by_epochs, packed, weight
-from gscope.engine.spark.finishers import register_finishers
-from gscope.engine.spark.heap import heap_bytes, joined_rows
-from gscope.engine.spark.inputs import Inputs
+from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
-from gscope.engine.spark.outputs import Outputs
-from gscope.engine.spark.run_fold import Folded, FoldRunner
-from gscope.engine.spark.task_stage import Made, TaskStage
-from gscope.engine.spark.tasks import MAX_TASK_ROWS
-from gscope.engine.spark.udf import register_functions
-from gscope.engine.spark.user_folds import register_folds
-from gscope.engine.spark.watchlists import Watchlists
-from gscope.engine.steps import Evaluation
+from gscope.engine.spark.sql.finishers import register_finishers
+from gscope.engine.spark.sql.inputs import Inputs
+from gscope.engine.spark.sql.udf import register_functions
+from gscope.engine.spark.sql.user_folds import register_folds
+from gscope.engine.spark.sql.watchlists import Watchlists
+from gscope.engine.spark.staging.outputs import Outputs
+from gscope.engine.spark.tasks.fold_task import Folded, FoldRunner
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
+from gscope.engine.spark.tasks.task_planner import Made, TaskStage
+from gscope.engine.steps.steps import Evaluation
+from gscope.engine.storage.commits import Output
+from gscope.engine.watermarks.release import by_epochs, packed, weight
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gscope.engine.commits import CommitLog
     from gscope.engine.monitoring.counts import Counts
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.attempt_counts import AttemptCounts
-    from gscope.engine.steps import Carry, Step
-    from gscope.engine.written import State, WrittenFile
+    from gscope.engine.spark.tasks.attempt_counts import AttemptCounts
+    from gscope.engine.steps.steps import Carry, Step
+    from gscope.engine.storage.commits import CommitLog
+    from gscope.engine.storage.written import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from gscope.engine.bounds import ENDED, NOTHING
 from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
-from gscope.engine.spark.tasks import MAX_TASK_ROWS
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.plan.program import (
     AggregationNode,
     HftaNode,
@@ -20,7 +20,7 @@ from gscope.queries.plan.program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gscope.engine.bounds import Bound
+    from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression
 
 

@@ -26,7 +26,7 @@ from gscope.capture.settings import (
     ConsumerSettings,
     InterfaceSettings,
 )
-from gscope.engine.subscription import LogClient
+from gscope.engine.log_client.flight_client import LogClient
 from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
 from gscope.queries.run_folder.claims_file import write_claims
 from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation

@@ -38,7 +38,7 @@ JOB = """
     import gscope.cli.unprivileged
     from gscope.engine import job
     job.launch_jvm = reached
-    from gscope.engine.events import Events
+    from gscope.engine.monitoring.events import Events
     from gscope.engine.termination import Termination
     job.Job(Path(sys.argv[2]), Events(), Termination()).run()
 """
@@ -69,7 +69,7 @@ def test_the_supervisor_starts_the_job_before_it_loads_the_compiler(tmp_path: Pa
 
 def test_the_job_starts_java_before_it_loads_what_steps_need(tmp_path: Path) -> None:
     names = loaded(JOB, tmp_path)
-    assert "gscope.engine.spark.jvm" in names
+    assert "gscope.engine.spark.jvm.gateway" in names
     late = {"commits", "claims", "room", "steps", "inbox"}
     assert {f"gscope.engine.{name}" for name in late} & names == set()
     assert {"gscope.queries.streams.messages", "gscope.capture.settings"} & names == set()

@@ -22,9 +22,10 @@ from tests.differential.traffic import SECOND_NS, Known, Traffic, random_traffic
 from tests.golden.driver import Job, Variation, replayed, streamed
 
 from gscope.cli.explanation import as_text, explain_compiled, spark_texts
-from gscope.engine import release
-from gscope.engine.spark import evaluation, task_stage
-from gscope.engine.spark.tasks import MAX_TASK_ROWS
+from gscope.engine.spark import evaluation
+from gscope.engine.spark.tasks import task_planner
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
+from gscope.engine.watermarks import release
 from gscope.errors import GsqlError, UnsupportedError
 from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import Direction
@@ -253,7 +254,7 @@ def _large_steps(rows: int | None) -> Iterator[None]:
         mock.patch.object(evaluation, "SMALL_STEP_ROWS", 0),
         mock.patch.object(evaluation, "BRANCH_ROWS", 1),
         mock.patch.object(release, "MAX_STEP_ROWS", rows),
-        mock.patch.object(task_stage, "MAX_TASK_ROWS", MAX_TASK_ROWS if rows % 2 else -1),
+        mock.patch.object(task_planner, "MAX_TASK_ROWS", MAX_TASK_ROWS if rows % 2 else -1),
     ):
         yield
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine.bounds import (
+from gscope.engine.watermarks.bounds import (
     ANYTHING,
     ENDED,
     NO_VALUE,

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gscope.engine.commits import Commit, CommitLog, Output
 from gscope.engine.monitoring.counts import Counts
+from gscope.engine.storage.commits import Commit, CommitLog, Output
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:

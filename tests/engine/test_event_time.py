@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.engine.event_time import EventTimes
+from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 QUERIES = """

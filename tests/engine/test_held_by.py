@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.engine.watched_steps import heartbeat, steps, stream_of
 
-from gscope.engine.held_by import held_by
+from gscope.engine.steps.blocking_streams import held_by
 from gscope.queries.streams.messages import EndOfStream
 
 

@@ -15,8 +15,8 @@ from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
-from gscope.engine import inbox as inbox_module
-from gscope.engine.inbox import Inbox
+from gscope.engine.log_client import inbox as inbox_module
+from gscope.engine.log_client.inbox import Inbox
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.run_folder.claims_file import read_claims

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
-from gscope.engine.commits import Commit, Output
 from gscope.engine.monitoring.counts import Counts
-from gscope.engine.observer import Observer
-from gscope.engine.step_watch import StepAtHand, StepWatch
-from gscope.engine.steps import Evaluation, Steps
+from gscope.engine.monitoring.observer import Observer
+from gscope.engine.monitoring.step_progress import StepAtHand, StepWatch
+from gscope.engine.steps.steps import Evaluation, Steps
+from gscope.engine.storage.commits import Commit, Output
 from gscope.queries.run_folder.snapshot import JOB_FILE, read_snapshot
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine import release
-from gscope.engine.bounds import NOTHING
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.watermarks import release
+from gscope.engine.watermarks.bounds import NOTHING
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 

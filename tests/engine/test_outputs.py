@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine import outputs
-from gscope.engine.outputs import read_output, remove_output
+from gscope.engine.storage import outputs
+from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.commits import Commit, CommitLog, Output
-from gscope.engine.room import Room
-from gscope.engine.steps import Carry, Evaluation, Steps
+from gscope.engine.steps.disk_budget import Room
+from gscope.engine.steps.steps import Carry, Evaluation, Steps
+from gscope.engine.storage.commits import Commit, CommitLog, Output
 from gscope.errors import EngineError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent
@@ -78,7 +78,7 @@ def test_a_live_job_waits_while_the_disk_is_full(
         def free(self) -> int:
             return free[0]
 
-    monkeypatch.setattr("gscope.engine.room.shutil.disk_usage", lambda _: Usage())
+    monkeypatch.setattr("gscope.engine.steps.disk_budget.shutil.disk_usage", lambda _: Usage())
     Room(CommitLog(tmp_path), 150, is_live=True, pause=lambda _: free.pop(0)).wait()
     assert free == [1 << 30]
     Room(CommitLog(tmp_path), 150, is_live=False).wait()

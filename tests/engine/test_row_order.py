@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine.row_order import in_order
+from gscope.engine.sinks.row_order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

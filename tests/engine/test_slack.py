@@ -15,7 +15,7 @@ from gscope.cli.asked import Bounds
 from gscope.cli.capture_plan import capture_settings
 from gscope.cli.config import load_config
 from gscope.cli.interfaces import chosen_interfaces
-from gscope.engine.slack import least_skews
+from gscope.engine.watermarks.slack import least_skews
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.engine.step_watch import MAX_PAUSE_S, StepAtHand, StepWatch
+from gscope.engine.monitoring.step_progress import MAX_PAUSE_S, StepAtHand, StepWatch
 
 
 class Clock:

@@ -11,9 +11,9 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine import release
-from gscope.engine.commits import batch_to_json
-from gscope.engine.steps import Carry, Evaluation, Step, Steps
+from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
+from gscope.engine.storage.commits import batch_to_json
+from gscope.engine.watermarks import release
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import JoinNode, Program

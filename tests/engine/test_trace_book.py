@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.engine.trace_book import TraceBook, read_traces
+from gscope.engine.monitoring.trace_file import TraceBook, read_traces
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.watched_steps import batch, heartbeat, steps
 
-from gscope.engine.commits import Output
-from gscope.engine.steps import Evaluation, Steps
-from gscope.engine.trace_book import TraceBook, read_traces
-from gscope.engine.traces import IDLE_NS, Tracer
+from gscope.engine.monitoring.trace_file import TraceBook, read_traces
+from gscope.engine.monitoring.traces import IDLE_NS, Tracer
+from gscope.engine.steps.steps import Evaluation, Steps
+from gscope.engine.storage.commits import Output
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.test_steps import SetPlane, drain, program, scripts
 
-from gscope.engine.asking import Asker
-from gscope.engine.steps import Steps
-from gscope.engine.waiting import Wanted, wanted
+from gscope.engine.steps.heartbeat_requests import Asker
+from gscope.engine.steps.needed_bounds import Wanted, wanted
+from gscope.engine.steps.steps import Steps
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 

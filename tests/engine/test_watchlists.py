@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.watchlists import read_watchlist
+from gscope.engine.storage.watchlists import read_watchlist
 from gscope.errors import EngineError
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType

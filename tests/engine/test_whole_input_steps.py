@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from gscope.engine import release
-from gscope.engine.steps import Steps
-from gscope.engine.waiting import wanted
+from gscope.engine.steps.needed_bounds import wanted
+from gscope.engine.steps.steps import Steps
+from gscope.engine.watermarks import release
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 

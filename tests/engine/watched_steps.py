@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Hop, Punctuation
 

@@ -26,11 +26,11 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import BatchLimits, StreamLog, read_log
 from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
-from gscope.engine.commits import Commit, CommitLog
-from gscope.engine.outputs import read_output
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import Commit, CommitLog
+from gscope.engine.storage.outputs import read_output
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, promised_name
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from gscope.capture.interface.summary import Summary
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.engine.commits import Output
-    from gscope.engine.steps import Step
+    from gscope.engine.steps.steps import Step
+    from gscope.engine.storage.commits import Output
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message

@@ -8,8 +8,8 @@ import pytest
 from tests.golden.cases import Case, all_cases, deal
 from tests.golden.driver import AWAY, BACKLOG, COMPILED, VARIATIONS, Variation, answer
 
-from gscope.engine import release
 from gscope.engine.spark import evaluation
+from gscope.engine.watermarks import release
 from gscope.queries.plan.program import QueryInput
 
 if TYPE_CHECKING:

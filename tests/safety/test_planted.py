@@ -11,9 +11,9 @@ import pytest
 from tests.safety.planted import OTHER, WAYS, Trap, given_away
 
 from gscope.cli.config import load_config
-from gscope.engine.spark.archive import archive_path, with_archive
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings
+from gscope.engine.spark.jvm.class_data_archive import archive_path, with_archive
+from gscope.engine.spark.jvm.gateway import JvmSettings
+from gscope.engine.spark.jvm.java import find_java
 from gscope.errors import UsageError
 from gscope.queries.catalog.user_functions.files import read_user_file
 from gscope.queries.gsql.tables import load_tables

@@ -15,7 +15,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import Beat, StreamLog
 from gscope.capture.log.server import LogServer
-from gscope.engine.subscription import LogClient
+from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.run_folder.socket_address import SocketAddress

@@ -17,7 +17,7 @@ import pytest
 from tests.gscope_command import PATIENCE_S
 
 from gscope.capture.log.server import MAX_SUBSCRIPTIONS
-from gscope.engine.subscription import LogClient
+from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 

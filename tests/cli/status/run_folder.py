@@ -14,10 +14,10 @@ from gscope.capture.process.statistics import CaptureStatistics
 from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.run_dir import RunDir
-from gscope.engine.commits import Commit, Output
 from gscope.engine.monitoring.counts import Counts
-from gscope.engine.observer import Observer
-from gscope.engine.steps import Evaluation
+from gscope.engine.monitoring.observer import Observer
+from gscope.engine.steps.steps import Evaluation
+from gscope.engine.storage.commits import Commit, Output
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE
 
 if TYPE_CHECKING:

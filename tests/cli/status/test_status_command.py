@@ -11,8 +11,8 @@ import pytest
 from tests.cli.status.run_folder import TRACED, run_folder
 
 from gscope.cli.main import run
+from gscope.engine.monitoring.trace_file import TRACES_FOLDER
 from gscope.engine.settings import JOB_FOLDER
-from gscope.engine.trace_book import TRACES_FOLDER
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "status.schema.json"

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.running.fold_reference import Tuple, epoch_rows, value_of
 
-from gscope.engine import release
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
-from gscope.engine.steps import Carry, Evaluation, Step, Steps
-from gscope.engine.written import State
+from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
+from gscope.engine.storage.written import State
+from gscope.engine.watermarks import release
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 from gscope.queries.streams.messages import (

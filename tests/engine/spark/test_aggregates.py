@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.spark.test_two_levels import from_spark, same, to_spark
 
-from gscope.engine.spark.aggregates import aggregate_sql
-from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
-from gscope.engine.spark.finishers import register_finishers
+from gscope.engine.spark.sql.aggregates import aggregate_sql
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.spark.sql.finishers import register_finishers
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap

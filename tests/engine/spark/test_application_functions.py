@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.spark.expressions import column_leaf, to_sql
-from gscope.engine.spark.udf import register_functions
+from gscope.engine.spark.sql.expressions import column_leaf, to_sql
+from gscope.engine.spark.sql.udf import register_functions
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.expressions import Call, Column, Literal, PacketField

@@ -12,13 +12,13 @@ import pytest
 from pyspark import TaskContext, cloudpickle
 
 from gscope.engine.monitoring.counts import Counts
-from gscope.engine.spark.archive import with_archive
-from gscope.engine.spark.attempt_counts import AttemptCounts
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
-from gscope.engine.spark.session import SessionSettings, start_session, stop_session
-from gscope.engine.spark.tasks import FileTask, run_tasks
-from gscope.engine.written import FileWriter, WrittenFile, accept
+from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.tasks.attempt_counts import AttemptCounts
+from gscope.engine.spark.tasks.task import FileTask, run_tasks
+from gscope.engine.storage.written import FileWriter, WrittenFile, accept
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.engine.spark.cause import cause_in
+from gscope.engine.spark.jvm.cause import cause_in
 
 IVY = """\
 WARNING: Using incubator modules: jdk.incubator.vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.class_path import class_path, spark_home
+from gscope.engine.spark.jvm.class_path import class_path, spark_home
 
 if TYPE_CHECKING:
     from pathlib import Path

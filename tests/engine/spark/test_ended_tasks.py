@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.gscope_command import wait_for
 
-from gscope.engine.spark.ended_tasks import ended_tasks
+from gscope.engine.spark.jvm.task_counter import ended_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.engine.spark.heap import joined_rows
-from gscope.engine.spark.tasks import MAX_TASK_ROWS
+from gscope.engine.spark.jvm.heap import joined_rows
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 
 
 def test_a_small_heap_holds_few_rows_and_a_large_one_as_many_as_a_task_may_read() -> None:

@@ -24,8 +24,9 @@ from tests.engine.spark.test_join import (
 )
 from tests.golden.driver import Variation
 
-from gscope.engine import release
-from gscope.engine.spark import evaluation, lowering, task_stage
+from gscope.engine.spark import evaluation, lowering
+from gscope.engine.spark.tasks import task_planner
+from gscope.engine.watermarks import release
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Expression, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
@@ -147,7 +148,7 @@ def test_an_interval_join_is_what_nested_loops_find(
 ) -> None:
     check(case, Traffic(tmp_path / "1"), Variation("at once"), spark, SMALL)
     check(case, Traffic(tmp_path / "2", seed=2), many(12), spark, SMALL)
-    with mock.patch.object(task_stage, "MAX_TASK_ROWS", -1):
+    with mock.patch.object(task_planner, "MAX_TASK_ROWS", -1):
         # Each step of an outer join that asks Python makes a dozen exchanges.
         steps = many(4 if case.more is BELOW_300 else 12)
         check(case, Traffic(tmp_path / "3", seed=2), steps, spark, SMALL)
@@ -160,7 +161,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
     with (
         mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
         mock.patch.object(lowering, "MAX_TASK_ROWS", 0),
-        mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
+        mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
     ):
         check(INTERVALS[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.spark.java import find_java, major_version
+from gscope.engine.spark.jvm.java import find_java, major_version
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def test_a_java_that_fails_is_quoted(tmp_path: Path) -> None:
 
 def test_importing_the_start_of_spark_imports_no_spark() -> None:
     code = (
-        "import sys, gscope.engine.spark.java, gscope.engine.spark.jvm,"
-        " gscope.engine.spark.archive, gscope.engine.spark.session\n"
+        "import sys, gscope.engine.spark.jvm.java, gscope.engine.spark.jvm.gateway,"
+        " gscope.engine.spark.jvm.class_data_archive, gscope.engine.spark.jvm.session\n"
         "sys.exit(bool({'pyspark', 'py4j', 'pyarrow', 'numpy'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.golden.driver import Job, Variation
 
-from gscope.engine import release
-from gscope.engine.spark import evaluation, lowering, task_stage
-from gscope.engine.spark.outputs import Outputs
+from gscope.engine.spark import evaluation, lowering
+from gscope.engine.spark.staging.outputs import Outputs
+from gscope.engine.spark.tasks import task_planner
+from gscope.engine.watermarks import release
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gscope.engine.commits import Output
+    from gscope.engine.storage.commits import Output
     from gscope.queries.expressions.expressions import PacketField, Value
 
 pytestmark = pytest.mark.spark
@@ -294,7 +295,7 @@ CASES: Mapping[str, Case] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_join_is_what_nested_loops_find(case: Case, spark: SparkSession, tmp_path: Path) -> None:
     check(case, Traffic(tmp_path / "1"), Variation("at once"), spark, SMALL)
-    with mock.patch.object(task_stage, "MAX_TASK_ROWS", -1):
+    with mock.patch.object(task_planner, "MAX_TASK_ROWS", -1):
         check(case, Traffic(tmp_path / "2"), Variation("at once"), spark, SMALL)
 
 
@@ -305,7 +306,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
     with (
         mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
         mock.patch.object(lowering, "MAX_TASK_ROWS", 0),
-        mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
+        mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
     ):
         check(CASES[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
 
@@ -349,7 +350,7 @@ def test_a_small_step_exchanges_nothing(
 
     with (
         mock.patch.object(Outputs, "write", spying),
-        mock.patch.object(task_stage, "MAX_TASK_ROWS", -1),
+        mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
     ):
         check(Case(kind), Traffic(tmp_path), many(3), spark, SMALL)
     assert plans

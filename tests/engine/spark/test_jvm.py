@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.spark.java import Java, find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import Java, find_java
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def test_a_tiny_heap_is_refused(tmp_path: Path) -> None:
 
 OWNER = """\
 import pathlib, sys
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
 jvm = launch_jvm(JvmSettings(find_java()), pathlib.Path(sys.argv[1]))
 jvm.gateway()
 print(jvm.pid, flush=True)

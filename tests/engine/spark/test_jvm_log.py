@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.spark import jvm_log as module
-from gscope.engine.spark.jvm_log import KEPT_FILES, bound_log
+from gscope.engine.spark.jvm import jvm_log as module
+from gscope.engine.spark.jvm.jvm_log import KEPT_FILES, bound_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

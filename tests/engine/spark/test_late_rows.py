@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.golden.driver import rows_of
 
-from gscope.engine.commits import CommitLog
-from gscope.engine.outputs import read_output
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.steps import Steps
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import CommitLog
+from gscope.engine.storage.outputs import read_output
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import (
     Batch,

@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from tests.gscope_command import wait_for
 
-from gscope.engine.commits import Commit, CommitLog
-from gscope.engine.outputs import read_output
-from gscope.engine.spark import evaluation, task_stage
+from gscope.engine.spark import evaluation
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.spark.tasks import run_tasks
-from gscope.engine.steps import Steps
-from gscope.engine.written import files_in
+from gscope.engine.spark.tasks import task_planner
+from gscope.engine.spark.tasks.task import run_tasks
+from gscope.engine.steps.steps import Steps
+from gscope.engine.storage.commits import Commit, CommitLog
+from gscope.engine.storage.outputs import read_output
+from gscope.engine.storage.written import files_in
 from gscope.errors import EngineError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.tasks import TaskResult
-    from gscope.engine.steps import Evaluation, Step
-    from gscope.engine.written import WrittenFile
+    from gscope.engine.spark.tasks.task import TaskResult
+    from gscope.engine.steps.steps import Evaluation, Step
+    from gscope.engine.storage.written import WrittenFile
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 
@@ -110,7 +111,7 @@ def test_a_job_that_comes_back_after_an_hour_of_epochs_answers_them_all(
     messages = [*messages[:before], beat, *(after(message) for message in messages[before:])]
     killed = Life(spark, program, messages, tmp_path)
     with monkeypatch.context() as dying:
-        dying.setattr("gscope.engine.spark.outputs.write_frame", write_and_die)
+        dying.setattr("gscope.engine.spark.staging.outputs.write_frame", write_and_die)
         with pytest.raises(KilledError):
             killed.evaluate()
     left = tmp_path / "job" / "outputs" / "q"
@@ -181,7 +182,7 @@ def test_a_step_is_refused_when_the_driver_does_not_see_all_files(
     """Spark writes the files of the first query, tasks those of the second."""
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 10)
-    monkeypatch.setattr(task_stage, "TASK_ROWS", 10)
+    monkeypatch.setattr(task_planner, "TASK_ROWS", 10)
 
     def run_and_lose(*arguments: Any) -> list[TaskResult]:
         results = run_tasks(*arguments)
@@ -192,8 +193,8 @@ def test_a_step_is_refused_when_the_driver_does_not_see_all_files(
         unlink_one(folder)
         return files_in(folder, *arguments)
 
-    monkeypatch.setattr("gscope.engine.spark.task_stage.run_tasks", run_and_lose)
-    monkeypatch.setattr("gscope.engine.spark.frame_files.files_in", lose_and_list)
+    monkeypatch.setattr("gscope.engine.spark.tasks.task_planner.run_tasks", run_and_lose)
+    monkeypatch.setattr("gscope.engine.spark.staging.frame_files.files_in", lose_and_list)
     program, messages = log_of_epochs(tmp_path / "log", 4, 10, query)
     evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))
     steps = Steps(program)

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gscope.engine.operators import aggregation
-from gscope.engine.spark.finishers import register_finishers
-from gscope.engine.spark.merge_partials import (
+from gscope.engine.spark.sql.finishers import register_finishers
+from gscope.engine.spark.tasks.aggregate_task import (
     MergeTask,
     PartialMerge,
     plain_merge,
 )
-from gscope.engine.spark.tasks import FileTask, run_tasks
+from gscope.engine.spark.tasks.task import FileTask, run_tasks
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import AggregationNode, Program, QueryInput
 

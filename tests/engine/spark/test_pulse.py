@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.gscope_command import PATIENCE_S
 
-from gscope.engine.events import Events
-from gscope.engine.spark import jvm_log
-from gscope.engine.spark import pulse as module
-from gscope.engine.spark.pulse import Pulse
-from gscope.engine.step_watch import StepWatch
+from gscope.engine.monitoring.events import Events
+from gscope.engine.monitoring.step_progress import StepWatch
+from gscope.engine.spark.jvm import jvm_log
+from gscope.engine.spark.jvm import jvm_watchdog as module
+from gscope.engine.spark.jvm.jvm_watchdog import Pulse
 from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.jvm import JvmProcess
+    from gscope.engine.spark.jvm.gateway import JvmProcess
 
 
 class FakeJava:

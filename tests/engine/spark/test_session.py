@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from gscope.engine.spark.archive import with_archive
-from gscope.engine.spark.java import find_java
-from gscope.engine.spark.jvm import JvmSettings, launch_jvm
-from gscope.engine.spark.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.shared_spark import SharedSpark
 
-    from gscope.engine.spark.jvm import JvmProcess
+    from gscope.engine.spark.jvm.gateway import JvmProcess
 
 pytestmark = pytest.mark.spark
 

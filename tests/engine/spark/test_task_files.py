@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.engine.spark.tasks import read_files
+from gscope.engine.spark.tasks.task import read_files
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
 

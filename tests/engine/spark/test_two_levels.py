@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.shared_spark import plans_interpreted
 
-from gscope.engine.spark.expressions import SPARK_TYPES, column_leaf, quote, to_sql
-from gscope.engine.spark.tables import MOST_IN_TEXT
-from gscope.engine.spark.udf import register_functions
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.spark.sql.tables import MOST_IN_TEXT
+from gscope.engine.spark.sql.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.tables import pack_table

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.user_code import offered
 
-from gscope.engine.spark.expressions import column_leaf, to_sql
-from gscope.engine.spark.udf import register_functions, user_failures
-from gscope.engine.spark.user_folds import fold_sql, register_folds
+from gscope.engine.spark.sql.expressions import column_leaf, to_sql
+from gscope.engine.spark.sql.udf import register_functions, user_failures
+from gscope.engine.spark.sql.user_folds import fold_sql, register_folds
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column

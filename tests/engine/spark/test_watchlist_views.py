@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gscope.engine.operators import watchlist_join
-from gscope.engine.spark.watchlists import Watchlists
+from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.errors import EngineError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, WatchlistJoinNode

@@ -18,7 +18,7 @@ def test_workers_are_forked_with_their_libraries(spark: SparkSession) -> None:
     def seen_by_a_worker(_: int) -> tuple[str, bool, int, int]:
         """The command of the parent, whether the tasks' code is loaded, frozen objects, and the threads."""
         parent = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        is_loaded = "gscope.engine.spark.merge_partials" in sys.modules
+        is_loaded = "gscope.engine.spark.tasks.aggregate_task" in sys.modules
         threads = {
             (task / "comm").read_text(encoding="utf-8").strip()
             for task in Path("/proc/self/task").iterdir()
@@ -29,7 +29,7 @@ def test_workers_are_forked_with_their_libraries(spark: SparkSession) -> None:
     ((parent, is_loaded, frozen, blas),) = (
         spark.sparkContext.parallelize([0], 1).map(seen_by_a_worker).collect()
     )
-    assert "gscope.engine.spark.worker_daemon" in parent
+    assert "gscope.engine.spark.jvm.worker_daemon" in parent
     assert is_loaded
     assert frozen > 10_000
     assert blas == 0

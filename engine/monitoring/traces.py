@@ -1,0 +1,299 @@
+"""Traces: the way of heartbeats from their LFTAs to the committed step that they released.
+
+A trace is the hops of one heartbeat (see ``Hop``), one for each node it passed::
+
+    lfta      the LFTA of each stream closed windows and promised
+    log       the daemon sealed what the promise passes
+    flight    on the way from the daemon to this process
+    inbox     until this process, busy with a step, looked at it
+    operator  each operator that it reached looked for what is released now
+    step      Spark evaluated what was
+    commit    the answers became durable and visible
+
+What released nothing is only counted, with the slowest of it: most heartbeats are such, and must cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from gscope.engine.operators.base import waiting
+from gscope.queries.streams.messages import Heartbeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from gscope.engine.monitoring.trace_file import TraceBook
+    from gscope.engine.steps.steps import Evaluation, Step, Steps
+    from gscope.queries.streams.messages import Hop, Message
+
+MAX_TRACES_A_STEP = 8
+"""Of the heartbeats that a step takes along, the latest of each stream are traced, no more than so many."""
+
+MAX_LFTA_HOPS = 32
+IDLE_NS = 60_000_000_000
+"""What released nothing is written down at least so often."""
+
+_LOG = "log"
+
+_Trace = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A heartbeat of one stream, when it reached this process and when it was looked at."""
+
+    message: Heartbeat
+    received_ns: int
+    taken_ns: int
+
+
+@dataclass(slots=True)
+class _Idle:
+    """Heartbeats that came since something was released.
+
+    Attributes:
+        delays_ns: how long each took until it was looked at, by its number.
+    """
+
+    began_ns: int
+    delays_ns: dict[int, int] = field(default_factory=dict)
+
+
+class Tracer:
+    """Follows heartbeats through this process; for one thread.
+
+    Args:
+        book: where traces are written.
+        wall_ns: nanoseconds since 1970, as the daemon stamps hops.
+
+    Attributes:
+        heartbeats_total: that came by now; all streams of one that beat together count as one.
+        idle_total: of these, those that released nothing by themselves.
+        clock_ns: the latest clock of a heartbeat, None before the first.
+    """
+
+    def __init__(self, book: TraceBook, wall_ns: Callable[[], int] = time.time_ns) -> None:
+        self.heartbeats_total = 0
+        self.idle_total = 0
+        self.clock_ns: int | None = None
+        self._book = book
+        self._wall_ns = wall_ns
+        self._latest: dict[str, _Seen] = {}
+        self._newest: list[_Seen] = []
+        self._idle = _Idle(wall_ns())
+        self._advance_ns = 0
+        self._released: list[_Trace] = []
+
+    def on_messages(self, messages: Iterable[Message], received_ns: int) -> None:
+        """Note the heartbeats among messages that reached this process at ``received_ns`` and are looked at now."""
+        taken_ns = self._wall_ns()
+        for message in messages:
+            if isinstance(message, Heartbeat):
+                self._on_heartbeat(_Seen(message, received_ns, taken_ns))
+        if taken_ns - self._idle.began_ns >= IDLE_NS:
+            self._write_idle(taken_ns)
+
+    def advancing(self) -> None:
+        """The operators look for what is released, now."""
+        self._advance_ns = self._wall_ns()
+
+    def released(
+        self, step: Step, steps: Steps, evaluation: Evaluation, began_ns: int, ended_ns: int
+    ) -> tuple[_Trace, ...]:
+        """The hops of the latest heartbeat that released ``step``, before it is committed; () if none did.
+
+        Args:
+            step: what was evaluated.
+            steps: the operators as they are now.
+            evaluation: what it gave.
+            began_ns: when the evaluation began, since 1970.
+            ended_ns: when it ended.
+        """
+        groups: dict[int, list[_Seen]] = {}
+        for seen in self._latest.values():
+            groups.setdefault(seen.message.identity, []).append(seen)
+        newest = sorted(groups)[-MAX_TRACES_A_STEP:]
+        works = {work.node.query: work.rows for work in step.works}
+        rows: dict[str, int] = {}
+        for output in evaluation.outputs:
+            rows[output.query] = rows.get(output.query, 0) + output.rows
+        for identity in newest:
+            hops = self._hops(groups[identity], steps, works, rows)
+            arrived_ns = _end_ns(hops[-1])
+            last = {
+                "kind": "step",
+                "node": f"step {step.number}",
+                "arrived_ns": arrived_ns,
+                "queued_ns": max(0, began_ns - arrived_ns),
+                "worked_ns": ended_ns - began_ns,
+                "tuples_in": sum(works.values()),
+                "tuples_out": sum(rows.values()),
+            }
+            self._released.append(
+                {
+                    "id": identity,
+                    "clock_ns": groups[identity][0].message.clock_ns,
+                    "step": step.number,
+                    "rows": sum(rows.values()),
+                    "hops": [*hops, last],
+                }
+            )
+        self._latest = {}
+        return tuple(self._released[-1]["hops"]) if self._released else ()
+
+    def committed(self, began_ns: int) -> None:
+        """The step is durable and published since now; write its heartbeats down.
+
+        Args:
+            began_ns: when the commit began.
+        """
+        now_ns = self._wall_ns()
+        if not self._released:
+            return
+        for trace in self._released:
+            self._idle.delays_ns.pop(trace["id"], None)
+        self._write_idle(now_ns)
+        for trace in self._released:
+            hops = trace["hops"]
+            arrived_ns = _end_ns(hops[-1])
+            queued_ns = max(0, began_ns - arrived_ns)
+            hops.append(_hop("commit", f"commit {trace['step']}", arrived_ns, queued_ns, now_ns))
+            trace["began_ns"] = min(hop["arrived_ns"] for hop in hops)
+            trace["ended_ns"] = now_ns
+            self._book.add(trace)
+        self._released = []
+
+    def newest(self, steps: Steps) -> _Trace | None:
+        """The newest heartbeat as far as it has come, also one that released nothing; None before the first."""
+        if not self._newest:
+            return None
+        first = self._newest[0].message
+        hops = self._hops(self._newest, steps, {}, {})
+        return {
+            "id": first.identity,
+            "clock_ns": first.clock_ns,
+            "began_ns": min(hop["arrived_ns"] for hop in hops),
+            "ended_ns": _end_ns(hops[-1]),
+            "hops": hops,
+        }
+
+    def close(self) -> None:
+        """Write down what was only counted."""
+        self._write_idle(self._wall_ns())
+        self._book.close()
+
+    def _on_heartbeat(self, seen: _Seen) -> None:
+        message, idle = seen.message, self._idle
+        made_ns = message.trace[0].arrived_ns if message.trace else seen.taken_ns
+        if message.identity not in idle.delays_ns:
+            idle.delays_ns[message.identity] = seen.taken_ns - made_ns
+            self.heartbeats_total += 1
+        self._latest[message.stream] = seen
+        if self._newest and self._newest[0].message.identity == message.identity:
+            self._newest.append(seen)
+        else:
+            self._newest = [seen]
+        self.clock_ns = max(message.clock_ns, self.clock_ns or message.clock_ns)
+
+    def _write_idle(self, now_ns: int) -> None:
+        idle, self._idle = self._idle, _Idle(now_ns)
+        delays_ns = idle.delays_ns
+        if not delays_ns:
+            return
+        self.idle_total += len(delays_ns)
+        slowest = max(delays_ns, key=lambda identity: delays_ns[identity])
+        self._book.add(
+            {
+                "idle": len(delays_ns),
+                "first": min(delays_ns),
+                "last": max(delays_ns),
+                "began_ns": idle.began_ns,
+                "ended_ns": now_ns,
+                "slowest": slowest,
+                "slowest_ns": delays_ns[slowest],
+            }
+        )
+
+    def _hops(
+        self, seen: list[_Seen], steps: Steps, works: Mapping[str, int], rows: Mapping[str, int]
+    ) -> list[_Trace]:
+        """The hops of one heartbeat from its LFTAs to the operators."""
+        told = [hop for each in seen for hop in each.message.trace]
+        hops = [_told(hop, "lfta") for hop in told if hop.node != _LOG][:MAX_LFTA_HOPS]
+        logged = [_told(hop, "log") for hop in told if hop.node == _LOG]
+        received_ns = max(each.received_ns for each in seen)
+        if logged:
+            # Its streams are sealed one after the other.
+            arrived_ns = min(hop["arrived_ns"] for hop in logged)
+            queued_ns = min(hop["queued_ns"] for hop in logged)
+            until_ns = max(_end_ns(hop) for hop in logged)
+            hops.append({**logged[-1], **_hop("log", _LOG, arrived_ns, queued_ns, until_ns)})
+        sent_ns = max((_end_ns(hop) for hop in hops), default=received_ns)
+        taken_ns = max(each.taken_ns for each in seen)
+        hops += [
+            _hop("flight", "flight", sent_ns, max(0, received_ns - sent_ns), received_ns),
+            _hop(
+                "inbox",
+                "inbox",
+                received_ns,
+                taken_ns - received_ns,
+                max(taken_ns, self._advance_ns),
+            ),
+        ]
+        reached = {name for each in seen for name in _reached(steps, each.message.stream)}
+        arrived_ns = _end_ns(hops[-1])
+        at_ns = arrived_ns
+        for query, operator in steps.operators.items():
+            worked_ns = steps.took_ns.get(query, 0)
+            if query in reached:
+                held = waiting(operator)
+                hops.append(
+                    {
+                        **_hop(
+                            "operator", query, arrived_ns, at_ns - arrived_ns, at_ns + worked_ns
+                        ),
+                        "tuples_in": works.get(query, 0),
+                        "tuples_out": rows.get(query),
+                        "waiting_tuples": held.tuples,
+                        "waiting_bytes": held.size_bytes,
+                        "watermark": operator.watermark if isfinite(operator.watermark) else None,
+                        "late_tuples": operator.late_tuples,
+                    }
+                )
+            at_ns += worked_ns
+        return hops
+
+
+def _hop(kind: str, node: str, arrived_ns: int, queued_ns: int = 0, until_ns: int = 0) -> _Trace:
+    """A hop that began to work after ``queued_ns`` and did so until ``until_ns``."""
+    worked_ns = max(0, until_ns - arrived_ns - queued_ns)
+    return {
+        "kind": kind,
+        "node": node,
+        "arrived_ns": arrived_ns,
+        "queued_ns": queued_ns,
+        "worked_ns": worked_ns,
+    }
+
+
+def _told(hop: Hop, kind: str) -> _Trace:
+    """A hop that the daemon has noted."""
+    noted = _hop(kind, hop.node, hop.arrived_ns, hop.queued_ns)
+    return {**noted, "worked_ns": hop.worked_ns, **dict(hop.counters)}
+
+
+def _end_ns(hop: _Trace) -> int:
+    """When a heartbeat left a node."""
+    return int(hop["arrived_ns"] + hop["queued_ns"] + hop["worked_ns"])
+
+
+def _reached(steps: Steps, name: str) -> Iterator[str]:
+    """The operators that punctuation of a stream or query reaches."""
+    for query, operator in steps.operators.items():
+        if any(name in side.ports for side in operator.sides):
+            yield query
+            yield from _reached(steps, query)

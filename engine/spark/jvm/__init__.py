@@ -1,0 +1,1 @@
+"""Java for Spark: runtime, class path, class-data archive, gateway and session."""

@@ -1,0 +1,36 @@
+"""What fits into the heap of Spark's Java."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESERVED_BYTES = 300 << 20
+"""Spark keeps so much of a heap for itself (its unified memory manager)."""
+
+EXECUTION_SHARE = 0.6
+"""``spark.memory.fraction``: of the rest, for joins, sorts and aggregations."""
+
+JOINED_ROW_BYTES = 260
+"""A joined row, either side's, in the hash tables of all tasks that run at once; a flow's, measured by failing."""
+
+
+def joined_rows(heap_bytes: int, row_bytes: int = 0) -> int:
+    """Return how many rows a join may read with its smaller side in hash tables, which cannot spill.
+
+    Args:
+        heap_bytes: the heap.
+        row_bytes: average bytes of a row in a file.
+    """
+    execution_bytes = max(0, heap_bytes - RESERVED_BYTES) * EXECUTION_SHARE
+    return min(MAX_TASK_ROWS, int(execution_bytes / max(JOINED_ROW_BYTES, 2 * row_bytes)))
+
+
+def heap_bytes(session: SparkSession) -> int:
+    """The largest heap that the session's Java may come to use."""
+    java: int = session._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]
+    return java

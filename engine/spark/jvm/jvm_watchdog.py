@@ -1,0 +1,134 @@
+"""Whether Spark's Java is there: told to the supervisor while it answers, and noticed when it is gone."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from gscope.engine.spark.jvm.jvm_log import bound_log
+from gscope.engine.spark.jvm.task_counter import ended_tasks
+from gscope.errors import GscopeError, JavaGoneError, JavaMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.monitoring.events import Events
+    from gscope.engine.monitoring.step_progress import StepWatch
+    from gscope.engine.spark.jvm.gateway import JvmProcess
+
+OUT_OF_MEMORY = 52
+"""The exit code of a Java in which Spark caught an OutOfMemoryError."""
+
+PERIOD_S = 1.0
+_DEATH_WAIT_S = 1.0
+"""A connection that breaks shows before the end of the process can be asked for."""
+
+
+class Pulse:
+    """Sends ``alive`` as long as Java answers, be a step as long as it may; a context manager.
+
+    It bounds Java's log meanwhile. If Java ends it says ``failed``, and ends the whole process: the main thread may wait for something else.
+
+    Args:
+        jvm: the process.
+        session: in it.
+        events: to the supervisor.
+        watch: of the step at hand; what it says is sent along.
+        end: ends this process; it can be started again.
+
+    Raises:
+        JavaGoneError: at its end, in the place of what Spark raises when its Java is gone or out of
+            memory.
+    """
+
+    def __init__(
+        self,
+        jvm: JvmProcess,
+        session: SparkSession,
+        events: Events,
+        watch: StepWatch,
+        end: Callable[[int], object] = os._exit,
+    ) -> None:
+        self._jvm = jvm
+        self._session = session
+        self._events = events
+        self._watch = watch
+        self._end = end
+        self._process = os.pidfd_open(jvm.pid)
+        self._is_over, self._over = os.pipe()
+        self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._over)
+        if not isinstance(error, Exception):
+            return
+        if self._jvm.wait(_DEATH_WAIT_S) is not None:
+            raise self._gone() from error
+        # Spark may fail the step for that and go on; an error of ours is a sentence already.
+        if not isinstance(error, GscopeError) and "OutOfMemoryError" in str(error):
+            raise self._out_of_memory() from error
+
+    def _beat(self) -> None:
+        ask = None
+        waiter = select.poll()
+        waiter.register(self._process, select.POLLIN)
+        waiter.register(self._is_over, select.POLLHUP)
+        while not (ready := waiter.poll(PERIOD_S * 1000)):
+            bound_log(self._jvm.log)
+            with suppress(Exception):  # its end shows above, whatever the connection says
+                # Looked up once: each name is a question of its own.
+                ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
+                ask()
+                self._events.send("alive", **self._step_at_hand())
+        if all(descriptor == self._process for descriptor, _ in ready):
+            report_gone(self._events, self._gone())
+            self._end(1)
+        os.close(self._process)
+        os.close(self._is_over)
+
+    def _step_at_hand(self) -> dict[str, int | float]:
+        step = None
+        if self._watch.is_under_way:
+            with suppress(Exception):  # as above
+                step = self._watch.look(ended_tasks(self._session))
+        if step is None:
+            return {}
+        return {
+            "step": step.number,
+            "step_s": round(step.seconds, 1),
+            "still_s": round(step.still_seconds, 1),
+        }
+
+    def _gone(self) -> JavaGoneError:
+        code = self._jvm.wait(_DEATH_WAIT_S)
+        if code is not None and code < 0:
+            return JavaGoneError(f"Spark's Java ended with signal {signal.Signals(-code).name}")
+        if code == OUT_OF_MEMORY:
+            return self._out_of_memory()
+        return JavaGoneError(f"Spark's Java ended with code {code}")
+
+    def _out_of_memory(self) -> JavaMemoryError:
+        heap_mb = self._jvm.settings.heap_bytes >> 20
+        return JavaMemoryError(f"Spark's Java ran out of memory (heap: {heap_mb} MB)")
+
+
+def report_gone(events: Events, error: JavaGoneError) -> None:
+    """Send ``failed``, with ``out_of_memory`` if that is why."""
+    memory = {"out_of_memory": True} if isinstance(error, JavaMemoryError) else {}
+    events.send("failed", message=str(error), **memory)

@@ -1,0 +1,203 @@
+"""Connects PySpark to the gateway JVM and opens the one session of an HFTA job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gscope.engine.spark.jvm.cause import cause_in
+from gscope.engine.spark.jvm.gateway import has_name, user_name
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.spark.jvm.gateway import JvmProcess
+
+_FIXED_CONFIGURATION = {
+    "spark.app.name": "gscope",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+    "spark.submit.deployMode": "client",
+    # A step is planned once, by us; re-planning it at run time costs more than it gains.
+    "spark.sql.adaptive.enabled": "false",
+    # Spark 4.3 would evaluate all branches of a union of coalesced inputs in one task. Earlier
+    # versions ignore the setting.
+    "spark.sql.unionOutputPartitioning": "false",
+    "spark.sql.ansi.enabled": "false",
+    # Names of GSQL differ in case.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    # The default of 100 recompiles the stages of some 50 standing queries at every step.
+    "spark.sql.codegen.cache.maxEntries": "5000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    "spark.python.daemon.module": "gscope.engine.spark.jvm.worker_daemon",
+    # Segments are scanned in the order and grouping that the job decides.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+}
+
+
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What differs from session to session.
+
+    Attributes:
+        cores: threads that run tasks; None for all cores of the machine.
+        shuffle_partitions: partitions behind an exchange.
+        interprets: whether plans are interpreted and not compiled to Java code, which is quicker for
+            a few steps of some ten thousand tuples.
+        extra: further Spark configuration, which wins over everything else.
+    """
+
+    cores: int | None = None
+    shuffle_partitions: int = 2
+    interprets: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def configuration(self, jvm: JvmProcess) -> dict[str, str]:
+        """The whole Spark configuration of a session in ``jvm``."""
+        return {
+            **_FIXED_CONFIGURATION,
+            "spark.master": f"local[{'*' if self.cores is None else self.cores}]",
+            "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
+            "spark.local.dir": str(jvm.directory / "local"),
+            "spark.sql.warehouse.dir": (jvm.directory / "warehouse").as_uri(),
+            **(INTERPRETED if self.interprets else {}),
+            **self.extra,
+        }
+
+
+def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> SparkSession:
+    """Opens the session of this process in ``jvm``, waiting for the JVM if need be.
+
+    Python workers use the interpreter this runs under. The handler of SIGINT stays what it was.
+
+    Raises:
+        EngineError: the JVM is not to be had, or a session is open already.
+    """
+    address = jvm.gateway()
+    import pyspark
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if pyspark.SparkContext._active_spark_context is not None:
+        message = "a Spark session is open already; stop it first"
+        raise EngineError(message)
+    chosen = settings or SessionSettings()
+    with _variables(PYSPARK_GATEWAY_PORT=str(address.port), PYSPARK_GATEWAY_SECRET=address.secret):
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    try:
+        conf = pyspark.SparkConf(loadDefaults=False)
+        conf.setAll(list(chosen.configuration(jvm).items()))
+        with _interrupts_untouched(), _variables(PYSPARK_PYTHON=sys.executable):
+            _log_in(gateway)
+            context = pyspark.SparkContext(conf=conf, gateway=gateway)
+        return SparkSession(context)
+    except (Py4JError, PySparkException) as error:
+        _forget_gateway(gateway)
+        why = cause_in(str(error).splitlines())
+        message = f"the Spark session could not be opened: {why} (log: {jvm.log})"
+        raise EngineError(message) from error
+
+
+def _log_in(gateway: Any) -> None:
+    """Name the user for Hadoop where the user database does not; looking a name up there it would fail."""
+    if not has_name():
+        group_information = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        group_information.setLoginUser(group_information.createRemoteUser(user_name()))
+
+
+def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
+    """Closes the session and ends its JVM at once; the process may open another afterwards."""
+    detach_session(session)
+    jvm.stop()
+
+
+def detach_session(session: SparkSession) -> None:
+    """Lets go of the session, whatever has become of its JVM, which is left to its owner.
+
+    Spark's own stop asks the JVM to tear down a context that goes away with it, and waits half
+    a second for the accumulator thread to look at its flag.
+    """
+    context = session.sparkContext
+    gateway: Any = context._gateway
+    if context._accumulatorServer is not None:
+        server: Any = context._accumulatorServer
+        # Its connection from a JVM that ends is cut, which it would print a traceback about.
+        server.handle_error = _ignore
+        threading.Thread(target=_shut, args=(server,), daemon=True).start()
+    context._jsc = None
+    context._accumulatorServer = None  # type: ignore[assignment]
+    # It also clears the default session in the JVM, which may be gone.
+    with suppress(Exception):
+        session.stop()
+    _forget_gateway(gateway)
+
+
+def _ignore(*_: object) -> None:
+    """Says nothing."""
+
+
+def _shut(server: Any) -> None:
+    server.shutdown()
+    server.server_close()
+
+
+def _forget_gateway(gateway: Any) -> None:
+    """Closes PySpark's connections and clears the process-wide gateway it keeps."""
+    import pyspark
+
+    with suppress(Exception):
+        gateway.close()
+        gateway.shutdown_callback_server()
+    pyspark.SparkContext._gateway = None
+    pyspark.SparkContext._jvm = None
+    pyspark.SparkContext._active_spark_context = None
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Sets environment variables for as long as PySpark reads them."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
+@contextmanager
+def _interrupts_untouched() -> Iterator[None]:
+    """Undoes the SIGINT handler that a SparkContext installs in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,1 @@
+"""Operators and expressions as SQL text."""

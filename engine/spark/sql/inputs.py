@@ -1,0 +1,222 @@
+"""Released rows as Spark SQL text: segments of the log, carried rows, rows of the very step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
+from gscope.engine.watermarks.ports import batch_span
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program import StreamInput, node_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.engine.watermarks.release import Taken
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.program import HftaNode, Program
+    from gscope.queries.streams.messages import Batch
+
+
+class Inputs:
+    """Gives the rows that operators read as subqueries over temporary views.
+
+    Args:
+        log_folder: where the paths of the log's segments start.
+        carry_folder: the same for carried rows.
+    """
+
+    def __init__(
+        self, session: SparkSession, program: Program, log_folder: Path, carry_folder: Path
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._log_folder = log_folder
+        self._carry_folder = carry_folder
+        self._index = {node.query: index for index, node in enumerate(program.nodes)}
+
+    def view(self, query: str) -> str:
+        """The view in which the rows that ``query`` gives in this step are to be registered."""
+        return f"query_{self._index[query]}"
+
+    def register(self, query: str, files: Sequence[str]) -> DataFrame:
+        """Rows of ``query`` in Parquet files, in the view of those that it gives in this step."""
+        view = self.view(query)
+        self._read(view, self._program.schema(query), list(files), is_logged=False)
+        return self._session.table(view)
+
+    def paths(self, batches: Iterable[Batch]) -> list[str]:
+        """The files of segments of the log."""
+        return [str(self._log_folder / batch.path) for batch in batches]
+
+    def are_whole_segments(self, work: Work) -> bool:
+        """Whether all that ``work`` reads are segments of the log, each as a whole."""
+        return self.reads_whole_segments(work) and work.state is None
+
+    def reads_whole_segments(self, work: Work) -> bool:
+        """The same, whatever state there is beside them."""
+        return self.reads_segments(work) and not any(taken.straddles for taken in work.inputs)
+
+    def reads_segments(self, work: Work) -> bool:
+        """Whether all that ``work`` reads is in segments of the log."""
+        is_logged = all(p not in self._index for taken in work.inputs for p, _ in taken.batches)
+        return is_logged and not work.upstream
+
+    def reads_only(self, work: Work) -> bool:
+        """Whether ``work`` reads all that other operators give in this step, and nothing else."""
+        return all(
+            len(taken.upstream) == 1 and not (taken.batches or taken.carries or taken.overdue)
+            for taken in work.inputs
+        )
+
+    def released(self, work: Work, side: int, *, is_small: bool) -> str:
+        """The rows that a side of ``work`` reads.
+
+        Rows whose epoch is NULL are read together with the first rows of their batch.
+        """
+        taken, schema = work.inputs[side], self._schema(work.node, side)
+        names = ", ".join(quote(name) for name in schema.names)
+        selects = []
+        end = work.high + taken.window.last
+        for part, ((is_new, low), batches) in enumerate(_portions(work, taken).items()):
+            logged = [b for port, b in batches if port not in self._index]
+            carried = [b for port, b in batches if port in self._index]
+            high = end if _reaches(taken, batches, end) else ENDED
+            inside = _where(taken.epoch, low, high, with_nulls=is_new)
+            view = f"part{part}_{self._index[work.node.query]}_{side}"
+            if logged:
+                selects.append(
+                    f"SELECT {names} FROM {self._logged(f'log_{view}', schema, logged)}{inside}"
+                )
+            if carried:
+                paths = [str(self._carry_folder / batch.path) for batch in carried]
+                self._read(f"carry_{view}", schema, paths, is_logged=False)
+                selects.append(f"SELECT {names} FROM carry_{view}{inside}")
+        for upstream in taken.upstream:
+            low = work.low + taken.window.last if upstream in taken.overdue else NOTHING
+            high = end if upstream in taken.carries else ENDED
+            inside = _where(taken.epoch, low, high, with_nulls=True)
+            selects.append(f"SELECT {names} FROM {self.view(upstream)}{inside}")
+        return _subquery(selects or [_no_rows(schema)], is_small=is_small)
+
+    def whole(self, work: Work, side: int, part: int, batches: Sequence[Batch]) -> str:
+        """All rows of some segments of the log, in one partition; ``part`` tells views apart."""
+        schema = self._schema(work.node, side)
+        if not batches:
+            return _subquery([_no_rows(schema)], is_small=True)
+        view = f"log_part{part}_{self._index[work.node.query]}_{side}"
+        return _subquery([f"SELECT * FROM {self._logged(view, schema, batches)}"], is_small=True)
+
+    def late(self, work: Work, side: int) -> str | None:
+        """The rows that came to a side of ``work`` below its watermark; None if there are none."""
+        taken, schema = work.inputs[side], self._schema(work.node, side)
+        if taken.epoch is None or not (taken.late or taken.overdue):
+            return None
+        names = ", ".join(quote(name) for name in schema.names)
+        sources = [self.view(upstream) for upstream in taken.overdue]
+        if taken.late:
+            view = f"log_late_{self._index[work.node.query]}_{side}"
+            sources.append(self._logged(view, schema, [batch for _, batch in taken.late]))
+        below = _where(taken.epoch, NOTHING, work.low + taken.window.last)
+        selects = [f"SELECT {names} FROM {source}{below}" for source in sources]
+        return _subquery(selects, is_small=True)
+
+    def _logged(self, view: str, schema: Schema, batches: Sequence[Batch]) -> str:
+        """The rows of log segments, strings decoded."""
+        self._read(view, schema, self.paths(batches), is_logged=True)
+        decoded = ", ".join(_decoded(column.name, column.type) for column in schema.columns)
+        return f"(SELECT {decoded} FROM {view})"
+
+    def _read(self, view: str, schema: Schema, paths: list[str], *, is_logged: bool) -> None:
+        types = ", ".join(
+            f"{quote(column.name)} {_stored_type(column.type, is_logged=is_logged)}"
+            for column in schema.columns
+        )
+        self._session.read.schema(types).parquet(*paths).createOrReplaceTempView(view)
+
+    def _schema(self, node: HftaNode, side: int) -> Schema:
+        source = node_inputs(node)[side]
+        if isinstance(source, StreamInput):
+            return self._program.lfta(source.lfta).stream_schema
+        return self._program.schema(source.query)
+
+
+def _portions(work: Work, taken: Taken) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
+    """The batches by whether this is the first time that they are read, and from which value on.
+
+    New ones are read from the beginning, or, where some were late, from where rows are in time.
+    """
+    floors = dict(taken.floors)
+    in_time = work.low + taken.window.last if taken.late else NOTHING
+    begun = work.begun + taken.window.first
+    portions: dict[tuple[bool, Bound], list[tuple[str, Batch]]] = {}
+    for each in taken.batches:
+        is_new = each not in taken.begun
+        low = max(floors.get(each, NOTHING), in_time if is_new else begun)
+        portions.setdefault((is_new, low), []).append(each)
+    return portions
+
+
+def condition(epoch: Expression, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:
+    """``low <= epoch AND epoch < high`` with what is infinite left out, "" for nothing.
+
+    Rows without epoch satisfy it only ``with_nulls``.
+    """
+    text = to_sql(epoch, column_leaf)
+    tests = []
+    if low != NOTHING:
+        tests.append(f"{text} >= {_literal(low, epoch)}")
+    if high != ENDED:
+        tests.append(f"{text} < {_literal(high, epoch)}")
+    both = " AND ".join(tests)
+    return f"({both} OR {text} IS NULL)" if tests and with_nulls and epoch.is_nullable else both
+
+
+def _literal(bound: Bound, epoch: Expression) -> str:
+    # a bound of +inf as the low end: nothing is inside
+    return "NULL" if bound in (ENDED, NOTHING) else to_sql(Literal(bound, epoch.type), column_leaf)
+
+
+def _where(epoch: Expression | None, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:
+    inside = "" if epoch is None else condition(epoch, low, high, with_nulls=with_nulls)
+    return f" WHERE {inside}" if inside else ""
+
+
+def _reaches(taken: Taken, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
+    """Whether some batch has rows from ``high`` on."""
+    epoch = taken.epoch
+    return epoch is not None and any(batch_span(batch, epoch)[1] >= high for _, batch in batches)
+
+
+def _subquery(selects: Sequence[str], *, is_small: bool) -> str:
+    """The union of ``selects``; in one partition, which no operator has to exchange, if it is small."""
+    union = " UNION ALL ".join(selects)
+    return f"(SELECT /*+ COALESCE(1) */ * FROM ({union}))" if is_small else f"({union})"
+
+
+def _no_rows(schema: Schema) -> str:
+    columns = ", ".join(
+        f"cast(NULL AS {SPARK_TYPES[column.type]}) AS {quote(column.name)}"
+        for column in schema.columns
+    )
+    return f"SELECT {columns} WHERE false"
+
+
+def _stored_type(kind: GsqlType, *, is_logged: bool) -> str:
+    """The Spark type a column is read as; the log holds strings as plain bytes."""
+    return "BINARY" if is_logged and kind is GsqlType.STRING else SPARK_TYPES[kind]
+
+
+def _decoded(name: str, kind: GsqlType) -> str:
+    column = quote(name)
+    if kind is GsqlType.STRING:
+        return f"decode({column}, 'ISO-8859-1') AS {column}"
+    return column

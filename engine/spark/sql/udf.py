@@ -1,0 +1,187 @@
+"""Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning.
+
+Those that read payloads count what they could not read.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.functions import arrow_udf
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.spark.sql import tables
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
+from gscope.engine.spark.tasks.attempt_counts import AttemptCounts, count_in_task
+from gscope.errors import UserCodeError
+from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.regex import find_all, match_all
+from gscope.queries.expressions.expressions import Call, Expression, walk
+from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.accumulators import Accumulator
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.spark.tasks.attempt_counts import ByAttempt
+    from gscope.queries.catalog.scalar.entry import FunctionEntry
+
+    RowFunction = Callable[..., Any]
+
+ARROW_TYPES: dict[GsqlType, pa.DataType] = {
+    GsqlType.BOOL: pa.bool_(),
+    GsqlType.FLOAT: pa.float64(),
+    GsqlType.STRING: pa.string(),
+    GsqlType.IP: pa.binary(),
+    GsqlType.NULL: pa.bool_(),
+}
+_USER_ERROR = re.compile(r"gscope\.errors\.UserCodeError: (.+)")
+_WORTH_REMEMBERING = 100
+"""From this cost on a function is computed once for equal arguments of a batch."""
+
+
+def register_functions(session: SparkSession, expressions: Iterable[Expression]) -> AttemptCounts:
+    """Register an Arrow function for every call in ``expressions`` that Spark has no text for.
+
+    Returns:
+        What they will count.
+    """
+    counts = AttemptCounts(session)
+    calls = {
+        udf_name(part): part
+        for expression in expressions
+        for part in walk(expression)
+        if isinstance(part, Call) and needs_udf(part)
+    }
+    for name, call in calls.items():
+        entry = FUNCTIONS[call.function]
+        function: Callable[..., pa.Array]
+        if call.function == "in_table":
+            function = tables.arrow_function(call)
+        elif call.function in _REGEX:
+            function = _REGEX[call.function]
+        else:
+            kinds = [argument.type for argument in call.arguments]
+            function = _arrow_function(entry, kinds, call.type, counts.by_attempt)
+        register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
+        session.udf.register(name, register if entry.is_pure else register.asNondeterministic())
+    return counts
+
+
+@contextmanager
+def user_failures() -> Iterator[None]:
+    """What user code says in a task comes out of Spark as an error of its own, deep inside the text.
+
+    Raises:
+        UserCodeError: a function or aggregate of a user's file failed; one sentence.
+    """
+    try:
+        yield
+    except UserCodeError:
+        raise
+    except Exception as error:
+        found = _USER_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise UserCodeError(found[1]) from error
+
+
+def _arrow_function(
+    entry: FunctionEntry,
+    inputs: list[GsqlType],
+    output: GsqlType,
+    counts: Accumulator[ByAttempt],
+) -> Callable[..., pa.Array]:
+    arrow_type = ARROW_TYPES.get(output, pa.int64())
+
+    def call(*arrays: pa.Array) -> pa.Array:
+        columns = [
+            [from_spark(value, kind) for value in array.to_pylist()]
+            for array, kind in zip(arrays, inputs, strict=True)
+        ]
+        rows = zip(*columns, strict=True)
+        results = _read(entry, rows, counts) if entry.is_high_only else _evaluate(entry, rows)
+        return pa.array([to_spark(value, output) for value in results], type=arrow_type)
+
+    return call
+
+
+def _matches(texts: pa.Array, patterns: pa.Array) -> pa.Array:
+    """``str_regex_match`` of a whole column; the pattern is a constant."""
+    if not len(texts) or not patterns[0].is_valid:
+        return pa.nulls(len(texts), pa.bool_())
+    return match_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+
+
+def _extracts(texts: pa.Array, patterns: pa.Array) -> pa.Array:
+    """``str_extract_regex`` of a whole column."""
+    if not len(texts) or not patterns[0].is_valid:
+        return pa.nulls(len(texts), pa.string())
+    found = find_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+    return pa.array([to_spark(part, GsqlType.STRING) for part in found.to_pylist()], pa.string())
+
+
+def _bytes(texts: pa.Array) -> pa.Array:
+    return pa.array([from_spark(text, GsqlType.STRING) for text in texts.to_pylist()], pa.binary())
+
+
+_REGEX = {"str_regex_match": _matches, "str_extract_regex": _extracts}
+
+
+def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """The entry's meaning, row by row."""
+    # not of FLOAT: as keys, 0.0 and -0.0 are one
+    is_remembered = (
+        entry.cost >= _WORTH_REMEMBERING
+        and entry.is_pure
+        and all(parameter.type not in (None, GsqlType.FLOAT) for parameter in entry.parameters)
+    )
+    known: dict[tuple[Any, ...], Any] = {}
+    for row in rows:
+        if entry.is_strict and any(value is None for value in row):
+            yield None
+        elif not is_remembered:
+            yield entry.evaluate(*row)
+        else:
+            if row not in known:
+                known[row] = entry.evaluate(*row)
+            yield known[row]
+
+
+def _read(
+    entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[ByAttempt]
+) -> Iterator[Any]:
+    """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
+    # dpkt is loaded where it is needed only
+    from gscope.engine.functions.application import read
+
+    undecodable = 0
+    for (payload,) in rows:
+        value, is_readable = (None, True) if payload is None else read(entry.name, payload)
+        undecodable += not is_readable
+        yield value
+    if undecodable:
+        count_in_task(counts, Counts(undecodable={entry.name: undecodable}))
+
+
+def from_spark(value: Any, kind: GsqlType) -> Any:
+    """A value of Spark's as the catalog has it."""
+    if value is None:
+        return None
+    if kind is GsqlType.STRING:
+        return value.encode("iso-8859-1")
+    return int.from_bytes(value) if kind is GsqlType.IP else value
+
+
+def to_spark(value: Any, kind: GsqlType) -> Any:
+    """A value of the catalog's as Spark has it."""
+    if value is None:
+        return None
+    if kind is GsqlType.STRING:
+        return value.decode("iso-8859-1")
+    return int(value).to_bytes(16) if kind is GsqlType.IP else value

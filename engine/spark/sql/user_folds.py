@@ -1,0 +1,67 @@
+"""User aggregates on Spark: the values of each group are gathered and folded by the user's class.
+
+SELECT tb, gscope_fold_x(collect_list(v)) … GROUP BY tb
+
+Spark's own grouped Python aggregates may not stand beside built-in ones, and a query may mix them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.functions import arrow_udf
+
+from gscope.engine.spark.sql.expressions import SPARK_TYPES
+from gscope.engine.spark.sql.udf import ARROW_TYPES, from_spark, to_spark
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.user_functions.calls import UserFold
+from gscope.queries.catalog.user_functions.install import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from gscope.queries.expressions.types import GsqlType
+
+_SLICE = 1 << 16
+
+
+def register_folds(session: SparkSession) -> None:
+    """Register an Arrow function for every user aggregate of this process."""
+    for code in installed():
+        if isinstance(code, UserFold):
+            register = arrow_udf(_arrow_function(code), SPARK_TYPES[code.facts.returns])  # type: ignore[call-overload]  # wants the kind, which it warns about
+            session.udf.register(_name(code.facts.name), register)
+
+
+def fold_sql(function: str, argument: str) -> str | None:
+    """The text of the user aggregate ``function`` of ``argument``; None if there is none of that name."""
+    entry = AGGREGATES.get(function)
+    if entry is None or not isinstance(entry.evaluate, UserFold):
+        return None
+    return f"{_name(function)}(collect_list({argument}))"
+
+
+def _name(function: str) -> str:
+    return f"gscope_fold_{function}"
+
+
+def _arrow_function(code: UserFold) -> Callable[[pa.Array], pa.Array]:
+    kind, output = code.facts.argument, code.facts.returns
+    arrow_type = ARROW_TYPES.get(output, pa.int64())
+
+    def fold(groups: pa.Array) -> pa.Array:
+        results = [code(_values(group, kind)) for group in groups]
+        return pa.array([to_spark(value, output) for value in results], type=arrow_type)
+
+    return fold
+
+
+def _values(group: pa.ListScalar, kind: GsqlType) -> Iterator[Any]:
+    """The values of a group; only some of them are Python's at any moment."""
+    values = group.values
+    for start in range(0, 0 if values is None else len(values), _SLICE):
+        for value in values.slice(start, _SLICE).to_pylist():
+            yield from_spark(value, kind)

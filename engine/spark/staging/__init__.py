@@ -1,0 +1,1 @@
+"""Rows of a step as files, staged until their commit."""

@@ -1,0 +1,125 @@
+"""Rows of a DataFrame as Parquet files that Spark writes, checked against what its tasks counted."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Observation, functions
+
+from gscope.engine.spark.sql.expressions import quote
+from gscope.engine.storage.written import files_in
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from gscope.engine.storage.written import WrittenFile
+
+_PLAIN_PARQUET = {
+    "compression": "none",
+    "parquet.enable.dictionary": "false",
+    # A row group is in the heap until it is written, and again when it is read.
+    "parquet.block.size": str(16 << 20),
+    # The default is to look at sizes after 100 rows, which may have 256 KiB in each column.
+    "parquet.block.size.row.check.min": "8",
+    "parquet.page.size.row.check.min": "8",
+}
+"""Read once, soon, from the page cache: compression and dictionaries would only cost."""
+
+_REMEDY = "executors must share the folder of the job"
+
+
+_TASK = "$task"
+"""The column that numbers the task which writes a row; it is observed and not written."""
+
+_FILE_NAME = re.compile(r"(.*/)?part-([0-9]+)-")
+"""What Spark calls a file: its folder, and the number of the task."""
+
+
+def write_frame(
+    frame: DataFrame, folder: Path, temporal: Sequence[str], partition_by: str | None = None
+) -> list[WrittenFile]:
+    """Write the rows of ``frame`` to ``folder``; the files, by name.
+
+    Spark's driver chooses the attempt whose files count. Spark says neither which files these are
+    nor what they hold, but it calls them by the number of their task. So the results of the tasks
+    bring back how many rows there are, how these are spread over the tasks, and the extents of the
+    temporal columns; all of it must be as in the files here. Files of an executor that does not
+    share the folder would otherwise be missing without notice.
+
+    Raises:
+        EngineError: the folder does not hold what the tasks wrote.
+    """
+    counted = Observation()
+    task = functions.col(quote(_TASK))
+    counts = [functions.count(functions.lit(1)).alias("rows")]
+    for name, total in (
+        ("by_task", functions.sum(task)),
+        ("by_square", functions.sum(task * task)),
+    ):
+        counts.append(functions.coalesce(total, functions.lit(0)).alias(name))
+    for number, name in enumerate(temporal):
+        column = functions.col(quote(name))
+        counts += [functions.min(column).alias(f"least{number}")]
+        counts += [functions.max(column).alias(f"greatest{number}")]
+    numbered = frame.withColumn(_TASK, functions.spark_partition_id().cast("bigint"))
+    writer = numbered.observe(counted, *counts).drop(_TASK).write.options(**_PLAIN_PARQUET)
+    if partition_by is not None:
+        writer = writer.partitionBy(partition_by)
+    writer.parquet(str(folder))
+    pattern = "*.parquet" if partition_by is None else "*/*.parquet"
+    try:
+        files = files_in(folder, pattern, temporal)
+    except (OSError, pa.ArrowException) as error:
+        message = f"tasks wrote to {folder} what cannot be read here ({error}); {_REMEDY}"
+        raise EngineError(message) from error
+    _ensure_whole(folder, files, counted.get, temporal)
+    return files
+
+
+def _ensure_whole(
+    folder: Path, files: Sequence[WrittenFile], counted: dict[str, Any], temporal: Sequence[str]
+) -> None:
+    tasks = _tasks(folder, files)
+    found: dict[str, Any] = {
+        "rows": sum(file.rows for file in files),
+        "by_task": sum(file.rows * task for file, task in zip(files, tasks, strict=True)),
+        "by_square": sum(file.rows * task**2 for file, task in zip(files, tasks, strict=True)),
+    }
+    for number, name in enumerate(temporal):
+        extents = [e for file in files for e in file.extents if e.column == name]
+        # A file may be without statistics, of NaN for one.
+        if len(extents) == sum(file.rows > 0 for file in files) > 0:
+            found[f"least{number}"] = min(extent.least for extent in extents)
+            found[f"greatest{number}"] = max(extent.greatest for extent in extents)
+    expected = {name: counted[name] for name in found}
+    if found != expected:
+        message = (
+            f"tasks wrote other rows to {folder} than can be read here (expected {expected},"
+            f" got {found}); {_REMEDY}"
+        )
+        raise EngineError(message)
+
+
+def _tasks(folder: Path, files: Sequence[WrittenFile]) -> list[int]:
+    """The number of the task that wrote each file; a task writes one to a folder."""
+    tasks: dict[tuple[str, int], str] = {}
+    for file in files:
+        match = _FILE_NAME.match(file.name)
+        if match is None:
+            message = f"a file in {folder} is not Spark's: expected part-NUMBER-…, got {file.name}"
+            raise EngineError(message)
+        place = match[1] or "", int(match[2])
+        if place in tasks:
+            message = (
+                f"task {place[1]} left two files in {folder}, {tasks[place]} and {file.name};"
+                f" {_REMEDY}"
+            )
+            raise EngineError(message)
+        tasks[place] = file.name
+    return [number for _, number in tasks]

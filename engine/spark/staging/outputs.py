@@ -1,0 +1,112 @@
+"""Rows of a step as files: answers, staged for their commit, and carries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from gscope.engine.spark.sql.inputs import condition
+from gscope.engine.spark.staging.frame_files import write_frame
+from gscope.engine.steps.steps import Carry
+from gscope.engine.storage.commits import Output
+from gscope.engine.storage.written import FileWriter
+from gscope.engine.watermarks.bounds import ENDED
+from gscope.queries.plan.program import QueryInput
+from gscope.queries.streams.messages import Batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.storage.commits import CommitLog
+    from gscope.queries.plan.program import Program
+
+
+class Outputs:
+    """Writes what a step answers and what it keeps.
+
+    Methods may be called from several threads.
+    """
+
+    def __init__(self, program: Program, commits: CommitLog) -> None:
+        self._program = program
+        self._commits = commits
+        self._index = {node.query: index for index, node in enumerate(program.nodes)}
+        self._nodes = {
+            result: program.node(source.query)
+            for result, source in program.results
+            if isinstance(source, QueryInput)
+        }
+
+    def stage(self, result: str, step: int, ending: str) -> tuple[str, Path]:
+        """The path of an output, and where it is to be written before its commit."""
+        path = f"{result}/{step:012d}{ending}"
+        staged = self._commits.staged(path)
+        staged.parent.mkdir(exist_ok=True)
+        return path, staged
+
+    def groups(self, query: str, step: int) -> Path:
+        """Where rows of ``query`` that only operators of the step read are written; gone after the step."""
+        return self._commits.carry / f"{step:012d}-{self._index[query]}-groups"
+
+    def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
+        """Write the rows of a result; None if there are none.
+
+        They are in no order: delivery sorts them.
+        """
+        path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
+        if is_small:
+            table = frame.coalesce(1).toArrow()
+            if table.num_rows == 0:
+                return None
+            with pa.ipc.new_file(staged, table.schema) as writer:
+                writer.write_table(table)
+            return Output(result, path, table.num_rows)
+        temporal = [column.name for column in self._nodes[result].schema.temporal]
+        return Output.of_files(result, path, write_frame(frame, staged, temporal))
+
+    def carry(
+        self,
+        work: Work,
+        side: int,
+        upstream: str,
+        step: int,
+        frame: DataFrame,
+        *,
+        is_small: bool,
+    ) -> Carry | None:
+        """Keep the rows of ``upstream`` that a side of ``work`` may not read yet; None if all were."""
+        epoch = work.inputs[side].epoch
+        assert epoch is not None
+        query = work.node.query
+        # Nothing was released at all: everything is kept.
+        taken = work.inputs[side]
+        least = work.high + taken.window.first
+        if upstream in taken.overdue:
+            least = max(least, work.low + taken.window.last)
+        kept = condition(epoch, least, ENDED)
+        rest = frame.where(kept) if kept else frame
+        name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
+        batch = self._keep(name, upstream, step, rest, is_small=is_small)
+        return None if batch is None else Carry(query, side, batch)
+
+    def _keep(
+        self, name: str, upstream: str, step: int, frame: DataFrame, *, is_small: bool
+    ) -> Batch | None:
+        """Write the rows of ``frame`` as one file below the carry folder; None if there are none."""
+        temporal = [column.name for column in self._program.schema(upstream).temporal]
+        one = frame.coalesce(1)
+        if is_small:
+            writer = FileWriter(self._commits.carry, f"{name}.parquet", temporal)
+            writer.write(one.toArrow())
+            file = writer.close()
+        else:
+            (file,) = write_frame(one, self._commits.carry / name, temporal) or (None,)
+            file = file and replace(file, name=f"{name}/{file.name}")
+        if file is None or file.rows == 0:
+            return None
+        return Batch(upstream, step, file.name, file.rows, file.size_bytes, file.extents)

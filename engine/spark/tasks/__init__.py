@@ -1,0 +1,1 @@
+"""Steps that Spark's Python tasks compute with Arrow and numpy."""

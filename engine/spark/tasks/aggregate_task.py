@@ -1,0 +1,317 @@
+"""Final aggregations with Arrow's kernels inside Spark's tasks.
+
+The final half of most aggregations over an LFTA is a plain merge: group by the same keys, add up, count distinct
+values; what is left for HAVING and the columns is arithmetic over few rows. Aggregations of rows, whether an LFTA chose
+them or another query of the step gave them, are no more than that either. Each task takes all files of some epochs,
+which no other task has, and writes the answer itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.running.halves import as_floats, joined_halves
+from gscope.engine.spark.tasks.columns import (
+    INTEGERS,
+    Rows,
+    columns_of,
+    flat,
+    is_column,
+    is_computable,
+)
+from gscope.engine.spark.tasks.group_folds import BITS, MADE_OF, fold_groups
+from gscope.engine.spark.tasks.task import read_files
+from gscope.queries.catalog.aggregate.halves import high_half, low_half
+from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
+from gscope.queries.catalog.aggregates import of_no_tuples
+from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.whole_input import is_global
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.program import Aggregate, AggregationNode
+
+_OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}
+_OF_ROWS = {**_OF_PARTIALS, "count": "count"}
+_OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
+"""The fold by which an aggregate is merged of its one partial, or made of rows."""
+
+_AGAIN = {"count": "sum", "count_all": "sum"}
+"""How folded values fold once more, where not by the same fold."""
+
+_DISTINCT = "#distinct"
+_REPEATED = "#repeated"
+"""Columns of a merge beside its folds: how many values there are, and how many tuples had one."""
+
+_ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
+"""What ``count_all`` folds."""
+
+Fold = tuple[Expression, str]
+"""A fold of Arrow's or of ``MADE_OF``, and of what."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialMerge:
+    """A final aggregation that is a plain merge.
+
+    Attributes:
+        query: the name of the node.
+        predicate: over the input, None for all rows.
+        keys: over the input.
+        folds: what is merged.
+        distinct: what is counted the distinct values of, if anything is.
+        counted: the partial count of tuples with a value of ``distinct``, if it is asked for.
+        aggregates: (name, function, merged columns) of each aggregate.
+        having: over the names of keys and aggregates.
+        columns: the output, over the same.
+        of_no_rows: keys and aggregates of the group that is there even if there are no rows; () if there is none.
+    """
+
+    query: str
+    predicate: Expression | None
+    keys: tuple[NamedExpression, ...]
+    folds: tuple[Fold, ...]
+    distinct: Expression | None
+    counted: Expression | None
+    aggregates: tuple[tuple[str, str, tuple[str, ...]], ...]
+    having: Expression | None
+    columns: tuple[NamedExpression, ...]
+    of_no_rows: tuple[NamedExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """What one task does: merge the rows of files.
+
+    Attributes:
+        within: what is true of the rows that are released, None if all are.
+    """
+
+    merge: PartialMerge
+    files: tuple[str, ...]
+    within: Expression | None = None
+
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
+        """Do it; see ``Task``."""
+        merge = self.merge
+        values = [value for value, fold in merge.folds if fold != "count_all"]
+        keys = [key.expression for key in merge.keys]
+        read = columns_of(
+            self.within, merge.predicate, *keys, *values, merge.distinct, merge.counted
+        )
+        rows = Rows.of_table(read_files(self.files, read))
+        rows = rows.where(self.within).where(merge.predicate)
+        counts = Counts(dict(rows.undecodable))
+        groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
+        answers = groups.where(merge.having)
+        write(pa.table({each.name: answers.column(each.expression) for each in merge.columns}))
+        return counts + Counts(dict(answers.undecodable))
+
+
+def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
+    """``node`` over rows of ``schema`` as a plain merge, None if it is more than that.
+
+    It is one when every aggregate adds, compares or counts numbers, at most one column's distinct values are counted,
+    and nothing is computed of addresses and texts but what a payload's reader finds.
+    """
+    if not node.aggregates:
+        return None
+    parts = [_merged(aggregate, schema) for aggregate in node.aggregates]
+    wholes = [part for part in parts if part is not None]
+    distinct = {part.distinct for part in wholes} - {None}
+    counted = {part.counted for part in wholes} - {None}
+    folds = tuple(dict.fromkeys(fold for part in wholes for fold in part.folds))
+    is_simple = len(wholes) == len(parts) and len(distinct) <= 1 and len(counted) <= 1
+    has_floats = any(fold in MADE_OF and fold not in BITS for _, fold in folds)
+    is_ordered_once = len({value for value, fold in folds if fold == "float_sum"}) <= 1
+    if not is_simple or not is_ordered_once or (distinct and has_floats):
+        return None
+    keys = [key.expression for key in node.keys]
+    conditions = [each for each in (node.predicate, node.having) if each is not None]
+    if (
+        not all(map(is_column, [*keys, *(c.expression for c in node.columns)]))
+        or any(key.type is GsqlType.FLOAT for key in keys)
+        or not all(map(is_computable, conditions))
+        or distinct & set(keys)
+    ):
+        return None
+    return PartialMerge(
+        node.query,
+        node.predicate,
+        node.keys,
+        folds,
+        next(iter(distinct), None),
+        next(iter(counted), None),
+        tuple(
+            (aggregate.name, aggregate.function, part.sources)
+            for aggregate, part in zip(node.aggregates, wholes, strict=True)
+        ),
+        node.having,
+        node.columns,
+        _of_no_rows(node) if is_global(node.keys, node.epoch) else (),
+    )
+
+
+def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
+    """Return the constants that a group without keys is made of when there are no rows."""
+    aggregates = (
+        NamedExpression(each.name, Literal(of_no_tuples(each.function), each.type))
+        for each in node.aggregates
+    )
+    return (*node.keys, *aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """What one aggregate needs of the merge."""
+
+    sources: tuple[str, ...]
+    folds: tuple[Fold, ...] = ()
+    distinct: Expression | None = None
+    counted: Expression | None = None
+
+    @classmethod
+    def of(cls, *folds: Fold) -> _Merged:
+        return cls(tuple(_fold_name(fold) for fold in folds), folds)
+
+
+def _merged(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+    if aggregate.function in ("count_distinct", "count_dups"):
+        return _counted_values(aggregate, schema)
+    return _of_partials(aggregate, schema) if aggregate.partials else _of_rows(aggregate)
+
+
+def _of_partials(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+    partials = [_partial(name, schema) for name in aggregate.partials]
+    if aggregate.arguments or any(partial.type not in INTEGERS for partial in partials):
+        return None
+    if aggregate.function == "avg" or aggregate.can_wrap:
+        return _Merged.of(*((partial, "sum") for partial in partials))
+    fold = _OF_PARTIALS.get(aggregate.function)
+    if fold is None or len(partials) != 1 or aggregate.type not in INTEGERS:
+        return None
+    return _Merged.of((partials[0], fold))
+
+
+def _of_rows(aggregate: Aggregate) -> _Merged | None:
+    if aggregate.function == "count" and not aggregate.arguments:
+        return _Merged.of((_ROWS_THEMSELVES, "count_all"))
+    if len(aggregate.arguments) != 1 or not is_column(aggregate.arguments[0]):
+        return None
+    (value,) = aggregate.arguments
+    is_float = value.type is GsqlType.FLOAT
+    if aggregate.function == "count":
+        return _Merged.of((value, "count"))
+    if not is_float and value.type not in INTEGERS:
+        return None
+    if is_float and aggregate.function in MOMENTS_BY_NAME:
+        return _Merged.of((value, aggregate.function))
+    folds = _OF_FLOATS if is_float else _OF_ROWS
+    if aggregate.can_wrap:
+        return _Merged.of(*_halves(value)) if aggregate.function == "sum" else None
+    if aggregate.function == "avg":
+        sums = ((value, folds["sum"]),) if is_float else _halves(value)
+        return _Merged.of(*sums, (value, "count"))
+    fold = folds.get(aggregate.function)
+    return None if fold is None else _Merged.of((value, fold))
+
+
+def _halves(value: Expression) -> tuple[Fold, ...]:
+    return (low_half((value,)), "sum"), (high_half((value,)), "sum")
+
+
+def _counted_values(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+    value = aggregate.arguments[0]
+    if not isinstance(value, Column) or value.type not in (*INTEGERS, GsqlType.IP):
+        return None
+    if aggregate.function == "count_distinct":
+        return _Merged((_DISTINCT,), distinct=value)
+    if not aggregate.partials:
+        return None
+    counted = _partial(aggregate.partials[0], schema)
+    return _Merged((_REPEATED, _DISTINCT), distinct=value, counted=counted)
+
+
+def _partial(name: str, schema: Schema) -> Column:
+    return Column(name, schema[name].type, is_nullable=True)
+
+
+def _fold_name(fold: Fold) -> str:
+    return f"{fold[0]} {fold[1]}"
+
+
+def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
+    """One row for each group: its keys by their names, and what is merged."""
+    keys = {key.name: rows.column(key.expression) for key in merge.keys}
+    folds = list(merge.folds)
+    if merge.counted is not None:
+        folds.append((merge.counted, "sum"))
+    values = {str(v): rows.column(v) for v, fold in folds if fold != "count_all"}
+    named = {_fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
+    table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
+    names = list(table.column_names[: len(keys)])
+    if merge.distinct is None:
+        return fold_groups(table, names, named)
+    # Each value once, however often its group was evicted; then what is left is counting.
+    table = table.append_column(_DISTINCT, rows.column(merge.distinct))
+    table = fold_groups(table, [*names, _DISTINCT], named)
+    again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
+    if merge.counted is not None:
+        is_there = table[_DISTINCT].is_valid()
+        repeated = table[_fold_name((merge.counted, "sum"))]
+        present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
+        table = table.append_column(_REPEATED, present)
+        again[_REPEATED] = (_REPEATED, "sum")
+    return fold_groups(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
+
+
+def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Table:
+    """Return keys and aggregates of the groups by their names, and add what leaves 64 bits to ``counts``.
+
+    One group without keys is there even of no rows.
+    """
+    if merge.of_no_rows and not groups.num_rows:
+        nothing = Rows.of_table(pa.table({"": [None]}))
+        return pa.table({each.name: nothing.column(each.expression) for each in merge.of_no_rows})
+    columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
+    for name, function, sources in merge.aggregates:
+        merged = [groups[source] for source in sources]
+        if function == "sum" and len(merged) > 1:
+            columns[name], wrapped = joined_halves(flat(merged[0]), flat(merged[1]))
+            counts.add_wrapped_sums(merge.query, wrapped)
+            continue
+        final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)
+        columns[name] = final(*merged)
+    return pa.table(columns)
+
+
+def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column
+
+
+def _average(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Of nothing there is no total.
+    *sums, count = columns
+    if len(sums) == 1:
+        total = sums[0].cast(pa.float64(), safe=False)
+    else:
+        is_null = sums[0].is_null().to_numpy()
+        low, high = (part.fill_null(0).to_numpy() for part in sums)
+        total = pa.chunked_array([pa.array(as_floats(low, high), mask=is_null)])
+    return pc.divide(total, count.cast(pa.float64(), safe=False))
+
+
+def _duplicates(present: pa.ChunkedArray, distinct: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.subtract(present, distinct), 0)
+
+
+_FINALS: dict[str, Callable[..., pa.ChunkedArray]] = {"avg": _average, "count_dups": _duplicates}
+"""What is computed of several merged columns."""

@@ -1,0 +1,288 @@
+"""Runs the fold of running aggregations: Spark reduces each epoch, Arrow and numpy fold over time.
+
+A small step is folded where it is; a large one in Spark's tasks, each with the groups of one hash value of
+their keys, which no other task has. Tasks write answers and states themselves.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.operators import running
+from gscope.engine.running.fold import Epochs, fold
+from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
+from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
+from gscope.engine.spark.staging.frame_files import write_frame
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
+from gscope.engine.storage.written import FileWriter, State, accept
+from gscope.errors import EngineError
+from gscope.queries.catalog.running import DISTINCT_VALUES
+from gscope.queries.catalog.user_functions.install import install
+from gscope.queries.plan.program import RunningNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.spark.sql.inputs import Inputs
+    from gscope.engine.storage.commits import Output
+    from gscope.engine.storage.written import WrittenFile
+    from gscope.queries.catalog.user_functions.files import UserFile
+
+
+MAX_STATE_ROWS = 1_000_000
+"""With more live groups also a small step is folded in tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a step of a running aggregation left.
+
+    Attributes:
+        files: the answers; those that hold rows, in the order of their tasks.
+        state: for the next step, None if no group lives.
+        frame: the answers for those who read them in the same step, None where nobody does.
+        output: the answers as what they are delivered as, None where they are not yet.
+    """
+
+    files: tuple[WrittenFile, ...]
+    state: State | None
+    frame: DataFrame | None = None
+    output: Output | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many answers."""
+        return sum(file.rows for file in self.files)
+
+
+class FoldRunner:
+    """Folds the running aggregations of one program.
+
+    Args:
+        sql: gives the rows of a text of Spark SQL.
+        inputs: gives the rows that are released.
+        carry_folder: where states are kept; what no commit names there is removed in time.
+        user_files: user code that a worker installs before it folds.
+
+    Attributes:
+        counts: what was counted so far.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        sql: Callable[[str], DataFrame],
+        inputs: Inputs,
+        carry_folder: Path,
+        user_files: tuple[UserFile, ...],
+    ) -> None:
+        self._session = session
+        self._sql = sql
+        self._inputs = inputs
+        self._carry = carry_folder
+        self._user_files = user_files
+        self.counts = Counts()
+
+    def run(self, work: Work, step: int, answers: Path | None = None, *, is_small: bool) -> Folded:
+        """Fold the epochs of ``work``.
+
+        Args:
+            work: of a ``RunningNode``.
+            step: its number.
+            answers: a folder that is made here, for Parquet files with the node's rows. Without it they
+                are to be read in the same step, and never again.
+            is_small: whether there are so few rows that one task is faster than several.
+        """
+        node = work.node
+        assert isinstance(node, RunningNode)
+        name = f"{step:012d}-{self._inputs.view(node.query)}"
+        folder = answers or self._carry / f"{name}-answers"
+        after = self._carry / f"{name}-state"
+        before = None
+        if work.state is not None:
+            before = Groups(str(self._carry / work.state.path), work.state.files, work.state.rows)
+        epochs = Epochs(work.low, work.high, work.last)
+        task = _Task(node, epochs, before, folder, after, self._user_files)
+        folder.mkdir()
+        after.mkdir()
+        if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
+            counts = Counts()
+            written = [task.run(0, "driver", self._reduced(work, node, counts), None, counts)]
+        elif (files := self._segments(work, node)) is not None:
+            written = run_attempts(
+                self._session,
+                range(running.TASKS),
+                lambda part, attempt: task.run_segments(part, attempt, files),
+            )
+        else:
+            scratch = self._carry / f"{name}-rows"
+            frame = self._sql(self._lowered(work, node, is_small=False))
+            rows = write_frame(frame, scratch, (), partition_by="kb")
+            parts = [
+                (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
+                for part in range(running.TASKS)
+            ]
+            written = run_attempts(
+                self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
+            )
+            shutil.rmtree(scratch)
+        for each in written:
+            self.counts += each.counts
+        answered = tuple(each.answers for each in written if each.answers is not None)
+        states = [each.groups for each in written if each.groups is not None]
+        accept(folder, answered)
+        accept(after, states)
+        groups, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
+        names = tuple(file.name for file in states)
+        state = State(node.query, step, after.name, groups, size, (), names) if groups else None
+        if answers is None:
+            return Folded(answered, state, self._frame(node, folder, answered))
+        if not answered:
+            folder.rmdir()
+        return Folded(answered, state)
+
+    def _frame(self, node: RunningNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
+        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
+        files = [str(answers / file.name) for file in written]
+        if not files:
+            return self._session.createDataFrame([], types)
+        return self._session.read.schema(types).parquet(*files)
+
+    def _reduced(self, work: Work, node: RunningNode, counts: Counts) -> pa.Table:
+        (taken,) = work.inputs
+        if not taken.reads_rows:
+            return no_rows(node)
+        files = self._segments(work, node)
+        if files is not None:
+            return reduce_epochs(node, _read(node, files), running.TASKS, counts)
+        return self._sql(self._lowered(work, node, is_small=True)).toArrow()
+
+    def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
+        """The segments of the log to read without Spark, None if it has to do the reading."""
+        (taken,) = work.inputs
+        is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_whole_segments(work)
+        if not (is_plain and taken.batches and is_reducible(node)):
+            return None
+        return self._inputs.paths(batch for _, batch in taken.batches)
+
+    def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
+        return running.lower(node, self._inputs.released(work, 0, is_small=is_small))
+
+
+def no_rows(node: RunningNode) -> pa.Table:
+    """What Spark would hand to the fold when there was no tuple at all."""
+    kinds: dict[str, pa.DataType] = {"e": pa.int64(), "kb": pa.int32()}
+    others = [key for key in node.keys if key.name != node.epoch]
+    kinds |= {f"k{n}": arrow_type(key.expression.type) for n, key in enumerate(others)}
+    for number, aggregate in enumerate(node.aggregates):
+        kind = arrow_type(aggregate.type)
+        kinds[f"a{number}"] = pa.list_(kind) if aggregate.function == DISTINCT_VALUES else kind
+    return pa.schema(kinds.items()).empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups that an earlier step left: files in a folder, and how many rows they have."""
+
+    folder: str
+    files: tuple[str, ...]
+    rows: int
+
+    def read(self, part: int | None) -> pa.Table:
+        """The groups of a ``part``, None for all.
+
+        Raises:
+            EngineError: some are not there.
+        """
+        paths = [str(Path(self.folder) / name) for name in self.files]
+        try:
+            rows = sum(pq.read_metadata(path).num_rows for path in paths)
+            if rows == self.rows:
+                chosen = None if part is None else [("kb", "=", part)]
+                return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            message = (
+                f"the state of {self.rows} groups in {self.folder} cannot be read here ({error});"
+                " executors must share the folder of the job"
+            )
+            raise EngineError(message) from error
+        message = (
+            f"expected the state of {self.rows} groups in {self.folder}, got {rows};"
+            " executors must share the folder of the job"
+        )
+        raise EngineError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The files of a task, None where it has no rows, and what it counted."""
+
+    answers: WrittenFile | None
+    groups: WrittenFile | None
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The part of a fold that one task does; it travels to Spark's workers."""
+
+    node: RunningNode
+    epochs: Epochs
+    before: Groups | None
+    answers: Path
+    after: Path
+    user_files: tuple[UserFile, ...]
+
+    def run(
+        self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
+    ) -> _Written:
+        """Fold ``rows`` and the state of a ``part`` of the groups, None for all.
+
+        ``number`` and ``attempt`` name the files that are written; ``counts`` are those of ``rows``.
+        """
+        state = None if self.before is None else self.before.read(part)
+        name = part_name(number, attempt)
+        temporal = [column.name for column in self.node.schema.temporal]
+        answers = FileWriter(self.answers, name, temporal)
+        after = fold(self.node, rows, state, self.epochs, answers.write, counts)
+        groups = FileWriter(self.after, name)
+        if after.num_rows:
+            groups.write(after)
+        return _Written(answers.close(), groups.close(), counts)
+
+    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
+        """Merge and fold a ``part`` of the groups in segments of the log."""
+        tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
+        counts = Counts()
+        rows = reduce_epochs(self.node, tuples, running.TASKS, counts)
+        return self.run(part, attempt, rows, part, counts)
+
+    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
+        """Fold the rows that Spark left for a ``part`` of the groups."""
+        install(self.user_files)
+        tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
+        rows = (
+            pa.concat_tables(tables, promote_options="permissive")
+            if tables
+            else no_rows(self.node).drop_columns("kb")
+        )
+        task = pa.array([part] * rows.num_rows, pa.int32())
+        return self.run(part, attempt, rows.append_column("kb", task), part, Counts())
+
+
+def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
+    columns = needed_columns(node)
+    return pa.concat_tables(
+        [pq.read_table(file, columns=columns, use_threads=False) for file in files]
+    )

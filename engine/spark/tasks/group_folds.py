@@ -1,0 +1,116 @@
+"""Folds of columns by groups: Arrow's own, and what it does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.engine.spark.tasks.columns import flat
+from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BITS: dict[str, tuple[np.ufunc, int]] = {
+    "or_aggr": (np.bitwise_or, 0),
+    "and_aggr": (np.bitwise_and, -1),
+    "xor_aggr": (np.bitwise_xor, 0),
+}
+"""Folds of bits, and what changes nothing in them."""
+
+
+def fold_groups(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, str]]) -> pa.Table:
+    """One row for each group.
+
+    Args:
+        table: the rows.
+        keys: the columns that tell groups apart; NULL equals NULL.
+        folds: by the name of what it makes, the column and the fold of each: one of Arrow's, ``count_all`` of any
+            column, or one of ``MADE_OF``.
+    """
+    ordered = [column for column, fold in folds.values() if fold == "float_sum"]
+    if ordered:
+        # The sum of FLOAT values is that in ascending order.
+        table = table.take(pc.sort_indices(table, sort_keys=[(ordered[0], "ascending")]))
+    asked = dict.fromkeys((column, _ARROW.get(fold, fold)) for column, fold in folds.values())
+    grouped = table.group_by(keys, use_threads=False).aggregate(
+        [
+            ([] if fold == "count_all" else column, fold, _OPTIONS.get(fold))
+            for column, fold in asked
+        ]
+    )
+    made = {key: grouped[key] for key in keys}
+    for name, (column, fold) in folds.items():
+        arrow = _ARROW.get(fold, fold)
+        folded = grouped[arrow if fold == "count_all" else f"{column}_{arrow}"]
+        made[name] = MADE_OF[fold](flat(folded)) if fold in MADE_OF else folded
+    return pa.table(made)
+
+
+def _of_lists(fold: Callable[[Any], float | None]) -> Callable[[pa.ListArray], pa.Array]:
+    """A fold of the values of each group one by one."""
+
+    def made(lists: pa.ListArray) -> pa.Array:
+        groups = ([x for x in each if x is not None] for each in lists.to_pylist())
+        return pa.array([fold(group) for group in groups], pa.float64())
+
+    return made
+
+
+def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]:
+    def made(lists: pa.ListArray) -> pa.Array:
+        values, starts = lists.flatten(), lists.offsets.to_numpy()[:-1] - lists.offsets[0].as_py()
+        if not len(starts):
+            return pa.array([], pa.int64())
+        known = values.fill_null(nothing).cast(pa.int64()).to_numpy()
+        folded = rule.reduceat(known, starts)
+        if not values.null_count:
+            return pa.array(folded)
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        return pa.array(folded, mask=~np.logical_or.reduceat(valid, starts))
+
+    return made
+
+
+def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
+    """The least or greatest in the order in which NaN is greater than all numbers; of zeros there is one only."""
+
+    def made(lists: pa.ListArray) -> pa.Array:
+        values = lists.flatten()
+        numbers = values.fill_null(0.0).to_numpy() + 0.0
+        ordered = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
+        ordered = np.where(ordered < 0, ordered ^ _ALL_BUT_SIGN, ordered)
+        ranks = pa.ListArray.from_arrays(
+            lists.offsets,
+            pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False)),
+        )
+        limit = _ALL_BUT_SIGN if rule is np.minimum else ~_ALL_BUT_SIGN
+        ends = _of_bits(rule, int(limit))(ranks)
+        found = ends.fill_null(0).to_numpy()
+        found = np.where(found < 0, found ^ _ALL_BUT_SIGN, found).view(np.float64)
+        return pa.array(found, mask=ends.is_null().to_numpy(zero_copy_only=False))
+
+    return made
+
+
+_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+
+MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
+    **{name: _of_bits(*rule) for name, rule in BITS.items()},
+    **{name: _of_lists(moment.of_floats) for name, moment in MOMENTS_BY_NAME.items()},
+    "least": _end_of_floats(np.minimum),
+    "greatest": _end_of_floats(np.maximum),
+    "float_sum": lambda sums: sums,
+}
+"""Folds that Arrow does not have, of the lists of values or of the next that it has."""
+
+_ARROW = {**dict.fromkeys(MADE_OF, "list"), "float_sum": "sum"}
+"""What Arrow is asked for in their place."""
+
+_OPTIONS: dict[str, pc.FunctionOptions] = {
+    "count": pc.CountOptions(mode="only_valid"),
+    **dict.fromkeys(("sum", "min", "max"), pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)),
+}

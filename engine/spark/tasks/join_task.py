@@ -1,0 +1,287 @@
+"""Joins with numpy inside Spark's tasks: rows are matched by a hash of what must be equal.
+
+Most rows of a join of packets match nothing. A table of bits that both sides look each other's hashes up in leaves few
+of them (Bloom, 1970, with one hash function); these are sorted by their hashes and searched for, and what was found
+is compared. Sides are in memory, pairs are not: they are made and written in portions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.operators.interval_join import numbered
+from gscope.engine.spark.sql.join_sides import equated
+from gscope.engine.spark.tasks.columns import (
+    INTEGERS,
+    Rows,
+    columns_of,
+    is_column,
+    is_computable,
+)
+from gscope.engine.spark.tasks.task import read_files
+from gscope.queries.expressions.expressions import Call, Column
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.logical import first_side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.program import JoinNode
+
+    Array = NDArray[Any]
+
+PAIRS_AT_ONCE = 1_000_000
+"""Pairs made before the next are; the matches of one row are not taken apart."""
+
+_KEYS = (*INTEGERS, GsqlType.IP, GsqlType.STRING)
+_OUTER_SIDES = {
+    JoinKind.INNER: (),
+    JoinKind.LEFT_OUTER: (0,),
+    JoinKind.RIGHT_OUTER: (1,),
+    JoinKind.OUTER: (0, 1),
+}
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+_MIN_BITS, _MAX_BITS = 10, 24
+_SPARSE = 3
+"""The table has at least 2³ places for each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTask:
+    """What one task does: join the rows of the files of both sides.
+
+    Attributes:
+        within: for each side what is true of the rows that are released, None if all are.
+        homes: of a FULL interval join, for each side what is true of the rows that are answered; others
+            are there as partners.
+    """
+
+    node: JoinNode
+    files: tuple[tuple[str, ...], tuple[str, ...]]
+    within: tuple[Expression | None, Expression | None] = (None, None)
+    homes: tuple[Expression | None, Expression | None] = (None, None)
+
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
+        """Do it; see ``Task``."""
+        task = self
+        if self.node.interval is not None:
+            task = replace(self, node=numbered(self.node))
+        sides = _sides(task)
+        for pairs in _matches(task.node, *sides, self.homes):
+            write(pa.table({e.name: pairs.column(e.expression) for e in task.node.columns}))
+        left, right = (Counts(dict(side.undecodable)) for side in sides)
+        return left if sides[1] is sides[0] else left + right
+
+
+def is_plain_join(node: JoinNode) -> bool:
+    """Whether a ``JoinTask`` can do it: numbers are computed, addresses and texts at most compared."""
+    if node.interval is not None:
+        node = numbered(node)
+    equal = list(zip(equated(node, 0), equated(node, 1), strict=True))
+    conditions = [each for each in (*node.predicates, node.residual) if each is not None]
+    return (
+        all(one.type is other.type and one.type in _KEYS for one, other in equal)
+        and all(is_column(each) for pair in equal for each in pair)
+        and all(map(is_computable, conditions))
+        and all(is_column(column.expression) for column in node.columns)
+    )
+
+
+def _sides(task: JoinTask) -> tuple[Rows, Rows]:
+    """The rows of both sides that are released and pass their predicates; once where they are the same."""
+    node = task.node
+    conditions = [
+        tuple(each and _of_one_side(each) for each in pair)
+        for pair in zip(task.within, node.predicates, strict=True)
+    ]
+    both = (
+        *(each for side in (0, 1) for each in equated(node, side)),
+        node.residual,
+        *(column.expression for column in node.columns),
+    )
+    read = list(columns_of(*both))
+
+    def rows(side: int, columns: Iterable[Column]) -> Rows:
+        within, predicate = conditions[side]
+        table = read_files(task.files[side], [*columns, *columns_of(within, predicate)])
+        return Rows.of_table(table).where(within).where(predicate)
+
+    if task.files[0] == task.files[1] and conditions[0] == conditions[1]:
+        both_sides = rows(0, read)
+        return both_sides, both_sides
+    return rows(0, (c for c in read if c.input == 0)), rows(1, (c for c in read if c.input == 1))
+
+
+def _matches(
+    node: JoinNode,
+    left: Rows,
+    right: Rows,
+    homes: tuple[Expression | None, Expression | None] = (None, None),
+) -> Iterator[Rows]:
+    """The pairs in portions, at least one, then what the outer sides have left."""
+    sides = (left, right)
+    words, valid = _words(node, left, right)
+    if node.interval is not None:
+        second = 1 - first_side(node.kind)
+        doubled, doubled_valid = _in_two_buckets(words[second], valid[second])
+        words = (words[0], doubled) if second else (doubled, words[1])
+        valid = (valid[0], doubled_valid) if second else (doubled_valid, valid[1])
+    outer = _OUTER_SIDES[node.kind]
+    is_matched = {side: np.zeros(sides[side].count, np.bool_) for side in outer}
+    for chosen in _candidates(words, valid):
+        is_equal = np.ones(len(chosen[0]), np.bool_)
+        for one, other in zip(*words, strict=True):
+            is_equal &= one[chosen[0]] == other[chosen[1]]
+        # A row that is in two buckets has two places.
+        places = tuple(each[is_equal] % max(sides[n].count, 1) for n, each in enumerate(chosen))
+        pairs = _pairs(sides, (pa.array(places[0]), pa.array(places[1])))
+        if node.residual is not None:
+            held = pairs.vector(node.residual).is_true()
+            places = tuple(each[held] for each in places)
+            pairs = pairs.where(node.residual)
+        for side in outer:
+            is_matched[side][places[side]] = True
+        yield pairs.where(homes[first_side(node.kind)])
+    for side in outer:
+        is_alone = ~is_matched[side]
+        home = homes[side]
+        if home is not None:
+            is_alone &= sides[side].vector(_of_one_side(home)).is_true()
+        alone = pa.array(np.flatnonzero(is_alone))
+        missing = pa.nulls(len(alone), pa.int64())
+        yield _pairs(sides, (alone, missing) if side == 0 else (missing, alone))
+
+
+def _in_two_buckets(words: list[Array], valid: Array) -> tuple[list[Array], Array]:
+    """Rows in their bucket, the first of their words, and then all again in the one before."""
+    bucket, *others = words
+    both = [np.concatenate((bucket, bucket - np.uint64(1)))]
+    return [*both, *(np.tile(word, 2) for word in others)], np.tile(valid, 2)
+
+
+def _of_one_side(expression: Expression) -> Expression:
+    """The expression with columns that do not say which side's they are."""
+    if isinstance(expression, Column):
+        return replace(expression, input=0)
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(map(_of_one_side, expression.arguments)))
+    return expression
+
+
+def _pairs(sides: tuple[Rows, Rows], places: tuple[pa.Array, pa.Array]) -> Rows:
+    """Rows of both sides beside each other; a place that is NULL is no row."""
+
+    def leaf(column: Column) -> pa.Array:
+        return sides[column.input].flat(replace(column, input=0)).take(places[column.input])
+
+    return Rows(len(places[0]), leaf)
+
+
+def _words(
+    node: JoinNode, left: Rows, right: Rows
+) -> tuple[tuple[list[Array], list[Array]], tuple[Array, Array]]:
+    """What must be equal as words of 64 bits, for each side, and where none of it is NULL."""
+    words: tuple[list[Array], list[Array]] = ([], [])
+    valid = np.ones(left.count, np.bool_), np.ones(right.count, np.bool_)
+    for pair in zip(equated(node, 0), equated(node, 1), strict=True):
+        one, other = (_of_one_side(each) for each in pair)
+        columns = left.flat(one), right.flat(other)
+        if one.type is GsqlType.STRING:
+            columns = _numbered(*columns)
+        for side, column in enumerate(columns):
+            if column.null_count:
+                valid[side][column.is_null().to_numpy(zero_copy_only=False)] = False
+        words[0].extend(_words_of(columns[0], one.type))
+        is_same = columns[0] is columns[1]
+        words[1].extend(words[0][len(words[1]) :] if is_same else _words_of(columns[1], one.type))
+    return words, valid
+
+
+def _numbered(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Numbers for texts, the same for equal ones."""
+    texts = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in (one, other)
+    ]
+    numbers = pa.concat_arrays([text.cast(pa.binary()) for text in texts]).dictionary_encode()
+    return numbers.indices[: len(one)], numbers.indices[len(one) :]
+
+
+def _words_of(column: pa.Array, kind: GsqlType) -> list[Array]:
+    if kind is not GsqlType.IP:
+        return [pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)]
+    addresses = column.cast(pa.binary(16))
+    data = addresses.buffers()[1]
+    halves = np.frombuffer(data, np.uint64, 2 * len(addresses), 16 * addresses.offset)
+    return [halves[0::2], halves[1::2]]
+
+
+def _candidates(
+    words: tuple[list[Array], list[Array]], valid: tuple[Array, Array]
+) -> Iterator[tuple[Array, Array]]:
+    """Places of rows of both sides whose hashes are equal, in portions, at least one."""
+    shared = 0
+    while shared < len(words[0]) and words[0][shared] is words[1][shared]:
+        shared += 1
+    begun = [_hashed(words[0][:shared], np.zeros(len(valid[0]), np.uint64))]
+    begun.append(begun[0].copy() if shared else np.zeros(len(valid[1]), np.uint64))
+    hashes = [_hashed(each[shared:], begun[side]) for side, each in enumerate(words)]
+    size = max(len(each) for each in valid) << _SPARSE
+    bits = min(max(size.bit_length(), _MIN_BITS), _MAX_BITS)
+    places = [each >> np.uint64(64 - bits) for each in hashes]
+    chosen = [np.flatnonzero(each) for each in valid]
+    # Each side in turn loses what the other does not have.
+    for side, other in ((0, 1), (1, 0)):
+        is_there = np.zeros(1 << bits, np.bool_)
+        is_there[places[other][chosen[other]]] = True
+        chosen[side] = chosen[side][is_there[places[side][chosen[side]]]]
+    left, right = chosen
+    order = np.argsort(hashes[1][right], kind="stable")
+    sorted_hashes, right = hashes[1][right][order], right[order]
+    wanted = hashes[0][left]
+    first = np.searchsorted(sorted_hashes, wanted, "left")
+    counts = np.searchsorted(sorted_hashes, wanted, "right") - first
+    found = counts > 0
+    left, first, counts = left[found], first[found], counts[found]
+    for begin, end in _portions(counts):
+        number = counts[begin:end]
+        ends = np.cumsum(number)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)
+        yield (
+            np.repeat(left[begin:end], number),
+            right[np.repeat(first[begin:end], number) + within],
+        )
+
+
+def _hashed(words: list[Array], made: Array) -> Array:
+    """Mix further words into the hashes ``made`` so far, in place."""
+    for word in words:
+        made ^= word
+        made *= _GOLDEN
+        made ^= made >> _SHIFT
+        made *= _GOLDEN
+    return made
+
+
+def _portions(counts: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that have about ``PAIRS_AT_ONCE`` matches together, at least one range."""
+    ends = np.cumsum(counts)
+    begin = 0
+    while True:
+        reached = ends[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(ends, reached + PAIRS_AT_ONCE, "right")), begin + 1)
+        yield begin, min(end, len(counts))
+        begin = end
+        if begin >= len(counts):
+            return

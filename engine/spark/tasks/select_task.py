@@ -1,0 +1,43 @@
+"""Selections with numpy inside Spark's tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.spark.tasks.columns import Rows, columns_of, is_column, is_computable
+from gscope.engine.spark.tasks.task import read_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.plan.program import SelectionNode
+
+
+@dataclass(frozen=True, slots=True)
+class SelectTask:
+    """What one task does: select of the rows of files."""
+
+    node: SelectionNode
+    files: tuple[str, ...]
+
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
+        """Do it; see ``Task``."""
+        node = self.node
+        expressions = [column.expression for column in node.columns]
+        read = columns_of(node.predicate, *expressions)
+        rows = Rows.of_table(read_files(self.files, read))
+        rows = rows.where(node.predicate)
+        write(pa.table({each.name: rows.column(each.expression) for each in node.columns}))
+        return Counts(dict(rows.undecodable))
+
+
+def is_plain_selection(node: SelectionNode) -> bool:
+    """Whether a ``SelectTask`` can do it: numbers are computed, texts read, and the rest passed on."""
+    is_chosen = node.predicate is None or is_computable(node.predicate)
+    expressions = [column.expression for column in node.columns]
+    reads = next(columns_of(node.predicate, *expressions), None)
+    return is_chosen and reads is not None and all(map(is_column, expressions))

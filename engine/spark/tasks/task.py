@@ -1,0 +1,132 @@
+"""Work that Spark's tasks do with Arrow and numpy instead of SQL.
+
+A fresh JVM spends most of a step compiling the code of its plans, and some hundred thousand rows are over before that
+pays; Arrow's kernels are compiled already. A task reads whole files, writes its answer itself and
+returns what it wrote and counted: no exchange, and no row crosses into Java.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.running.vectors import arrow_type
+from gscope.engine.storage.written import FileWriter
+from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.storage.written import WrittenFile
+    from gscope.queries.expressions.expressions import Column
+
+_I = TypeVar("_I")
+_R = TypeVar("_R")
+
+TASK_ROWS = 100_000
+"""Small groups of epochs are joined into tasks of this size: more tasks cost more than they gain."""
+
+MAX_TASK_ROWS = 4_000_000
+"""Rows one task holds in memory; Spark's own operators, which spill, take more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What the attempt of a task that counts returned.
+
+    Attributes:
+        file: that it wrote.
+        counts: what it counted.
+    """
+
+    file: WrittenFile
+    counts: Counts = field(default_factory=Counts)
+
+
+_STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
+"""Types in segments, where Spark has others."""
+
+
+class Task(Protocol):
+    """The work of one task; it travels to Spark's workers."""
+
+    def run(self, write: Callable[[pa.Table], None]) -> Counts:
+        """Write rows, at least one table, and return what was counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A task, and where its rows go.
+
+    Attributes:
+        number: of the file among those of the folder, in the order of their epochs.
+        temporal: names of the temporal columns that are written.
+    """
+
+    task: Task
+    folder: Path
+    number: int
+    temporal: tuple[str, ...]
+
+    def run(self, attempt: str) -> TaskResult:
+        """Do it; ``attempt`` makes the name of the file unique."""
+        writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
+        counts = self.task.run(writer.write)
+        file = writer.close()
+        assert file is not None
+        return TaskResult(file, counts)
+
+
+def part_name(number: int, attempt: str) -> str:
+    """The name of a file that an attempt writes; names sort by ``number``."""
+    return f"part-{number:05d}-{attempt}.parquet"
+
+
+def run_tasks(session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResult]:
+    """Do ``tasks`` side by side as one Spark job, begun in their order; what each has left.
+
+    Spark may run a task more than once. Of those attempts one returns its result, which names its
+    file; whatever others wrote is in files of other names.
+    """
+    return run_attempts(session, tasks, lambda task, attempt: task.run(attempt))
+
+
+def run_attempts(
+    session: SparkSession, items: Sequence[_I], work: Callable[[_I, str], _R]
+) -> list[_R]:
+    """The result of ``work`` for each item, which a task does; it gets a name for its attempt."""
+    if not items:
+        return []
+    # A killed job may have left workers that still write where this one does.
+    job = secrets.token_hex(4)
+
+    def attempted(item: _I) -> _R:
+        context = TaskContext.get()
+        assert context is not None
+        return work(item, f"{job}-{context.taskAttemptId()}")
+
+    return session.sparkContext.parallelize(items, len(items)).map(attempted).collect()
+
+
+def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
+    """Return these columns of all rows of Parquet files, as many rows if there are no columns."""
+    kinds = {column.name: column.type for column in columns}
+    if not files:
+        return pa.schema(
+            [(name, _STORED.get(k, arrow_type(k))) for name, k in kinds.items()]
+        ).empty_table()
+    if not kinds:
+        # Joined tables without columns would have no rows.
+        return pa.table({"": pa.nulls(sum(pq.read_metadata(file).num_rows for file in files))})
+    tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
+    # The log stores integers as narrow as they are there, a step what it made as 64 bits.
+    return pa.concat_tables(tables, promote_options="permissive")

@@ -1,0 +1,294 @@
+"""What of a step is done by tasks without SQL: which operators, in which order, and what they leave.
+
+Operators whose inputs are whole segments of the log are one Spark job, the longest tasks first, so that none is left to
+run alone at the end. Those that read nothing but what these gave are the next, and so on. Whatever does not fit is
+left to Spark SQL, which reads the files that tasks have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.engine.monitoring.counts import Counts
+from gscope.engine.operators.interval_join import home_of
+from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
+from gscope.engine.spark.tasks.columns import is_computable
+from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
+from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
+from gscope.engine.storage.commits import Output
+from gscope.engine.storage.written import accept
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
+from gscope.engine.watermarks.release import by_epochs, packed, weight
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.spark.sql.inputs import Inputs
+    from gscope.engine.spark.staging.outputs import Outputs
+    from gscope.engine.spark.tasks.task import Task, TaskResult
+    from gscope.engine.steps.steps import Step
+    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.engine.watermarks.release import Taken
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.program import HftaNode, Program
+    from gscope.queries.streams.messages import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What tasks made of one query.
+
+    Attributes:
+        folder: of the Parquet files.
+        path: of the folder as an answer that is staged, None where it is not delivered.
+        parts: the files as tasks reported them, in the order of their epochs.
+    """
+
+    folder: Path
+    path: str | None
+    parts: tuple[WrittenFile, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files, in the order of their epochs."""
+        return tuple(str(self.folder / part.name) for part in self.parts)
+
+    def output(self, result: str) -> Output | None:
+        """The files as the answer to ``result``, None where they are not delivered."""
+        if self.path is None:
+            return None
+        return Output.of_files(result, self.path, self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one task reads.
+
+    Attributes:
+        rows: at most.
+        files: of each side.
+        within: for each side what is true of the rows that are released, None if all are.
+        homes: see ``JoinTask``.
+    """
+
+    rows: int
+    files: tuple[tuple[str, ...], ...]
+    within: tuple[Expression | None, ...]
+    homes: tuple[Expression | None, Expression | None] = (None, None)
+
+
+Plan = Callable[[_Part], "Task"]
+"""Makes the task that does a part."""
+
+
+class TaskStage:
+    """Does by tasks what can be done so.
+
+    Args:
+        results: for each result the query whose rows it is.
+
+    Attributes:
+        counts: what tasks have counted so far.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        program: Program,
+        inputs: Inputs,
+        outputs: Outputs,
+        results: Mapping[str, str],
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._inputs = inputs
+        self._outputs = outputs
+        self._results = results
+        self._plans = {node.query: self._plan(node) for node in program.nodes}
+        self.counts = Counts()
+
+    def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, Made]:
+        """Do what of ``step`` is for tasks; by query.
+
+        Args:
+            step: works, inputs first.
+            uses: how often each query's rows are read.
+        """
+        made: dict[str, Made] = {}
+        waiting = [work for work in step.works if work.reads_rows]
+        while True:
+            ready = [work for work in waiting if all(each in made for each in work.upstream)]
+            waiting = [work for work in waiting if work not in ready]
+            tasks: list[tuple[int, str, FileTask]] = []
+            for work in ready:
+                query, plan = work.node.query, self._plans[work.node.query]
+                parts = self._parts(work, made, uses)
+                if plan is not None and parts:
+                    made[query] = self._begun(query, step.number)
+                    temporal = tuple(column.name for column in work.node.schema.temporal)
+                    for number, part in enumerate(parts):
+                        task = FileTask(plan(part), made[query].folder, number, temporal)
+                        tasks.append((part.rows, query, task))
+            if not tasks:
+                return made
+            tasks.sort(key=lambda task: -task[0])
+            done = run_tasks(self._session, [task for *_, task in tasks])
+            for query in dict.fromkeys(query for _, query, _ in tasks):
+                results = [r for (_, q, _), r in zip(tasks, done, strict=True) if q == query]
+                made[query] = self._accepted(made[query], results)
+
+    def _accepted(self, made: Made, results: Sequence[TaskResult]) -> Made:
+        """What the results say was made, if the driver sees it too.
+
+        Raises:
+            EngineError: a file is not here, or not as reported.
+        """
+        parts = sorted((result.file for result in results), key=lambda file: file.name)
+        accept(made.folder, parts)
+        for result in results:
+            self.counts += result.counts
+        return replace(made, parts=tuple(parts))
+
+    def _plan(self, node: HftaNode) -> Plan | None:
+        """How tasks would do ``node``; None if they cannot."""
+        match node:
+            case AggregationNode() if merge := plain_merge(node, self._schema(node)):
+                return lambda part: MergeTask(merge, part.files[0], part.within[0])
+            case JoinNode() if is_plain_join(node):
+                return lambda part: JoinTask(
+                    node,
+                    (part.files[0], part.files[1]),
+                    (part.within[0], part.within[1]),
+                    part.homes,
+                )
+            case SelectionNode() if is_plain_selection(node):
+                return lambda part: SelectTask(node, part.files[0])
+            case _:
+                return None
+
+    def _parts(self, work: Work, made: Mapping[str, Made], uses: Mapping[str, int]) -> list[_Part]:
+        """What the tasks of ``work`` read; none if it is not for tasks."""
+        node = work.node
+        if self._plans[node.query] is None or work.state is not None:
+            return []
+        delivered = [result for result, query in self._results.items() if query == node.query]
+        is_read = uses.get(node.query, 0) > len(delivered)
+        has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
+        if len(delivered) > 1 or (is_read and has_text):
+            return []
+        parts = self._of_queries(work, made) if work.upstream else self._of_segments(work)
+        return parts if all(part.rows <= MAX_TASK_ROWS for part in parts) else []
+
+    def _of_queries(self, work: Work, made: Mapping[str, Made]) -> list[_Part]:
+        if not self._inputs.reads_only(work):
+            return []
+        sides = [made[taken.upstream[0]] for taken in work.inputs]
+        if _are_long([part for side in sides for part in side.parts]):
+            return []
+        files = tuple(each.files for each in sides)
+        return [_Part(sum(each.rows for each in sides), files, (None,) * len(sides))]
+
+    def _of_segments(self, work: Work) -> list[_Part]:
+        within = tuple(_within(work, taken) for taken in work.inputs)
+        homes = _homes(work)
+        if not self._inputs.reads_segments(work) or _UNKNOWN in (*within, *homes):
+            return []
+        parts: Iterable[tuple[list[Batch], ...]]
+        match work.node:
+            case SelectionNode():
+                (taken,) = work.inputs
+                parts = packed((([batch],) for _, batch in taken.batches), TASK_ROWS)
+            case AggregationNode():
+                parts = packed(by_epochs(work.inputs), TASK_ROWS)
+            case _:
+                parts = by_epochs(work.inputs)
+        parts = list(parts)
+        if any(_are_long([batch for side in part for batch in side]) for part in parts):
+            return []
+        return [
+            _Part(
+                sum(batch.rows for side in part for batch in side),
+                tuple(tuple(self._inputs.paths(side)) for side in part),
+                within,
+                homes,
+            )
+            for part in parts
+        ]
+
+    def _schema(self, node: AggregationNode) -> Schema:
+        if isinstance(node.input, StreamInput):
+            return self._program.lfta(node.input.lfta).stream_schema
+        return self._program.schema(node.input.query)
+
+    def _begun(self, query: str, step: int) -> Made:
+        result = next((r for r, q in self._results.items() if q == query), None)
+        folder, path = self._outputs.groups(query, step), None
+        if result is not None:
+            path, folder = self._outputs.stage(result, step, ".parquet")
+        folder.mkdir()
+        return Made(folder, path)
+
+
+def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
+    """Return whether rows are so long that a task, which holds them in memory, cannot have them all."""
+    total = sum(map(weight, parts))
+    return total > max(TASK_ROWS, sum(part.rows for part in parts))
+
+
+_UNKNOWN = Literal(None, GsqlType.NULL)
+"""A condition that tasks cannot test."""
+
+
+def _within(work: Work, taken: Taken) -> Expression | None:
+    """What is true of the released rows of a side, None if all are released."""
+    if not taken.straddles:
+        return None
+    epoch = taken.epoch
+    if epoch is None or work.low != work.begun or taken.floors:
+        return _UNKNOWN
+    return _between(epoch, work.low + taken.window.first, work.high + taken.window.last)
+
+
+def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
+    """See ``JoinTask``; None where all rows are at home."""
+    node = work.node
+    if not isinstance(node, JoinNode) or node.interval is None or node.kind is not JoinKind.OUTER:
+        return None, None
+    if (work.low, work.high) == (NOTHING, ENDED):
+        return None, None
+    left, right = (
+        _between(epoch, work.low + home_of(node, side), work.high + home_of(node, side))
+        for side, epoch in enumerate(node.epochs)
+    )
+    return left, right
+
+
+def _between(epoch: Expression, low: Bound, high: Bound) -> Expression:
+    """``low <= epoch < high``, ``_UNKNOWN`` if tasks cannot test that."""
+    if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
+        return _UNKNOWN
+    tests = [
+        call(test, epoch, Literal(int(bound), epoch.type))
+        for test, bound in (("ge", low), ("lt", high))
+        if bound not in (NOTHING, ENDED)
+    ]
+    return tests[0] if len(tests) == 1 else call("and", *tests)

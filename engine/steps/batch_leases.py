@@ -1,0 +1,71 @@
+"""Claims: what a step is about to read is not shed meanwhile, and what was shed before is left out.
+
+A live log whose budget is used up drops its oldest batches. The job may know of such a batch already, waiting at an
+operator; it learns that it is gone when it claims it. The log counts what it dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.steps.steps import Step, Steps
+    from gscope.engine.watermarks.release import Taken
+    from gscope.queries.streams.messages import Batch
+
+Sequences = dict[str, list[int]]
+"""Sequence numbers of batches by stream."""
+
+
+def wanted(step: Step, steps: Steps) -> Sequences:
+    """The batches of the log that ``step`` reads, and those of which an earlier one has read some rows.
+
+    Were one of the latter shed, its count would be wrong.
+    """
+    sequences: dict[str, set[int]] = {stream: set() for stream in steps.streams}
+    for name, batch in _read(step):
+        if name in sequences:
+            sequences[name].add(batch.sequence)
+    for operator in steps.operators.values():
+        for side in operator.sides:
+            for name, port in side.ports.items():
+                if name in sequences:
+                    sequences[name] |= port.begun
+    return {stream: sorted(found) for stream, found in sequences.items() if found}
+
+
+def without(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) -> Step:
+    """``step`` and the ports of ``steps`` without the batches that are ``gone``."""
+    if not gone:
+        return step
+    for operator in steps.operators.values():
+        for side in operator.sides:
+            for name, port in side.ports.items():
+                if name in gone:
+                    port.forget(gone[name])
+    lost = {(stream, sequence) for stream, sequences in gone.items() for sequence in sequences}
+    return replace(step, works=tuple(_without(work, lost) for work in step.works))
+
+
+def _read(step: Step) -> Iterator[tuple[str, Batch]]:
+    for work in step.works:
+        for taken in work.inputs:
+            yield from taken.batches
+            yield from taken.late
+
+
+def _without(work: Work, lost: set[tuple[str, int]]) -> Work:
+    return replace(work, inputs=tuple(_taken(taken, lost) for taken in work.inputs))
+
+
+def _taken(taken: Taken, lost: set[tuple[str, int]]) -> Taken:
+    def kept(batches: Iterable[tuple[str, Batch]]) -> tuple[tuple[str, Batch], ...]:
+        return tuple((name, b) for name, b in batches if (name, b.sequence) not in lost)
+
+    return replace(
+        taken, batches=kept(taken.batches), begun=kept(taken.begun), late=kept(taken.late)
+    )

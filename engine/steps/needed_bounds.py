@@ -1,0 +1,176 @@
+"""What operators wait for: backtracking from rows that wait to the promises of streams that would release them.
+
+An operator with rows that it may not read yet is held up by the ports whose bound is too low. Behind such a port is a
+stream of the log, or an upstream query, which is held up by its own ports in turn. Pure: it looks at ports and bounds,
+and changes nothing. After Bai, Thakkar, Wang, Zaniolo: Optimizing Timestamp Management in Data Stream Management
+Systems (ICDE 2007), where a source answers with the time at hand; here it is told which bound is needed, so that it
+need not answer more than once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.watermarks.bounds import NOTHING, bound_of, named
+from gscope.engine.watermarks.ports import batch_span
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.expressions.expressions import Column, walk
+from gscope.queries.expressions.types import Direction
+from gscope.queries.plan.program import MergeNode
+from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.unbounded_search import first_reached
+from gscope.queries.plan.whole_input import is_whole_input
+from gscope.queries.streams.messages import promised_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gscope.engine.operators.base import Operator
+    from gscope.engine.watermarks.bounds import Bound, Known
+    from gscope.engine.watermarks.ports import Port
+    from gscope.queries.expressions.expressions import Expression
+
+Wanted = dict[str, dict[str, int]]
+"""By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""
+
+
+def wanted(operators: Mapping[str, Operator]) -> Wanted:
+    """What streams would have to promise so that rows which wait at ``operators`` (by query) are released.
+
+    Of each operator it is the rows that come first. Streams that hold nobody up are not among them.
+    """
+    search = _Search(operators)
+    for operator in operators.values():
+        if isinstance(operator, EpochOperator) and not _waits_for_the_end(operator):
+            goal = _goal(operator)
+            if math.isfinite(goal):
+                search.behind(operator, goal)
+    return search.found
+
+
+def _goal(operator: EpochOperator) -> Bound:
+    """The bound of the epoch that releases the first row that waits; infinite if none does."""
+    firsts: list[Bound] = []
+    for side in operator.sides:
+        assert side.epoch is not None
+        for _, batch in side.pending:
+            least, greatest = batch_span(batch, side.epoch)
+            first = max(least, operator.released + side.window.last)
+            if first <= greatest:
+                firsts.append(first - side.window.last)
+    if operator.state is not None:
+        # Groups that live have a row at the end of every epoch.
+        firsts.append(operator.watermark)
+    return min(firsts, default=NOTHING) + 1 - operator.beyond
+
+
+class _Search:
+    """One backtracking."""
+
+    def __init__(self, operators: Mapping[str, Operator]) -> None:
+        self.found: Wanted = {}
+        self._operators = operators
+
+    def behind(self, operator: EpochOperator, goal: Bound) -> None:
+        """Find what keeps the watermark of ``operator`` below ``goal``."""
+        for side in operator.sides:
+            assert side.epoch is not None
+            for port in side.ports.values():
+                self._at(port, side.epoch, goal + side.window.last + operator.slack)
+
+    def _at(self, port: Port, expression: Expression, goal: Bound) -> None:
+        """Find what keeps the bound of ``expression`` at ``port`` below ``goal``."""
+        if port.bound(expression) >= goal:
+            return
+        promise = _promise(port, expression, goal)
+        if port.name not in self._operators:
+            bounds = self.found.setdefault(port.name, {})
+            if promise is not None:
+                name, bound = promise
+                bounds[name] = max(bound, bounds.get(name, bound))
+        elif promise is None:
+            self._anything(self._operators[port.name])
+        else:
+            self._upstream(self._operators[port.name], *promise)
+
+    def _upstream(self, operator: Operator, name: str, goal: int) -> None:
+        """Find what keeps ``operator`` from promising ``goal``."""
+        expression = _output(operator, name)
+        if not isinstance(operator, EpochOperator):
+            for side in operator.sides:
+                for port in side.ports.values():
+                    self._at(port, expression, goal)
+            return
+
+        def at(watermark: int) -> Known:
+            def known(part: Expression) -> Bound | None:
+                distance = operator.distance(part)
+                return None if distance is None else watermark + distance
+
+            return known
+
+        own = operator.distance(expression)
+        watermark = _least(expression, at, goal, operator.watermark) if own is None else goal - own
+        if watermark is None:
+            self._anything(operator)
+        else:
+            self.behind(operator, watermark)
+
+    def _anything(self, operator: Operator) -> None:
+        """Ask all streams below ``operator`` for what they have."""
+        if _waits_for_the_end(operator):
+            return
+        for side in operator.sides:
+            for port in side.ports.values():
+                if port.has_ended:
+                    continue
+                if port.name in self._operators:
+                    self._anything(self._operators[port.name])
+                else:
+                    self.found.setdefault(port.name, {})
+
+
+def _waits_for_the_end(operator: Operator) -> bool:
+    """Return whether nothing but the end of its input releases rows of ``operator``."""
+    return any(is_whole_input(side.epoch) for side in operator.sides)
+
+
+def _promise(port: Port, expression: Expression, goal: Bound) -> tuple[str, int] | None:
+    """The promise at ``port``, by name and least bound, that brings ``expression`` to ``goal``; None if none alone."""
+    columns = {part.name for part in walk(expression) if isinstance(part, Column)}
+    if len(columns) != 1 or not math.isfinite(goal):
+        return None
+    (column,) = columns
+    name = f"-{column}" if f"-{column}" in port.bounds else column
+    if isinstance(expression, Column) and name == column:
+        return name, math.ceil(goal)
+    bound = _least(expression, lambda at: named({name: at}), goal, port.bounds.get(name, NOTHING))
+    return None if bound is None else (name, bound)
+
+
+def _least(
+    expression: Expression, known: Callable[[int], Known], goal: Bound, begin: Bound
+) -> int | None:
+    """The least n, from ``begin`` on, for which ``expression`` is at least ``goal``, given what n makes known."""
+    if not math.isfinite(begin):
+        return None
+
+    return first_reached(lambda n: bound_of(expression, known(n)) >= goal, math.ceil(begin))
+
+
+def _output(operator: Operator, name: str) -> Expression:
+    """What is promised as ``name``, over the columns of the operator's inputs."""
+    column = next(c for c in operator.node.schema.temporal if promised_name(c) == name)
+    if isinstance(operator.node, MergeNode):
+        return next(side.epoch for side in operator.sides if side.epoch is not None)
+    expression = by_name(operator.node.columns)[column.name]
+    if isinstance(operator, EpochOperator) and operator.keys:
+        keys = by_name(operator.keys)
+        expression = map_expression(
+            expression,
+            lambda part: keys.get(part.name, part) if isinstance(part, Column) else part,
+        )
+    is_falling = column.ordering.direction is Direction.DECREASING
+    return call("neg_int", expression) if is_falling else expression

@@ -1,0 +1,1 @@
+"""Durable files of the job: commits, outputs, watchlists and what writers report."""

@@ -1,0 +1,1 @@
+"""Bounds of punctuation: ports, watermarks and the release of epochs."""

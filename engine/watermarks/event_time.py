@@ -1,0 +1,178 @@
+"""What time a watermark is: the moment at which its epoch begins, as far as that follows from packet times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.expressions.expressions import Column, PacketField, walk
+from gscope.queries.plan.logical import first_side
+from gscope.queries.plan.program import (
+    AggregationNode,
+    JoinNode,
+    MergeNode,
+    QueryInput,
+    RunningNode,
+    StreamInput,
+    node_inputs,
+)
+from gscope.queries.plan.trees import by_name, map_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.queries.expressions.expressions import Expression, Value
+    from gscope.queries.plan.program import HftaNode, Input, Program
+
+_LATEST_NS = 1 << 62
+"""In the year 2116."""
+
+_FIELDS: dict[str, Callable[[int], int]] = {
+    "time": lambda time_ns: time_ns // 1_000_000_000,
+    "timestamp": lambda time_ns: time_ns,
+    "time_ns": lambda time_ns: time_ns,
+}
+
+_Columns = dict[str, "Expression"]
+
+
+class EventTimes:
+    """Turns watermarks of a program's operators into times."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._nodes = {node.query: node for node in program.nodes}
+        self._columns: dict[Input, _Columns] = {}
+        self._clocks: dict[str, _Clock] = {}
+        for node in program.nodes:
+            epoch = self._epoch(node)
+            if epoch is not None and all(_is_time(part) for part in walk(epoch)):
+                self._clocks[node.query] = _Clock(epoch)
+
+    def of(self, query: str, watermark: Bound) -> int | None:
+        """When the epoch ``watermark`` of an operator begins, nanoseconds since 1970; None if that is not known."""
+        clock = self._clocks.get(query)
+        if clock is None or not math.isfinite(watermark):
+            return None
+        return clock.time_of(math.ceil(watermark))
+
+    def longest_ns(self, source: Input, column: str, steps: int) -> int | None:
+        """Return the longest time in which a column of ``source`` moves by at most ``steps``.
+
+        None if it is not a function of packet times that increases.
+        """
+        expression = self._outputs(source).get(column)
+        if expression is None or not all(_is_time(part) for part in walk(expression)):
+            return None
+        clock = _Clock(expression)
+        value = clock.value(_LATEST_NS // 2)
+        if value is None:
+            return None
+        end, begin = clock.time_of(value + 1), clock.time_of(value - steps)
+        return None if end is None or begin is None else end - 1 - begin
+
+    def _epoch(self, node: HftaNode) -> Expression | None:
+        """The epoch of an operator over packet fields; None if it has none."""
+        match node:
+            case AggregationNode() | RunningNode():
+                epoch = by_name(node.keys)[node.epoch]
+            case JoinNode():
+                # Those of an interval join are the epochs of its first side.
+                epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
+            case MergeNode():
+                return self._outputs(node.inputs[0]).get(node.on[0])
+            case _:
+                return None
+        return _over(epoch, [self._outputs(each) for each in node_inputs(node)])
+
+    def _outputs(self, source: Input) -> _Columns:
+        """The columns of an input over packet fields."""
+        if source not in self._columns:
+            self._columns[source] = self._made(source)
+        return self._columns[source]
+
+    def _made(self, source: Input) -> _Columns:
+        match source:
+            case StreamInput(lfta=name):
+                lfta = self._program.lfta(name)
+                return by_name((*lfta.keys, *lfta.columns))
+            case QueryInput(query=name):
+                node = self._nodes[name]
+        inputs = [self._outputs(each) for each in node_inputs(node)]
+        if isinstance(node, MergeNode):
+            return inputs[0]
+        if isinstance(node, AggregationNode | RunningNode):
+            inputs = [{k.name: _over(k.expression, inputs) for k in node.keys}]
+        return {column.name: _over(column.expression, inputs) for column in node.columns}
+
+
+@dataclass(slots=True)
+class _Clock:
+    """An epoch as a rising function of time, and its inverse.
+
+    Epochs are mostly equally long, so that what the last two inversions say of the next is tried first.
+    """
+
+    epoch: Expression
+    _known: tuple[int, int] = (0, 0)
+    _length_ns: int = 0
+
+    def time_of(self, epoch: int) -> int | None:
+        known, known_ns = self._known
+        guess_ns = known_ns + (epoch - known) * self._length_ns
+        if not (self._length_ns and self._begins(epoch, guess_ns)):
+            found = self._search(epoch)
+            if found is None:
+                return None
+            guess_ns = found
+            following = self._search(epoch + 1)
+            self._length_ns = following - found if following is not None else 0
+        self._known = epoch, guess_ns
+        return guess_ns
+
+    def _begins(self, epoch: int, time_ns: int) -> bool:
+        at, before = self.value(time_ns), self.value(time_ns - 1)
+        return at is not None and before is not None and before < epoch <= at
+
+    def _search(self, epoch: int) -> int | None:
+        early, late = -1, _LATEST_NS
+        while early + 1 < late:
+            middle = (early + late) // 2
+            value = self.value(middle)
+            if value is None:
+                return None
+            if value >= epoch:
+                late = middle
+            else:
+                early = middle
+        return late if self._begins(epoch, late) else None
+
+    def value(self, time_ns: int) -> int | None:
+        """Return the epoch of a time, None if it is not known."""
+
+        def leaf(part: PacketField | Column) -> Value:
+            return _FIELDS[part.name](time_ns)
+
+        value = evaluate(self.epoch, leaf) if 0 <= time_ns <= _LATEST_NS else None
+        return value if isinstance(value, int) else None
+
+
+def _is_time(part: Expression) -> bool:
+    if isinstance(part, Column):
+        return False
+    return not isinstance(part, PacketField) or part.name in _FIELDS
+
+
+def _over(expression: Expression, inputs: list[_Columns]) -> Expression:
+    """``expression`` with the columns of its inputs replaced by what they are, where that is known."""
+
+    def replaced(part: Expression) -> Expression:
+        if not isinstance(part, Column):
+            return part
+        columns: Mapping[str, Expression] = inputs[part.input] if part.input < len(inputs) else {}
+        return columns.get(part.name, part)
+
+    return map_expression(expression, replaced)
