@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope import __version__
-from gscope.cli.standard_streams import settle_streams
+from gscope.cli.render.standard_streams import settle_streams
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.startup import settle
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = {
-    "replay": "gscope.cli.replay:replay",
-    "run": "gscope.cli.run:run",
-    "stop": "gscope.cli.stop:stop",
-    "status": "gscope.cli.status.command:status",
-    "check": "gscope.cli.check:check",
-    "explain": "gscope.cli.explain:explain",
-    "schema": "gscope.cli.schema:schema",
-    "library": "gscope.cli.library:library",
-    "interfaces": "gscope.cli.list_interfaces:interfaces",
-    "config": "gscope.cli.show_config:config",
+    "replay": "gscope.cli.commands.replay:replay",
+    "run": "gscope.cli.commands.run:run",
+    "stop": "gscope.cli.commands.stop:stop",
+    "status": "gscope.cli.commands.status:status",
+    "check": "gscope.cli.commands.check:check",
+    "explain": "gscope.cli.commands.explain:explain",
+    "schema": "gscope.cli.commands.schema:schema",
+    "library": "gscope.cli.commands.library:library",
+    "interfaces": "gscope.cli.commands.interfaces:interfaces",
+    "config": "gscope.cli.commands.config:config",
 }
 """Each command's module is imported only when it is used or listed."""
 

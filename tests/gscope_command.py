@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.cli.runs import choose_run
+from gscope.cli.rundir.records import choose_run
 from gscope.cli.status.document import status_document
 from gscope.errors import GscopeError
 

@@ -13,11 +13,11 @@ import pytest
 from tests.golden.cases import all_cases
 from tests.golden.driver import BACKLOG, CRASHING, RESTLESS, Job, Variation, capture
 
-from gscope.cli.answers import Answers
-from gscope.cli.delivered import StreamPosition
-from gscope.cli.outlet import Outlet
-from gscope.cli.passthrough import order_column
-from gscope.cli.sinks import FolderSink, StreamSink
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.delivery import Answers
+from gscope.cli.delivery.stream_reader import order_column
+from gscope.cli.delivery.stream_rows import Outlet
+from gscope.cli.sinks.replay_files import FolderSink, StreamSink
 from gscope.engine.spark import evaluation
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.watermarks import release
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from gscope.cli.answers import Sink
+    from gscope.cli.delivery.delivery import Sink
     from gscope.engine.steps.steps import Steps
     from gscope.engine.storage.commits import Commit, Output
     from gscope.queries.plan.program import Program

@@ -14,7 +14,7 @@ from tests.capture.packet.raw_captures import read_capture
 from tests.golden.driver import COMPILED, VARIATIONS, Variation, answer
 from tests.gscope_command import run
 
-from gscope.cli.interfaces import interfaces_of
+from gscope.cli.config.capture_files import interfaces_of
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gscope.cli.runs import RunRecord
+    from gscope.cli.rundir.records import RunRecord
 
 SCHEMA = 1
 LATEST_TRACES = 8

@@ -12,7 +12,7 @@ from gscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.cli.runs import RunRecord
+    from gscope.cli.rundir.records import RunRecord
 
 LOOPBACK = "127.0.0.1"
 _MAX_PORT = 65_535

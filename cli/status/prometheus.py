@@ -15,7 +15,7 @@ from gscope.cli.status.document import status_document
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gscope.cli.runs import RunRecord
+    from gscope.cli.rundir.records import RunRecord
     from gscope.cli.status.document import Document
 
 _NS = 1e-9

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from gscope.cli.balance import tuple_equation
+from gscope.cli.render.accounting import tuple_equation
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
 from gscope.cli.status.tables import Table
 from gscope.cli.status.trace_view import latest_traces

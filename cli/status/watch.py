@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from gscope.cli.runs import read_run
+from gscope.cli.rundir.records import read_run
 from gscope.cli.status.document import status_document
 from gscope.cli.status.view import status_view
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gscope.cli.runs import RunRecord
+    from gscope.cli.rundir.records import RunRecord
 
 LOOK_S = 0.25
 """So often it looks whether something has changed."""

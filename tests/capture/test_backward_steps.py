@@ -28,7 +28,7 @@ from gscope.capture.sources.files import backward_steps
 from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk
 from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.walk_loop import walk_blocks
-from gscope.cli.interfaces import chosen_interfaces
+from gscope.cli.config.capture_files import chosen_interfaces
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from gscope.cli.answers import Answers
-from gscope.cli.delivered import Delivered, Position, StreamPosition
+from gscope.cli.delivery.checkpoint import Delivered, Position, StreamPosition
+from gscope.cli.delivery.delivery import Answers
 from gscope.errors import GscopeError
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType

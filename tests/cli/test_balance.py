@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.cli.balance import final, shed_lines, standing_lines, tuple_equation
+from gscope.cli.render.accounting import final, shed_lines, standing_lines, tuple_equation
 
 LOG = {
     "tuples_total": 1000,

@@ -25,7 +25,7 @@ except Reached:
 """
 
 SUPERVISOR = """
-    from gscope.cli.run_processes import RunProcesses
+    from gscope.cli.supervision.process_set import RunProcesses
     RunProcesses._supervise = reached
     from gscope.cli.main import run
     run(["replay", sys.argv[1], "-e", "SELECT time FROM IP", "--work-dir", sys.argv[2]])
@@ -35,7 +35,7 @@ JOB = """
     from pathlib import Path
     from gscope.engine.settings import EngineSettings
     EngineSettings().write(Path(sys.argv[2]))
-    import gscope.cli.unprivileged
+    import gscope.cli.supervision.unprivileged
     from gscope.engine import job
     job.launch_jvm = reached
     from gscope.engine.monitoring.events import Events
@@ -61,7 +61,7 @@ def loaded(start: str, folder: Path) -> set[str]:
 
 def test_the_supervisor_starts_the_job_before_it_loads_the_compiler(tmp_path: Path) -> None:
     names = loaded(SUPERVISOR, tmp_path)
-    assert "gscope.cli.run_processes" in names
+    assert "gscope.cli.supervision.process_set" in names
     rooms = ("gscope.queries.gsql", "gscope.queries.plan", "gscope.queries.catalog")
     assert [name for name in names if name.startswith((*rooms, "gscope.queries.analysis"))] == []
     assert {"lark", "pyarrow", "numpy", "numba"} & names == set()

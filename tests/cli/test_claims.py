@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.cli.claims import claim
-from gscope.cli.parts import Parts
+from gscope.cli.sinks.output_lock import claim
+from gscope.cli.sinks.part_files import Parts
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from gscope import __version__
-from gscope.cli.library_files import library_files
+from gscope.cli.config.settings import SETTINGS
 from gscope.cli.main import COMMANDS, cli, run
-from gscope.cli.settings import SETTINGS
 from gscope.queries.analysis.typing.user_code import withdraw
+from gscope.queries.library.files import library_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.cli.config import Given, load_config
-from gscope.cli.settings import SETTINGS
-from gscope.cli.show_config import config_lines
+from gscope.cli.commands.config import config_lines
+from gscope.cli.config.effective import Given, load_config
+from gscope.cli.config.settings import SETTINGS
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.test_supervisor import CAPTURES, Stage, stage
 from tests.gscope_command import descendants
 
-from gscope.cli.liveness import Patience
-from gscope.cli.supervisor import Interrupted
+from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import GscopeError
 
 __all__ = ["stage"]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 BEGIN = """
 import os, signal, sys
 from pathlib import Path
-from gscope.cli.detach import detach
-from gscope.cli.run_dir import RunDir
+from gscope.cli.session.detach import detach
+from gscope.cli.rundir.run_dir import RunDir
 
 found = detach()
 if isinstance(found, int):

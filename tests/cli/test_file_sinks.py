@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.cli.sinks import FolderSink, StreamSink
+from gscope.cli.sinks.replay_files import FolderSink, StreamSink
 from gscope.errors import GscopeError, UsageError
 
 TABLE = pa.table({"n": [1, 2], "t": ["a", None]})

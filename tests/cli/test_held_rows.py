@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.cli.held_rows import HeldRows
+from gscope.cli.delivery.held_rows import HeldRows
 from gscope.engine.sinks.row_order import in_order
 
 if TYPE_CHECKING:

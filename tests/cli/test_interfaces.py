@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gscope.capture.settings import InterfaceSettings
-from gscope.cli.config_file import ConfiguredInterface
-from gscope.cli.interfaces import chosen_interfaces, ensure_there, interfaces_of
+from gscope.cli.config.capture_files import chosen_interfaces, ensure_there, interfaces_of
+from gscope.cli.config.yaml_file import ConfiguredInterface
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.cli.explanation import as_text, explain_compiled
+from gscope.cli.render.explain import as_text, explain_compiled
 from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
 
 

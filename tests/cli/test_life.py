@@ -11,10 +11,10 @@ from tests.cli.test_runs import killed
 from tests.safety.planted import Trap
 
 from gscope import __version__
-from gscope.cli.life import ensure_same, life, namesake
-from gscope.cli.run_dir import RunDir
-from gscope.cli.runs import choose_run, find_runs
-from gscope.cli.supervisor import Interrupted
+from gscope.cli.rundir.records import choose_run, find_runs
+from gscope.cli.rundir.run_dir import RunDir
+from gscope.cli.session.lifecycle import ensure_same, life, namesake
+from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
 from gscope.queries.plan.program_file import PROGRAM_FILE, write_program

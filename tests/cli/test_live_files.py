@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.cli import parts
-from gscope.cli.live_files import LiveFolder
-from gscope.cli.sinks import FolderSink
+from gscope.cli.sinks import part_files
+from gscope.cli.sinks.growing_files import LiveFolder
+from gscope.cli.sinks.replay_files import FolderSink
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_parts_are_seen_when_they_are_whole_and_on_record(tmp_path: Path, kind: 
     sink = opened(tmp_path, kind, monotonic=clock)
     sink.write("q", TABLE)
     assert sink.settle(is_last=False) is None
-    clock.now_s = parts.PART_S
+    clock.now_s = part_files.PART_S
     sink.write("q", OTHER)
     assert settled(sink)["files"]["q"]["finished"].endswith(f"-000001.{kind}")
     assert visible(tmp_path) == []
@@ -190,7 +190,7 @@ def test_parts_are_seen_when_they_are_whole_and_on_record(tmp_path: Path, kind: 
 
 
 def test_a_large_part_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_ROWS", 3)
+    monkeypatch.setattr(part_files, "PART_ROWS", 3)
     sink = opened(tmp_path, "parquet", monotonic=Clock())
     sink.write("q", TABLE)
     assert sink.settle(is_last=False) is None

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from gscope.capture.settings import LIVE_SKEW_NS, DeviceSettings
-from gscope.cli.config import load_config
-from gscope.cli.config_file import ConfiguredInterface
-from gscope.cli.live_interfaces import Overrides, live_interfaces
-from gscope.cli.show_config import config_lines
+from gscope.cli.commands.config import config_lines
+from gscope.cli.config.capture_devices import Overrides, live_interfaces
+from gscope.cli.config.effective import load_config
+from gscope.cli.config.yaml_file import ConfiguredInterface
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:

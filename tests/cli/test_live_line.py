@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.cli.watchers import LiveLine
+from gscope.cli.render.progress import LiveLine
 
 if TYPE_CHECKING:
     import pytest
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def test_the_rate_is_that_since_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("gscope.cli.watchers.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gscope.cli.render.progress.time.monotonic", lambda: now[0])
     line = LiveLine(shares_terminal=False)
     try:
         for packets, dropped in ((5_000, 0), (8_000, 7)):

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from tests.gscope_command import wait_for
 
-from gscope.cli.liveness import LOOK_S, Liveness, Patience, is_runnable
-from gscope.cli.settings import SETTINGS
+from gscope.cli.config.settings import SETTINGS
+from gscope.cli.supervision.liveness import LOOK_S, Liveness, Patience, is_runnable
 
 SECOND = 1_000_000_000
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.cli.delivered import StreamPosition
-from gscope.cli.outlet import Outlet
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.stream_rows import Outlet
 from gscope.queries.streams.messages import Batch, Extent
 
 Row = tuple[int | None, int]

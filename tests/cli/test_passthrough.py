@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.cli import passthrough as module
-from gscope.cli.delivered import StreamPosition
-from gscope.cli.passthrough import Passthrough
+from gscope.cli.delivery import stream_reader as module
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.stream_reader import Passthrough
 from gscope.errors import StreamError
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gscope.cli.processes import Event
+    from gscope.cli.supervision.child_process import Event
 
 PROGRAM = compile_queries(
     [QueryText("SELECT time, len FROM IP", "query")], Surroundings(("a",))

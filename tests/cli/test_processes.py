@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.gscope_command import PATIENCE_S
 
-from gscope.cli.processes import Event, Process
+from gscope.cli.supervision.child_process import Event, Process
 
 if TYPE_CHECKING:
     from pathlib import Path

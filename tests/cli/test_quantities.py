@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.cli.quantities import (
+from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
     parse_positive_duration,

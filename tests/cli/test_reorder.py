@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.cli.reorder import Reorder
+from gscope.cli.delivery.reorder import Reorder
 
 _values = st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=8)
 

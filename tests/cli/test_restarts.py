@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.cli.restarts import RestartPolicy, Restarts
+from gscope.cli.supervision.restart_policy import RestartPolicy, Restarts
 
 POLICY = RestartPolicy(first_s=1, longest_s=5, budget=4, window_s=100, stable_s=20)
 

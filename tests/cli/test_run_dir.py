@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.cli import run_lock
-from gscope.cli.run_dir import RunDir
-from gscope.cli.runs import RUN_FILE, read_run
+from gscope.cli.rundir import lock as run_lock
+from gscope.cli.rundir.records import RUN_FILE, read_run
+from gscope.cli.rundir.run_dir import RunDir
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:

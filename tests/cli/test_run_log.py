@@ -3,9 +3,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gscope.cli import run_log
-from gscope.cli.run_dir import RunDir
-from gscope.cli.run_log import RunLog
+from gscope.cli.rundir import run_log
+from gscope.cli.rundir.run_dir import RunDir
+from gscope.cli.rundir.run_log import RunLog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import pytest
 
 RUN = """
 import os, signal, sys
-from gscope.cli.run_signals import heeded
+from gscope.cli.session.signals import heeded
 
 class Outcome:
     signal = 0
@@ -91,7 +91,7 @@ def test_usr1_asks_for_counters() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_afterwards_signals_mean_what_they_meant(number: signal.Signals) -> None:
-    from gscope.cli.run_signals import heeded
+    from gscope.cli.session.signals import heeded
 
     before = signal.getsignal(number)
     with heeded(None):  # type: ignore[arg-type]  # no signal comes

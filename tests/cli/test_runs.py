@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.cli.asked import Asked
-from gscope.cli.run_dir import RunDir
-from gscope.cli.run_file import RunFile
-from gscope.cli.run_name import default_name, ensure_name
-from gscope.cli.runs import ProcessRecord, choose_run, find_runs, read_run
+from gscope.cli.rundir.record_file import RunFile
+from gscope.cli.rundir.records import ProcessRecord, choose_run, find_runs, read_run
+from gscope.cli.rundir.run_dir import RunDir
+from gscope.cli.session.request import Asked
+from gscope.cli.session.run_name import default_name, ensure_name
 from gscope.errors import GscopeError, UsageError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from gscope.cli import service
 from gscope.cli.main import cli
-from gscope.cli.run_dir import RunDir
+from gscope.cli.rundir.run_dir import RunDir
+from gscope.cli.session import sd_notify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[socket.s
     ):
         listening.bind(name.replace("@", "\0"))
         listening.settimeout(10)
-        patch.setenv(service.VARIABLE, name)
+        patch.setenv(sd_notify.VARIABLE, name)
         yield listening
 
 
@@ -39,7 +39,7 @@ def test_it_hears_when_a_run_captures_and_when_it_stops(
     manager: socket.socket, tmp_path: Path
 ) -> None:
     with RunDir(tmp_path / "work", "flows") as run_dir:
-        run_dir.file.listen(service.on_change)
+        run_dir.file.listen(sd_notify.on_change)
         run_dir.file.change(queries=("flows",))
         run_dir.file.enter("running")
         run_dir.file.on_restart("job", "code 1")
@@ -54,8 +54,8 @@ def test_it_hears_when_a_run_captures_and_when_it_stops(
 
 @pytest.mark.parametrize("address", ["", "/nowhere/at/all"])
 def test_without_one_nothing_happens(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    monkeypatch.setenv(service.VARIABLE, address)
-    service.notify("READY=1")
+    monkeypatch.setenv(sd_notify.VARIABLE, address)
+    sd_notify.notify("READY=1")
 
 
 def test_the_unit_s_command_can_be_typed() -> None:

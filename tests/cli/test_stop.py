@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_runs import killed
 
 from gscope.cli.main import run
-from gscope.cli.run_dir import RunDir
+from gscope.cli.rundir.run_dir import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SUPERVISOR = """
 import signal, sys
 from pathlib import Path
-from gscope.cli.run_dir import RunDir
+from gscope.cli.rundir.run_dir import RunDir
 
 came = []
 for number in (signal.SIGINT, signal.SIGTERM):
@@ -146,7 +146,7 @@ def test_a_stranger_with_the_number_of_a_run_that_ended_gets_no_signal(
         run_dir.file.change(pid=stranger.pid)
         seen = run_dir.file.record
     try:
-        monkeypatch.setattr("gscope.cli.runs.choose_run", lambda _dir, _name: seen)
+        monkeypatch.setattr("gscope.cli.rundir.records.choose_run", lambda _dir, _name: seen)
         assert stop(tmp_path) == 0
         assert capsys.readouterr().out == "flows has ended\n"
         assert stranger.poll() is None

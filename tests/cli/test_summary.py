@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gscope.cli.outcome import Outcome
-from gscope.cli.summary import is_whole, summary_lines
-from gscope.cli.timings import timing_lines
+from gscope.cli.render.outcome import Outcome
+from gscope.cli.render.summary import is_whole, summary_lines
+from gscope.cli.render.timings import timing_lines
 
 
 def _interface(name: str = "a", **changes: Any) -> dict[str, Any]:

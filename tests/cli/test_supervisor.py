@@ -18,13 +18,13 @@ from tests.gscope_command import is_alive
 
 from gscope.capture.confinement.plan import Confinement
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
-from gscope.cli import recovery, run_processes
-from gscope.cli.failures import CAPTURE, JOB
-from gscope.cli.liveness import Patience
-from gscope.cli.restarts import RestartPolicy
-from gscope.cli.run_file import RunFile
-from gscope.cli.runs import RunRecord
-from gscope.cli.supervisor import Interrupted, Supervisor
+from gscope.cli.rundir.record_file import RunFile
+from gscope.cli.rundir.records import RunRecord
+from gscope.cli.supervision import process_set, recovery
+from gscope.cli.supervision.failures import CAPTURE, JOB
+from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.restart_policy import RestartPolicy
+from gscope.cli.supervision.supervisor import Interrupted, Supervisor
 from gscope.engine.settings import LOG_FOLDER, EngineSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.plan.program import Program
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gscope.cli.answers import Answers
-    from gscope.cli.passthrough import Passthrough
+    from gscope.cli.delivery.delivery import Answers
+    from gscope.cli.delivery.stream_reader import Passthrough
 
 PROGRAM = Program(("a",), (), (), (), ())
 SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
@@ -115,7 +115,7 @@ class Stage:
         # The scripts keep notes in the folder of the run.
         Confinement(is_sandboxed=False).write(run_dir)
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
-        monkeypatch.setattr(run_processes, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
+        monkeypatch.setattr(process_set, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
         monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 60.0)
         self.watcher = _Watcher()
         self.answers = _Answers()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gscope.cli.table import TableSink
+from gscope.cli.sinks.table import TableSink
 
 
 def _shown(

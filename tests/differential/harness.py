@@ -21,7 +21,7 @@ from tests.differential.syntax import HIDDEN, Group, Join, Query, Select, closur
 from tests.differential.traffic import SECOND_NS, Known, Traffic, random_traffic
 from tests.golden.driver import Job, Variation, replayed, streamed
 
-from gscope.cli.explanation import as_text, explain_compiled, spark_texts
+from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gscope.cli.function_list import described_functions
+from gscope.cli.render.function_list import described_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

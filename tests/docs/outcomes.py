@@ -11,8 +11,8 @@ from tests.docs.examples import values_query, write_files
 from tests.docs.traffic import write_links
 from tests.golden.driver import INTERPRETED, answer
 
-from gscope.cli.explanation import as_text as explained
-from gscope.cli.explanation import explain_compiled
+from gscope.cli.render.explain import as_text as explained
+from gscope.cli.render.explain import explain_compiled
 from gscope.engine.sinks.columns import as_text
 from gscope.errors import GsqlError
 from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries

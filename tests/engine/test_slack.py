@@ -11,10 +11,10 @@ from tests.capture.test_replay import write_pcap
 
 from gscope.capture.log.log import read_log
 from gscope.capture.replay.replay_capture import open_log, replay_capture
-from gscope.cli.asked import Bounds
-from gscope.cli.capture_plan import capture_settings
-from gscope.cli.config import load_config
-from gscope.cli.interfaces import chosen_interfaces
+from gscope.cli.config.capture_files import chosen_interfaces
+from gscope.cli.config.capture_settings import capture_settings
+from gscope.cli.config.effective import load_config
+from gscope.cli.session.request import Bounds
 from gscope.engine.watermarks.slack import least_skews
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch

@@ -15,7 +15,7 @@ from tests.gscope_command import is_alive, run, wait_for
 from tests.live.test_run import udp
 
 from gscope.capture.log.log import read_log
-from gscope.cli.runs import find_runs
+from gscope.cli.rundir.records import find_runs
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gscope.cli.runs import RunRecord
+    from gscope.cli.rundir.records import RunRecord
 
 NUMBERED = "SELECT time, id FROM UDP"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.safety.planted import OTHER, WAYS, Trap, given_away
 
-from gscope.cli.config import load_config
+from gscope.cli.config.effective import load_config
 from gscope.engine.spark.jvm.class_data_archive import archive_path, with_archive
 from gscope.engine.spark.jvm.gateway import JvmSettings
 from gscope.engine.spark.jvm.java import find_java

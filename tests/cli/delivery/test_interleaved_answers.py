@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.cli.answers import Answers
-from gscope.cli.delivered import StreamPosition
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.delivery import Answers
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.cli.answers import Answers
-from gscope.cli.delivered import StreamPosition
 from gscope.cli.delivery import turns as turns_module
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.delivery import Answers
 from gscope.cli.delivery.turns import Turns
-from gscope.cli.sinks import StreamSink
+from gscope.cli.sinks.replay_files import StreamSink
 from gscope.engine.sinks import text
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.pieces import PIECE_BYTES

@@ -1,0 +1,92 @@
+"""``gscope explain``: what becomes of a query, stage by stage."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gscope.cli.commands.options import (
+    OF_RUNS,
+    option,
+    with_config,
+    with_deliver,
+    with_interfaces,
+    with_texts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.cli.config.effective import Config
+
+
+@click.command(short_help="Show how queries are compiled, stage by stage.")
+@click.argument("queries", nargs=-1, metavar="FILE|NAME...")
+@with_texts
+@with_deliver
+@with_interfaces
+@option(
+    "--lfta", "shows_kernel", is_flag=True, help="Also show the source of the generated kernel."
+)
+@option("--spark", "shows_spark", is_flag=True, help="Also show the Spark SQL of each HFTA.")
+@option(
+    "--dot", "is_dot", is_flag=True, help="Print the split as a graph for Graphviz (dot -Tsvg)."
+)
+@option("--json", "is_json", is_flag=True, help="Print everything as one JSON object.")
+@with_config(without=OF_RUNS)
+def explain(
+    queries: tuple[str, ...],
+    expressions: tuple[str, ...],
+    parameters: tuple[str, ...],
+    delivered: tuple[str, ...],
+    interfaces: tuple[str, ...],
+    shows_kernel: bool,
+    shows_spark: bool,
+    is_dot: bool,
+    is_json: bool,
+    config: Config,
+) -> None:
+    """Explain query files, library queries by name, or texts, compiled together.
+
+    Shows each query as parsed, its logical plan, the plan after each rewrite, the split into LFTAs (in
+    the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of columns,
+    and what bounds the state.
+    """
+    if is_dot and (is_json or shows_kernel or shows_spark):
+        message = "--dot cannot be combined with --json, --lfta or --spark"
+        raise click.UsageError(message)
+    from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
+    from gscope.cli.session.compile_request import Asked, compile_asked
+
+    asked = Asked(queries, expressions, delivered, parameters)
+    asked.ensure_some(how="")
+    compiled = compile_asked(asked, interfaces or tuple(config.interfaces), config)
+    explanation = explain_compiled(compiled)
+    if is_dot:
+        from gscope.cli.render.dot import as_dot
+        from gscope.cli.render.explain import ANY
+
+        click.echo("\n".join(as_dot(compiled.program, explanation, ANY)))
+        return
+    if shows_kernel:
+        from gscope.capture.lfta.codegen.generate import generate
+
+        explanation["kernel"] = generate(compiled.program.lftas).source
+    if shows_spark:
+        explanation["spark"] = spark_texts(compiled.program)
+    if is_json:
+        click.echo(json.dumps(explanation, indent=2))
+        return
+    for line in as_text(explanation):
+        click.echo(line)
+    for line in _sources(explanation):
+        click.echo(line)
+
+
+def _sources(explanation: dict[str, Any]) -> Iterator[str]:
+    for query, text in explanation.get("spark", {}).items():
+        yield f"\nSpark SQL of {query}\n  {text}"
+    if "kernel" in explanation:
+        yield f"\nKernel\n{explanation['kernel'].rstrip()}"

@@ -1,0 +1,94 @@
+"""The command ``gscope status``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.commands.options import option, with_run_name, with_work_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from gscope.cli.config.effective import Config
+
+_PIPE_COLUMNS = 200
+"""Nothing is cut where the terminal's width is not known."""
+
+
+@click.command(short_help="Show the state of a run.")
+@with_run_name("Name of the run. By default the only active one.")
+@option("--watch", "is_watch", is_flag=True, help="Refresh until q, Ctrl-C or the end of the run.")
+@option("--trace", "trace", metavar="ID", help="Show the path of heartbeat ID, hop by hop.")
+@option("--json", "is_json", is_flag=True, help="Print JSON (see docs/status.schema.json).")
+@option(
+    "--prometheus",
+    "is_prometheus",
+    is_flag=True,
+    help="Print metrics in the text format of Prometheus.",
+)
+@with_work_dir
+def status(
+    name: str | None,
+    is_watch: bool,
+    trace: str | None,
+    is_json: bool,
+    is_prometheus: bool,
+    config: Config,
+) -> int:
+    """Show the state of a run: interfaces, queries, operators and what they wait for, heartbeat traces.
+
+    Reads the files that the run writes to its folder, so it also shows a run that was killed.
+
+    Exit codes: 0 success, 1 no active run, 2 usage error.
+    """
+    from gscope.cli.rundir.records import choose_run
+    from gscope.cli.status.document import status_document, traces
+    from gscope.errors import UsageError
+
+    if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
+        message = "--watch, --trace, --json and --prometheus are mutually exclusive"
+        raise UsageError(message)
+    if is_watch and not sys.stdout.isatty():
+        message = "--watch requires a terminal; use --json or --prometheus instead"
+        raise UsageError(message)
+    run = choose_run(config.work_dir, name)
+    if is_watch:
+        from gscope.cli.status.watch import watch
+
+        return watch(run)
+    document = status_document(run, time.time_ns())
+    if trace is not None:
+        from gscope.cli.status.trace_view import one_trace
+
+        newest = (document["job"] or {"heartbeats": {"newest": None}})["heartbeats"]["newest"]
+        _print(one_trace(traces(run.path), newest, trace))
+    elif is_json:
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False))
+    elif is_prometheus:
+        from gscope.cli.status.prometheus import exposition
+
+        click.echo(exposition(document), nl=False)
+    else:
+        from gscope.cli.status.view import status_view
+
+        _print(status_view(document))
+    return 0
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    """On a terminal in colours and in its width; elsewhere plain, with nothing cut."""
+    from rich.console import Console, Group
+
+    is_terminal = sys.stdout.isatty()
+    console = Console(width=None if is_terminal else _PIPE_COLUMNS, highlight=False)
+    with console.capture() as captured:
+        console.print(Group(*parts))
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())

@@ -1,0 +1,152 @@
+"""``gscope stop``: stops a run from outside."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.commands.options import option, quantity, with_run_name, with_work_dir
+from gscope.cli.config.quantities import parse_duration, show_duration
+from gscope.errors import GscopeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.cli.config.effective import Config
+    from gscope.cli.rundir.records import RunRecord
+
+_END = {"stale": "been killed", "failed": "failed"}
+
+
+@click.command(short_help="Stop a run.")
+@with_run_name("Name of the run. By default the only active one.")
+@option(
+    "--now",
+    "is_at_once",
+    is_flag=True,
+    help="Stop immediately; answers that are not delivered yet are lost.",
+)
+@option(
+    "--timeout",
+    metavar="DURATION",
+    callback=quantity(parse_duration),
+    help="Wait at most DURATION for the run to stop. By default without limit.",
+)
+@with_work_dir
+def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config) -> None:
+    """Stop a run as Ctrl-C does: close all windows and emit the remaining answers.
+
+    Returns when the run has ended, and prints its loss summary. If --run names a run that was killed,
+    removes it with everything it has not answered; `gscope run --run NAME` resumes it instead.
+
+    Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
+    """
+    from gscope.cli.rundir.records import choose_run
+
+    run = choose_run(config.work_dir, name)
+    if run.is_alive:
+        _end(run, is_at_once=is_at_once, timeout_ns=timeout)
+    elif name is not None:
+        _remove(run)
+    else:
+        message = (
+            f"no run is active; {run.name} is {run.standing}: `gscope run --run {run.name}` with the"
+            f" same queries resumes it, `gscope stop --run {run.name}` removes it"
+        )
+        raise GscopeError(message)
+
+
+def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
+    """Ask the supervisor to end, wait for that and print its summary.
+
+    Raises:
+        GscopeError: it is somebody else's, it has not ended in time, or it failed.
+    """
+    from gscope.cli.rundir.records import read_run
+
+    said = _Summary(run.path)
+    try:
+        supervisor = os.pidfd_open(run.pid)
+    except ProcessLookupError:
+        supervisor = -1
+    # A number that another process got meanwhile would not hold the run's lock.
+    now = read_run(run.path)
+    if supervisor >= 0 and now is not None and now.is_alive and now.pid == run.pid:
+        _signal(supervisor, run, signal.SIGTERM)
+        if is_at_once:
+            # Of two signals of one kind only one might come.
+            _signal(supervisor, run, signal.SIGINT)
+        if not _has_ended(supervisor, timeout_ns):
+            waited = show_duration(timeout_ns or 0)
+            message = (
+                f"{run.name} is still emitting its remaining answers after {waited}, and will stop when done;"
+                f" `gscope stop --now --run {run.name}` stops it immediately"
+            )
+            raise GscopeError(message)
+    click.echo(f"{run.name} has ended")
+    click.echo(said.read(), nl=False)
+    left = read_run(run.path)
+    if left is not None and left.state == "failed":
+        message = f"{run.name} failed: {left.failure}"
+        raise GscopeError(message)
+
+
+def _signal(supervisor: int, run: RunRecord, number: signal.Signals) -> None:
+    try:
+        signal.pidfd_send_signal(supervisor, number)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        message = f"{run.name} (process {run.pid}) belongs to another user; stop it as that user or as root"
+        raise GscopeError(message) from error
+
+
+def _has_ended(supervisor: int, timeout_ns: int | None) -> bool:
+    poll = select.poll()
+    poll.register(supervisor, select.POLLIN)
+    return bool(poll.poll(None if timeout_ns is None else timeout_ns / 1e6))
+
+
+def _remove(run: RunRecord) -> None:
+    """Remove what a killed run left.
+
+    Raises:
+        GscopeError: it lives again, or is somebody else's.
+    """
+    from gscope.cli.rundir import lock as run_lock
+    from gscope.cli.rundir.run_dir import remove_run
+
+    try:
+        lock = run_lock.take(run.path)
+    except OSError as error:
+        message = f"cannot remove {run.path}: {(error.strerror or str(error)).lower()}"
+        raise GscopeError(message) from error
+    if lock is None:
+        message = f"{run.name} has just been started again; repeat `gscope stop` to stop it"
+        raise GscopeError(message)
+    remove_run(run.path)
+    os.close(lock)
+    click.echo(f"{run.name} had {_END[run.standing]}; its folder is removed")
+
+
+class _Summary:
+    """The summary of a run, which can be read when its folder is gone because it was opened before."""
+
+    def __init__(self, folder: Path) -> None:
+        from gscope.cli.rundir.run_dir import SUMMARY_FILE
+
+        self._file: int | None = None
+        with suppress(OSError):
+            self._file = os.open(folder / SUMMARY_FILE, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> str:
+        """Return the summary that the run wrote at its end; "" without one."""
+        if self._file is None:
+            return ""
+        with os.fdopen(self._file, encoding="utf-8", errors="replace") as file:
+            return file.read()

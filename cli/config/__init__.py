@@ -1,0 +1,1 @@
+"""Settings: gscope.yaml, command line, quantities, interfaces and devices."""

@@ -1,0 +1,109 @@
+"""Devices on the command line as interfaces."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.settings import (
+    LIVE_SKEW_NS,
+    MIN_LIVE_SKEW_NS,
+    DeviceSettings,
+    InterfaceSettings,
+)
+from gscope.cli.config.capture_files import given_skews
+from gscope.cli.config.quantities import show_duration
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gscope.cli.config.yaml_file import ConfiguredInterface
+
+_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What flags say of all devices, over what the configuration says of each; None for nothing.
+
+    Attributes:
+        snaplen: see ``DeviceSettings``, as the others.
+        ring_bytes: …
+        is_promiscuous: …
+        filter: …
+        fanout: …
+        source: …
+        timestamps: …
+        has_kernel_filter: …
+    """
+
+    snaplen: int | None = None
+    ring_bytes: int | None = None
+    is_promiscuous: bool | None = None
+    filter: str | None = None
+    fanout: int | None = None
+    source: str | None = None
+    timestamps: str | None = None
+    has_kernel_filter: bool | None = None
+
+    def over(self, device: DeviceSettings) -> DeviceSettings:
+        """``device`` with what is given."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return replace(device, **{name: v for name, v in values.items() if v is not None})
+
+
+def live_interfaces(
+    given: Sequence[str],
+    skews: Sequence[str],
+    overrides: Overrides,
+    configured: Mapping[str, ConfiguredInterface],
+) -> tuple[InterfaceSettings, ...]:
+    """The interfaces of a live run.
+
+    Args:
+        given: ``DEVICE``, ``NAME=DEVICE`` or the name of a configured interface; () for all that are
+            configured with a device.
+        skews: ``DURATION`` for all or ``NAME=DURATION``.
+        overrides: of all devices.
+        configured: those of the configuration.
+
+    Raises:
+        UsageError: there is none, one is named twice, or a duration is wrong.
+    """
+    live = {name: each.device for name, each in configured.items() if each.device is not None}
+    devices = dict(_device(text, live) for text in given) if given else live
+    if len(devices) < len(given):
+        message = f"an interface is given twice: {', '.join(given)}"
+        raise UsageError(message)
+    if not devices:
+        there = ", ".join(name for _, name in socket.if_nameindex())
+        message = f"no interface to capture on: name one with -i; there are {there}"
+        raise UsageError(message)
+    skew_ns = dict.fromkeys(devices, LIVE_SKEW_NS) | given_skews(skews, devices, configured)
+    for name, skew in skew_ns.items():
+        if skew < MIN_LIVE_SKEW_NS:
+            message = (
+                f"a skew of {show_duration(skew)} is too short for the live interface {name}: the"
+                f" kernel may hold packets back for {show_duration(MIN_LIVE_SKEW_NS)}"
+            )
+            raise UsageError(message)
+    return tuple(
+        InterfaceSettings(
+            name,
+            skew_ns=skew_ns[name],
+            device=overrides.over(device),
+            is_latent=name in configured and configured[name].is_latent,
+        )
+        for name, device in devices.items()
+    )
+
+
+def _device(text: str, configured: Mapping[str, DeviceSettings]) -> tuple[str, DeviceSettings]:
+    if text in configured:
+        return text, configured[text]
+    match = _NAMED.fullmatch(text)
+    name, device = match.groups() if match is not None else (text, text)
+    return name, DeviceSettings(device)

@@ -1,0 +1,176 @@
+"""Files on the command line as interfaces."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from gscope.capture.settings import InterfaceSettings
+from gscope.cli.config.quantities import parse_duration
+from gscope.cli.config.settings import DEFAULT_SKEW_NS
+from gscope.errors import CaptureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gscope.cli.config.yaml_file import ConfiguredInterface
+
+_ENDINGS = re.compile(r"(?i)(\.(pcap|pcapng|cap|dmp|ntar|trace|gz|zst|zstd|lz4))+[0-9]*$")
+_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.+)", re.DOTALL)
+STDIN = "-"
+
+
+def chosen_interfaces(
+    captures: Sequence[str],
+    names: Sequence[str],
+    skews: Sequence[str],
+    configured: Mapping[str, ConfiguredInterface],
+) -> tuple[InterfaceSettings, ...]:
+    """The interfaces of a replay.
+
+    Args:
+        captures: as on the command line; () for the configured interfaces.
+        names: only these; () for all.
+        skews: ``DURATION`` for all or ``NAME=DURATION``.
+        configured: those of the configuration.
+
+    Raises:
+        UsageError: there is none, a name is unknown or a duration wrong.
+    """
+    files = interfaces_of(captures) if captures else _configured_files(configured)
+    for name in names:
+        if name not in files:
+            message = f"unknown interface {name!r}; there are {', '.join(files) or 'none'}"
+            raise UsageError(message)
+    if not files:
+        message = "nothing to read: name a capture, such as gscope replay trace.pcap …"
+        raise UsageError(message)
+    skew_ns = given_skews(skews, files, configured)
+    return tuple(
+        InterfaceSettings(
+            name,
+            paths,
+            skew_ns.get(name, DEFAULT_SKEW_NS),
+            is_latent=name in configured and configured[name].is_latent,
+            finds_skew=name not in skew_ns,
+        )
+        for name, paths in files.items()
+        if not names or name in names
+    )
+
+
+def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The files of each interface, in the order given.
+
+    ``a/main1.pcap.gz`` is the interface ``main1``; a second of that name is ``main1_2``. ``NAME=FILE``
+    names it; one NAME given several times is one interface read in that order.
+
+    Raises:
+        UsageError: standard input is named more than once.
+    """
+    if sum(argument.split("=", 1)[-1] == STDIN for argument in arguments) > 1:
+        message = "standard input (-) can be read only once"
+        raise UsageError(message)
+    named: dict[str, list[str]] = {}
+    plain: list[tuple[str, str]] = []
+    order: list[str] = []
+    for argument in arguments:
+        match = _NAMED.fullmatch(argument)
+        if match is not None:
+            name, file = match.groups()
+            if name not in named:
+                order.append(name)
+            named.setdefault(name, []).append(file)
+        else:
+            plain.append((_base_name(argument), argument))
+            order.append("")
+    taken = set(named)
+    names = iter([(_unique(base, taken), file) for base, file in plain])
+    result: dict[str, tuple[str, ...]] = {}
+    for name in order:
+        if name:
+            result[name] = tuple(named[name])
+        else:
+            unique, file = next(names)
+            result[unique] = (file,)
+    return result
+
+
+def ensure_there(interfaces: Sequence[InterfaceSettings]) -> None:
+    """Refuse files that are not there before a daemon is started and compiles for them.
+
+    Raises:
+        CaptureError: there is no such file, it is a folder, or it cannot be looked at.
+    """
+    for file in dict.fromkeys(file for interface in interfaces for file in interface.files):
+        if file == STDIN:
+            continue
+        try:
+            mode = Path(file).stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+        else:
+            if not stat.S_ISDIR(mode):
+                continue
+            reason = os.strerror(errno.EISDIR)
+        message = f"cannot open {file}: {reason}"
+        raise CaptureError(message)
+
+
+def _base_name(file: str) -> str:
+    if file == STDIN:
+        return "stdin"
+    name = PurePath(file).name
+    return _ENDINGS.sub("", name) or name
+
+
+def _unique(base: str, taken: set[str]) -> str:
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    taken.add(name)
+    return name
+
+
+def _configured_files(
+    configured: Mapping[str, ConfiguredInterface],
+) -> dict[str, tuple[str, ...]]:
+    return {name: interface.files for name, interface in configured.items() if interface.files}
+
+
+def given_skews(
+    texts: Sequence[str],
+    names: Collection[str],
+    configured: Mapping[str, ConfiguredInterface],
+) -> dict[str, int]:
+    """Return the skew of each interface that has one: its own flag over the flag for all over the configuration.
+
+    Raises:
+        UsageError: a name is unknown or a duration wrong.
+    """
+    skews = {
+        name: skew_ns
+        for name in names
+        if name in configured and (skew_ns := configured[name].skew_ns) is not None
+    }
+    named: dict[str, int] = {}
+    for text in texts:
+        name, equals, duration = text.rpartition("=")
+        if equals and name not in names:
+            message = f"--skew {text}: unknown interface {name!r}; there are {', '.join(names)}"
+            raise UsageError(message)
+        try:
+            value = parse_duration(duration)
+        except ValueError as error:
+            message = f"--skew: {error}"
+            raise UsageError(message) from error
+        if equals:
+            named[name] = value
+        else:
+            skews = dict.fromkeys(names, value)
+    return {**skews, **named}

@@ -1,0 +1,70 @@
+"""What the capture daemon is told for one run of a program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gscope.capture.settings import CaptureSettings, ConsumerSettings
+from gscope.engine.settings import EngineSettings
+from gscope.engine.watermarks.slack import least_skews
+from gscope.queries.plan.program import StreamInput, node_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.capture.settings import InterfaceSettings
+    from gscope.cli.config.effective import Config
+    from gscope.cli.session.request import Bounds
+    from gscope.queries.plan.program import Input, Program
+
+CONSUMER = "cli"
+"""By this name the command line acknowledges the streams that are answers themselves."""
+
+
+def capture_settings(
+    program: Program,
+    interfaces: Sequence[InterfaceSettings],
+    config: Config,
+    bounds: Bounds,
+) -> CaptureSettings:
+    """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
+    readers = {
+        EngineSettings().consumer: job_streams(program),
+        CONSUMER: _streams(program, [source for _, source in program.results]),
+    }
+    slack = least_skews(program)
+    return CaptureSettings(
+        interfaces=tuple(
+            replace(each, skew_ns=max(each.skew_ns, slack.get(each.name, 0))) for each in interfaces
+        ),
+        consumers=tuple(
+            ConsumerSettings(name, streams) for name, streams in readers.items() if streams
+        ),
+        heartbeat_interval_ns=config.heartbeat_interval_ns,
+        heartbeat_mode=config.heartbeat_mode,
+        speed=bounds.speed,
+        packets=bounds.packets,
+        duration_ns=bounds.duration_ns,
+        table_slots=config.table_slots,
+        output_rows=config.output_rows,
+        block_bytes=config.block_bytes,
+        batch_rows=config.batch_rows,
+        batch_bytes=config.batch_bytes,
+        open_bytes=config.open_bytes,
+        log_bytes=config.log_bytes,
+        memory_bytes=config.memory_bytes,
+    )
+
+
+def job_streams(program: Program) -> tuple[str, ...]:
+    """The streams that the HFTA job reads; () if it has nothing to do.
+
+    That is so without HFTAs, and where all of them ask for interfaces that are not there.
+    """
+    return _streams(program, [source for node in program.nodes for source in node_inputs(node)])
+
+
+def _streams(program: Program, sources: Sequence[Input]) -> tuple[str, ...]:
+    lftas = dict.fromkeys(source.lfta for source in sources if isinstance(source, StreamInput))
+    return tuple(stream for name in lftas for stream in program.lfta(name).streams)

@@ -1,0 +1,129 @@
+"""The effective configuration: flags over environment over ``gscope.yaml`` over defaults."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gscope.cli.config.settings import SETTINGS
+from gscope.cli.config.yaml_file import ConfiguredInterface, FileContents, read_file
+from gscope.errors import UsageError
+from gscope.queries.ownership import fault_of_script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gscope.capture.heartbeats.mode import HeartbeatMode
+
+FILE_NAME = "gscope.yaml"
+FILE_VARIABLE = "GSCOPE_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as somebody wrote it, and where."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every setting with its value; see ``SETTINGS`` for their meaning.
+
+    Attributes:
+        interfaces: those of the file, by name.
+        sets: interface sets by name.
+        udf: files of user code.
+        origins: where each value comes from, by key of the setting.
+        path: the file that was read, None for none.
+    """
+
+    output_format: str | None
+    is_strict: bool
+    heartbeat_interval_ns: int
+    heartbeat_mode: HeartbeatMode
+    failure_timeout_ns: int | None
+    failure_step_timeout_ns: int | None
+    spark_cores: int | None
+    spark_memory_bytes: int
+    table_slots: int
+    output_rows: int
+    block_bytes: int | None
+    batch_rows: int
+    batch_bytes: int
+    open_bytes: int
+    log_bytes: int
+    memory_bytes: int | None
+    job_disk_bytes: int
+    user: str | None
+    is_sandboxed: bool
+    work_dir: Path
+    interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    udf: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+
+
+def load_config(given: Mapping[str, Given], path: Path | None) -> Config:
+    """The configuration.
+
+    Args:
+        given: what flags and environment say, by key of the setting.
+        path: of the file; by default the first of $GSCOPE_CONFIG, ./gscope.yaml,
+            $XDG_CONFIG_HOME/gscope/gscope.yaml that exists.
+
+    Raises:
+        UsageError: a value is wrong, a key unknown or the file unreadable, or another user can have written
+            a file that was not named.
+    """
+    found = path or _find_file()
+    contents = read_file(found) if found is not None else FileContents()
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting in SETTINGS:
+        source = given.get(setting.key)
+        if source is not None:
+            try:
+                value = setting.parse(source.text)
+            except ValueError as error:
+                message = f"{source.origin}: {error}"
+                raise UsageError(message) from error
+            origins[setting.key] = source.origin
+        elif setting.key in contents.values:
+            value = contents.values[setting.key]
+            origins[setting.key] = contents.places[setting.key]
+        else:
+            value = setting.default
+            origins[setting.key] = "default"
+        values[setting.attribute] = value
+    return Config(
+        **values,
+        interfaces=contents.interfaces,
+        sets=contents.sets,
+        udf=contents.udf,
+        origins=origins,
+        path=found,
+    )
+
+
+def _find_file() -> Path | None:
+    named = os.environ.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    # Without a home, as in containers, "~" stays as it is.
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    candidates = [Path(FILE_NAME)]
+    if Path(home).is_absolute():
+        candidates.append(Path(home) / "gscope" / FILE_NAME)
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is not None and (fault := fault_of_script(found.stat())):
+        message = (
+            f"the configuration {found.absolute()} is not used: {fault}; if you trust it, name it with"
+            " --config"
+        )
+        raise UsageError(message)
+    return found

@@ -1,0 +1,330 @@
+"""The table of settings in ``gscope.yaml``, in the environment and in flags.
+
+Defaults are those of the things they configure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.heartbeats.mode import HeartbeatMode
+from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
+from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.cli.config.quantities import (
+    parse_count,
+    parse_duration,
+    parse_positive_duration,
+    parse_size,
+    show_duration,
+    show_size,
+)
+from gscope.cli.rundir.run_dir import default_work_dir
+from gscope.engine.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
+AUTOMATIC = "auto"
+
+MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
+"""Processes give signs of life twice a second; a few may come late."""
+
+MIN_STEP_TIMEOUT_NS = 60_000_000_000
+"""The first task of a Java that was just started ends seconds later, on a busy machine many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a setting takes.
+
+    Attributes:
+        metavar: what stands for a value in help.
+        parse: text → value; raises ValueError with a sentence.
+        show: value → text that ``parse`` reads.
+    """
+
+    metavar: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value that can be set.
+
+    Attributes:
+        key: its place in ``gscope.yaml``: ``section.name`` or ``name``.
+        attribute: of ``Config``.
+        default: the value of a setting that is not set; None if gscope chooses it.
+        meaning: one phrase for help.
+        short: a one-letter flag, "" for none.
+    """
+
+    key: str
+    attribute: str
+    kind: Kind
+    default: Any
+    meaning: str
+    short: str = ""
+    flag: str = ""
+
+    @property
+    def long(self) -> str:
+        """The flag: ``--heartbeat-interval``."""
+        return self.flag or "--" + self.key.replace(".", "-").replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable, the flag's twin: ``GSCOPE_HEARTBEAT_INTERVAL``."""
+        return "GSCOPE_" + self.long[2:].replace("-", "_").upper()
+
+    @property
+    def default_text(self) -> str:
+        """The default as it would be written."""
+        return AUTOMATIC if self.default is None else self.kind.show(self.default)
+
+    def parse(self, text: str) -> Any:
+        """The value of ``text``; ``auto`` gives back the default where that is chosen by gscope.
+
+        Raises:
+            ValueError: it is none; the message says what is expected.
+        """
+        if self.default is None and text.strip() == AUTOMATIC:
+            return None
+        return self.kind.parse(text)
+
+
+def _at_least(least_ns: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = parse_duration(text)
+        if value < least_ns:
+            message = f"{text!r} is too short: expected at least {show_duration(least_ns)}"
+            raise ValueError(message)
+        return value
+
+    return parse
+
+
+def _parse_positive_size(text: str) -> int:
+    value = parse_size(text)
+    if value < 1:
+        message = f"{text!r} is too small: expected more than 0"
+        raise ValueError(message)
+    return value
+
+
+def _parse_slots(text: str) -> int:
+    slots = parse_count(text)
+    if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
+        message = f"invalid number of slots {text!r}: expected a power of two of at least {MIN_TABLE_SLOTS}"
+        raise ValueError(message)
+    return slots
+
+
+def _parse_format(text: str) -> str:
+    if text not in FORMATS:
+        message = f"invalid output format {text!r}: expected one of {', '.join(FORMATS)}"
+        raise ValueError(message)
+    return text
+
+
+def _parse_mode(text: str) -> HeartbeatMode:
+    if text not in list(HeartbeatMode):
+        message = f"invalid heartbeat mode {text!r}: expected one of {', '.join(HeartbeatMode)}"
+        raise ValueError(message)
+    return HeartbeatMode(text)
+
+
+def _parse_switch(text: str) -> bool:
+    words = {"true": True, "yes": True, "on": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "0": False}
+    if text.strip().lower() not in words:
+        message = f"invalid switch {text!r}: expected true or false"
+        raise ValueError(message)
+    return words[text.strip().lower()]
+
+
+def _parse_folder(text: str) -> Path:
+    if not text or "\0" in text:
+        message = f"invalid folder {text!r}: expected a path"
+        raise ValueError(message)
+    return Path(text)
+
+
+def _parse_user(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        message = f"invalid user {text!r}: expected a name or a uid"
+        raise ValueError(message)
+    return text.strip()
+
+
+DURATION = Kind("DURATION", parse_positive_duration, show_duration)
+PATIENCE = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
+STEP_PATIENCE = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
+SIZE = Kind("SIZE", _parse_positive_size, show_size)
+COUNT = Kind("N", parse_count, str)
+SLOTS = Kind("N", _parse_slots, str)
+FORMAT = Kind("|".join(FORMATS), _parse_format, str)
+MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
+FOLDER = Kind("DIR", _parse_folder, str)
+USER = Kind("NAME", _parse_user, str)
+SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
+
+_ENGINE = EngineSettings()
+_LFTA = LftaSettings()
+_CAPTURE = CaptureSettings((InterfaceSettings("default", ("default",)),))
+DEFAULT_SKEW_NS = _CAPTURE.interfaces[0].skew_ns
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "output.format",
+        "output_format",
+        FORMAT,
+        None,
+        "output format; by default table on a terminal, ndjson in a pipe, csv in files",
+        short="-o",
+        flag="--output",
+    ),
+    Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
+    Setting(
+        "heartbeat.interval",
+        "heartbeat_interval_ns",
+        DURATION,
+        _CAPTURE.heartbeat_interval_ns,
+        "interval between heartbeats, in the time of the trace or of the clock; does not change answers",
+    ),
+    Setting(
+        "heartbeat.mode",
+        "heartbeat_mode",
+        MODE,
+        _CAPTURE.heartbeat_mode,
+        "when to send heartbeats: at every interval, when a waiting operator requests one, both, or never;"
+        " affects how soon answers are emitted, not their content",
+    ),
+    Setting(
+        "failure.timeout",
+        "failure_timeout_ns",
+        PATIENCE,
+        None,
+        "restart the capture daemon if a live interface sends no heartbeat for DURATION; by default 5 heartbeat"
+        " intervals, at least 5s",
+    ),
+    Setting(
+        "failure.step_timeout",
+        "failure_step_timeout_ns",
+        STEP_PATIENCE,
+        None,
+        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION; by default"
+        " only report such a step, after 5min",
+    ),
+    Setting(
+        "spark.cores",
+        "spark_cores",
+        COUNT,
+        _ENGINE.cores,
+        "number of cores for Spark; by default all",
+    ),
+    Setting(
+        "spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "Java heap size of Spark"
+    ),
+    Setting(
+        "limits.table_slots",
+        "table_slots",
+        SLOTS,
+        _LFTA.table_slots,
+        "slots in the group table of each LFTA, a power of two",
+        flag="--table-slots",
+    ),
+    Setting(
+        "limits.output_rows",
+        "output_rows",
+        COUNT,
+        _LFTA.batch_rows,
+        "rows in the output buffer of each LFTA",
+        flag="--output-rows",
+    ),
+    Setting(
+        "limits.block",
+        "block_bytes",
+        SIZE,
+        _CAPTURE.block_bytes,
+        "bytes to read from a capture at a time",
+        flag="--block",
+    ),
+    Setting(
+        "limits.batch_rows",
+        "batch_rows",
+        COUNT,
+        _CAPTURE.batch_rows,
+        "seal a batch of the stream log at N rows",
+        flag="--batch-rows",
+    ),
+    Setting(
+        "limits.batch",
+        "batch_bytes",
+        SIZE,
+        _CAPTURE.batch_bytes,
+        "seal a batch of the stream log at SIZE",
+        flag="--batch",
+    ),
+    Setting(
+        "limits.open",
+        "open_bytes",
+        SIZE,
+        _CAPTURE.open_bytes,
+        "memory for batches that are not sealed yet",
+        flag="--open",
+    ),
+    Setting(
+        "limits.log",
+        "log_bytes",
+        SIZE,
+        _CAPTURE.log_bytes,
+        "disk space for the stream log",
+        flag="--log",
+    ),
+    Setting(
+        "limits.memory",
+        "memory_bytes",
+        SIZE,
+        _CAPTURE.memory_bytes,
+        "memory limit of the capture daemon (tables, buffers, rings); by default half of the machine's memory",
+        flag="--memory",
+    ),
+    Setting(
+        "limits.job_disk",
+        "job_disk_bytes",
+        SIZE,
+        _ENGINE.disk_bytes,
+        "disk space for answers that are not delivered yet and for rows that operators hold back",
+        flag="--job-disk",
+    ),
+    Setting(
+        "user",
+        "user",
+        USER,
+        None,
+        "user to decode packets and evaluate queries as, if root starts the run; by default gscope if that user"
+        " exists, else the user nobody; root stays root, without capabilities",
+    ),
+    Setting(
+        "sandbox",
+        "is_sandboxed",
+        SWITCH,
+        True,
+        "restrict file access and system calls of the processes that handle packets, as far as the kernel supports it",
+    ),
+    Setting(
+        "work_dir",
+        "work_dir",
+        FOLDER,
+        default_work_dir(),
+        "folder that holds the private folder of each run",
+    ),
+)
+
+OUTPUT_KEYS = ("output.format", "strict")
+"""Settings that concern answers; the others concern how they are computed."""

@@ -1,0 +1,241 @@
+"""``gscope.yaml``: settings, interfaces and interface sets; every complaint names the line."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSettings
+from gscope.cli.config.quantities import parse_count, parse_duration, parse_size
+from gscope.cli.config.settings import DEFAULT_SKEW_NS, SETTINGS, SWITCH
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    import yaml
+
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
+_SECTIONS = tuple(
+    dict.fromkeys(setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key)
+)
+_LISTS = ("interfaces", "sets", "udf")
+_LARGEST_FILE = 1 << 20
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    """What reads one of some words, and raises ValueError otherwise."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            message = f"invalid value {text!r}: expected one of {', '.join(allowed)}"
+            raise ValueError(message)
+        return text
+
+    return parse
+
+
+_DEVICE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "device": ("device", str),
+    "snaplen": ("snaplen", parse_count),
+    "ring": ("ring_bytes", parse_size),
+    "promiscuous": ("is_promiscuous", SWITCH.parse),
+    "filter": ("filter", str),
+    "fanout": ("fanout", parse_count),
+    "source": ("source", _one_of(SOURCES)),
+    "timestamps": ("timestamps", _one_of(TIMESTAMPS)),
+    "kernel_filter": ("has_kernel_filter", SWITCH.parse),
+}
+"""Keys of a live interface, the attributes of ``DeviceSettings`` they give, and what reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredInterface:
+    """An interface of the file.
+
+    Attributes:
+        files: captures read in that order; () when only settings are given.
+        skew_ns: see ``InterfaceSettings``; None for the default.
+        device: captured live; None when only settings or files are given.
+        is_latent: see ``InterfaceSettings``.
+    """
+
+    files: tuple[str, ...] = ()
+    skew_ns: int | None = None
+    device: DeviceSettings | None = None
+    is_latent: bool = False
+
+    @property
+    def effective_skew_ns(self) -> int:
+        """The skew, also where it is not given."""
+        default = DEFAULT_SKEW_NS if self.device is None else LIVE_SKEW_NS
+        return default if self.skew_ns is None else self.skew_ns
+
+
+@dataclass(frozen=True, slots=True)
+class FileContents:
+    """What a file says.
+
+    Attributes:
+        values: by key of the setting, parsed.
+        places: ``file:line`` of each value.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    udf: tuple[str, ...] = ()
+
+
+def read_file(path: Path) -> FileContents:
+    """The contents of the file at ``path``.
+
+    Raises:
+        UsageError: unreadable, no YAML, an unknown key or a wrong value.
+    """
+    import yaml
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        message = f"cannot read configuration file {path}: {error.strerror}"
+        raise UsageError(message) from error
+    except UnicodeDecodeError as error:
+        message = f"configuration file {path} is not UTF-8 text"
+        raise UsageError(message) from error
+    if len(text) > _LARGEST_FILE:
+        message = f"configuration file {path} is larger than {_LARGEST_FILE} characters"
+        raise UsageError(message)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
+        message = f"{path}:{line}: invalid YAML: {error.problem}"
+        raise UsageError(message) from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        message = f"configuration file {path} is not valid YAML: {str(error).splitlines()[0]}"
+        raise UsageError(message) from error
+    return _Reader(path).contents(root)
+
+
+@dataclass(slots=True)
+class _Reader:
+    path: Path
+    values: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def contents(self, root: yaml.Node | None) -> FileContents:
+        interfaces: dict[str, ConfiguredInterface] = {}
+        sets: dict[str, tuple[str, ...]] = {}
+        udf: tuple[str, ...] = ()
+        plain = tuple(key for key in _BY_KEY if "." not in key)
+        for key, node in self._entries(root, "", (*_SECTIONS, *plain, *_LISTS)):
+            if key == "interfaces":
+                interfaces = {name: self._interface(n) for name, n in self._entries(node, key)}
+            elif key == "sets":
+                sets = {name: self._names(n) for name, n in self._entries(node, key)}
+            elif key == "udf":
+                udf = self._names(node)
+            elif key in plain:
+                self._set(key, node)
+            else:
+                names = tuple(k.partition(".")[2] for k in _BY_KEY if k.startswith(f"{key}."))
+                for name, value in self._entries(node, key, names):
+                    self._set(f"{key}.{name}", value)
+        return FileContents(self.values, self.places, interfaces, sets, udf)
+
+    def _set(self, key: str, node: yaml.Node) -> None:
+        self.values[key] = self._parsed(node, _BY_KEY[key].parse)
+        self.places[key] = self._place(node)
+
+    def _interface(self, node: yaml.Node) -> ConfiguredInterface:
+        files: tuple[str, ...] = ()
+        skew_ns: int | None = None
+        is_latent = False
+        live: dict[str, Any] = {}
+        allowed = ("file", "files", "skew", "latent", *_DEVICE_KEYS)
+        for key, value in self._entries(node, "an interface", allowed):
+            if key == "skew":
+                skew_ns = self._parsed(value, parse_duration)
+            elif key == "latent":
+                is_latent = self._parsed(value, SWITCH.parse)
+            elif key in _DEVICE_KEYS:
+                attribute, parse = _DEVICE_KEYS[key]
+                live[attribute] = self._parsed(value, parse)
+            elif files:
+                raise self._wrong(value, "file and files are mutually exclusive")
+            else:
+                files = (self._text(value),) if key == "file" else self._names(value)
+        if live and "device" not in live:
+            keys = [key for key, (attribute, _) in _DEVICE_KEYS.items() if attribute in live]
+            raise self._wrong(
+                node, f"{', '.join(keys)}: allowed only with a device, such as `device: eth0`"
+            )
+        if live and files:
+            raise self._wrong(node, "device and files are mutually exclusive")
+        try:
+            device = DeviceSettings(**live) if live else None
+        except UsageError as error:
+            raise self._wrong(node, str(error)) from error
+        return ConfiguredInterface(files, skew_ns, device, is_latent)
+
+    def _names(self, node: yaml.Node) -> tuple[str, ...]:
+        import yaml
+
+        if isinstance(node, yaml.SequenceNode) and node.value:
+            return tuple(self._text(item) for item in node.value)
+        raise self._wrong(node, "expected a list such as [a, b]")
+
+    def _entries(
+        self, node: yaml.Node | None, where: str, allowed: Iterable[str] | None = None
+    ) -> Iterable[tuple[str, yaml.Node]]:
+        """The entries of a mapping; none of an empty value."""
+        import yaml
+
+        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
+            return
+        if not isinstance(node, yaml.MappingNode):
+            raise self._wrong(node, f"expected entries `name: value`{_below(where)}")
+        seen: set[str] = set()
+        for key_node, value in node.value:
+            key = self._text(key_node)
+            if allowed is not None and key not in allowed:
+                raise self._wrong(
+                    key_node, f"unknown key {key!r}{_below(where)}; {_hint(key, allowed)}"
+                )
+            if key in seen:
+                raise self._wrong(key_node, f"{key!r} is given twice{_below(where)}")
+            seen.add(key)
+            yield key, value
+
+    def _text(self, node: yaml.Node) -> str:
+        import yaml
+
+        if isinstance(node, yaml.ScalarNode) and node.value:
+            return str(node.value)
+        raise self._wrong(node, "expected a single value")
+
+    def _parsed(self, node: yaml.Node, parse: Callable[[str], Any]) -> Any:
+        try:
+            return parse(self._text(node))
+        except ValueError as error:
+            raise self._wrong(node, str(error)) from error
+
+    def _wrong(self, node: yaml.Node, message: str) -> UsageError:
+        return UsageError(f"{self._place(node)}: {message}")
+
+    def _place(self, node: yaml.Node) -> str:
+        return f"{self.path}:{node.start_mark.line + 1}"
+
+
+def _below(where: str) -> str:
+    return f" below {where}" if where else ""
+
+
+def _hint(key: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(key, list(allowed), 1)
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(allowed)}"

@@ -1,0 +1,226 @@
+"""Results that need no Spark: the stream of an LFTA is the answer."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.cli.config.capture_settings import CONSUMER
+from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.stream_rows import Outlet
+from gscope.cli.supervision.child_process import Event
+from gscope.engine.log_client.flight_client import LogClient
+from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
+from gscope.errors import GscopeError, StreamError
+from gscope.queries.expressions.types import Direction
+from gscope.queries.plan.program import StreamInput
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gscope.cli.supervision.child_process import Events
+    from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.program import Program
+    from gscope.queries.streams.messages import Message
+
+SOURCE = "passthrough"
+
+PORTION_BYTES = 64 << 20
+"""Segments read at once; a single one may be larger."""
+
+
+class Passthrough:
+    """Reads the streams that are answers and hands their rows to the event queue.
+
+    Rows come in the order of their first increasing column. Messages are acknowledged when what they
+    let go is safe, and read no faster than the answers are taken. Its events:
+
+    ======== =====================================================================================
+    rows     ``rows``: pairs of a query and an iterator of its tables, ``streams``: how far that delivers the streams, ``is_last``,
+             ``done``: to be called with the cursors that may be acknowledged
+    finished everything is delivered and acknowledged
+    error    ``message``: the log is there but cannot be read
+    ======== =====================================================================================
+
+    Args:
+        program: with the results.
+        run_dir: of the run.
+        positions: how far streams were delivered before.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        run_dir: Path,
+        positions: Mapping[str, StreamPosition] | None = None,
+    ) -> None:
+        self._run_dir = run_dir
+        self._outlets = {
+            stream: Outlet(
+                query,
+                order_column(program.schema(query)),
+                (positions or {}).get(stream, StreamPosition()),
+                is_nullable=_is_nullable(program.schema(query)),
+            )
+            for query, source in program.results
+            if isinstance(source, StreamInput)
+            for stream in program.lfta(source.lfta).streams
+        }
+        self._thread: threading.Thread | None = None
+        self._is_wanted = threading.Event()
+        self._acknowledged: dict[str, int] = {}
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads; () if every result needs Spark."""
+        return tuple(self._outlets)
+
+    def connect(self, events: Events) -> None:
+        """The daemon listens, for the first time or once more: read on, in a thread of its own."""
+        self._is_wanted.set()
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, args=(events,), name=SOURCE, daemon=True
+            )
+            self._thread.start()
+
+    def _run(self, events: Events) -> None:
+        has_ended = False
+        while not has_ended:
+            # A daemon that is gone is somebody else's care; its successor is announced.
+            self._is_wanted.wait()
+            self._is_wanted.clear()
+            try:
+                with LogClient(self._run_dir / SOCKET_FILE) as client:
+                    has_ended = self._follow(client, events)
+            except (GscopeError, OSError) as error:
+                events.put(Event(SOURCE, "error", {"message": str(error)}))
+                return
+        events.put(Event(SOURCE, "finished", {}))
+
+    def _follow(self, client: LogClient, events: Events) -> bool:
+        """Read until all streams have ended; False if the daemon went away before.
+
+        Raises:
+            StreamError: the daemon is there, but does not give what is asked for.
+        """
+        outlets = self._outlets
+        if all(outlet.is_done for outlet in outlets.values()):
+            # On record before a kill; whether the daemon had heard of it is not known, and it may have gone since.
+            ends = {name: outlet.next for name, outlet in outlets.items()}
+            client.acknowledge_last(CONSUMER, ends)
+            return True
+        try:
+            for messages in client.subscribe({name: each.next for name, each in outlets.items()}):
+                for portion in _portions(messages):
+                    gone = self._claim(client, portion)
+                    for message in portion:
+                        self._take(message, gone)
+                    self._deliver(client, {message.stream for message in portion}, events)
+        except StreamError:
+            if _is_there(client):
+                raise
+            return False
+        if not all(outlet.has_ended for outlet in outlets.values()):
+            return False
+        self._deliver(client, outlets, events, is_last=True)
+        return True
+
+    def _claim(self, client: LogClient, messages: Sequence[Message]) -> set[tuple[str, int]]:
+        """Keep what is read and not acknowledged from being shed; which of ``messages`` are shed already."""
+        batches = [message for message in messages if isinstance(message, Batch)]
+        if not batches:
+            return set()
+        wanted = {stream: list(outlet.held) for stream, outlet in self._outlets.items()}
+        for batch in batches:
+            wanted[batch.stream].append(batch.sequence)
+        gone = client.claim(CONSUMER, wanted)
+        return {(stream, sequence) for stream, found in gone.items() for sequence in found}
+
+    def _take(self, message: Message, gone: set[tuple[str, int]]) -> None:
+        outlet = self._outlets[message.stream]
+        match message:
+            case Batch() if (message.stream, message.sequence) in gone:
+                pass  # the log counts it
+            case Batch():
+                outlet.add(message, partial(_read, self._run_dir / LOG_FOLDER / message.path))
+            case Heartbeat():
+                outlet.raise_bound({p.column: p.bound for p in message.punctuations})
+            case EndOfStream() | Shed():
+                pass  # the log counts what was shed
+        outlet.has_ended = isinstance(message, EndOfStream)
+        outlet.next = message.sequence + 1
+
+    def _deliver(
+        self, client: LogClient, streams: Iterable[str], events: Events, *, is_last: bool = False
+    ) -> None:
+        """Hand rows over, wait until they are taken, and acknowledge what is safe by then."""
+        rows: list[tuple[str, Iterator[pa.Table]]] = []
+        for stream in streams:
+            tables = self._outlets[stream].let_go()
+            if tables is not None:
+                rows.append((self._outlets[stream].query, tables))
+        positions = {stream: self._outlets[stream].position for stream in streams}
+        reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+        fields = {"rows": rows, "streams": positions, "is_last": is_last, "done": reply.put}
+        events.put(Event(SOURCE, "rows", fields))
+        cursors = reply.get()
+        if is_last:
+            client.acknowledge_last(CONSUMER, cursors)
+        elif cursors != self._acknowledged:
+            client.acknowledge(CONSUMER, cursors)
+            self._acknowledged = cursors
+
+
+def _read(path: Path) -> pa.Table:
+    """Read the rows of a segment.
+
+    Raises:
+        StreamError: it is not there or damaged.
+    """
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        message = f"cannot read {path.name} of the stream log: {error}"
+        raise StreamError(message) from error
+
+
+def _portions(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """``messages`` in pieces whose rows fit into memory: a log that was not read for long may hold gigabytes."""
+    portion: list[Message] = []
+    size = 0
+    for message in messages:
+        portion.append(message)
+        size += message.size_bytes if isinstance(message, Batch) else 0
+        if size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def _is_there(client: LogClient) -> bool:
+    try:
+        client.ping()
+    except StreamError:
+        return False
+    return True
+
+
+def order_column(schema: Schema) -> str | None:
+    """The column by which rows are ordered, None to leave them in the order of the packets."""
+    increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
+    return increasing[0] if increasing else None
+
+
+def _is_nullable(schema: Schema) -> bool:
+    """Whether the column that the answers are ordered by may be NULL."""
+    name = order_column(schema)
+    return any(column.name == name and column.is_nullable for column in schema.columns)

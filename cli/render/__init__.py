@@ -1,0 +1,1 @@
+"""Text for people: plans, summaries, progress and lists."""

@@ -1,0 +1,208 @@
+"""What became of every packet, at the end of a run.
+
+received = dropped + filtered + shed + late + malformed + accepted + unread, on every interface.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from gscope.cli.config.quantities import show_duration
+from gscope.cli.render.accounting import shed_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gscope.cli.render.outcome import Outcome
+
+TERMS = ("dropped", "filtered", "shed", "late", "unread")
+_LOST = ("dropped", "shed", "late", "unread")
+_INTERFACES_SHOWN = 8
+_DAMAGE_SHOWN = 20
+
+
+def is_whole(outcome: Outcome) -> bool:
+    """Return whether nothing was lost on any interface, nor in the log, nor behind it, nor with a daemon."""
+    lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
+    lost += sum(outcome.late_tuples.values())
+    return (
+        not lost
+        and not _crash_count(outcome)
+        and not any(map(_has_loss, outcome.capture["interfaces"]))
+    )
+
+
+def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
+    """One line when all is well; more where something was lost, odd or damaged."""
+    capture = outcome.capture
+    interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
+    totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
+    malformed = _malformed(interfaces)
+    stopped = " (interrupted)" if outcome.signal else ""
+    yield (
+        f"gscope: {_equation(totals, sum(malformed.values()))}; {_rows(rows)}"
+        f" in {outcome.phases['answered']:.1f} s{stopped}"
+    )
+    if malformed:
+        yield "  malformed: " + ", ".join(
+            f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
+        )
+    yield from _unread_links(interfaces)
+    yield from _late(interfaces)
+    yield from _odd_interfaces(interfaces)
+    yield from _damage(interfaces, capture.get("failed", {}))
+    yield from _left_out(capture)
+    for query, count in outcome.late_tuples.items():
+        came = (
+            "row came too late for {} and is" if count == 1 else "rows came too late for {} and are"
+        )
+        yield f"  {count:,} {came.format(query)} in no answer"
+    for function, count in outcome.undecodable.items():
+        yield f"  {_counted(count, 'payload')} not decodable by {function}"
+    for query, count in outcome.wrapped_sums.items():
+        does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
+        yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
+    yield from shed_lines(capture, outcome.shed_tuples)
+    if times := outcome.restarts.get("job"):
+        yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
+    yield from _crashes(outcome)
+
+
+def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The link types that are not read, by name."""
+    counts: Counter[str] = Counter()
+    for each in interfaces:
+        counts.update(each.get("unread_links", {}))
+    if counts:
+        listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+        yield f"  unknown link types, which gscope does not decode: {listed}"
+
+
+def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The skew at which no packet would have been late, where it is known."""
+    late = [each for each in interfaces if each["late"]]
+    if not late:
+        return
+    needed = {each["name"]: each.get("needed_skew_ns", 0) for each in late}
+    if not all(needed.values()):
+        yield "  late packets step back in time by more than the skew; raise it with --skew"
+        return
+    is_one = len(interfaces) == 1
+    flags = [
+        f"--skew {'' if is_one else f'{name}='}{show_duration(skew_ns)}"
+        for name, skew_ns in list(needed.items())[:_INTERFACES_SHOWN]
+    ]
+    if len(needed) > _INTERFACES_SHOWN:
+        flags = [f"--skew {show_duration(max(needed.values()))}"]
+    yield (
+        f"  late packets step back in time by more than the skew; {' '.join(flags)} accepts "
+        "them all"
+    )
+
+
+def _crashes(outcome: Outcome) -> Iterator[str]:
+    """What a capture daemon that was killed took with it."""
+    times = _crash_count(outcome)
+    if not times:
+        return
+    streams = outcome.capture["lftas"].values()
+    uncaptured_ns = max((c.get("uncaptured_ns_total", 0) for c in streams), default=0)
+    tuples = sum(counters.get("lost_in_crash_tuples_total", 0) for counters in streams)
+    lost = (
+        f"up to {_counted(tuples, 'partial tuple')} of open groups" if tuples else "no open group"
+    )
+    yield (
+        f"  the capture daemon was restarted {_counted(times, 'time')}: no packets were "
+        f"captured for {uncaptured_ns / 1e9:.1f} s, and {lost} "
+        f"{'were' if tuples > 1 else 'was'} lost"
+    )
+
+
+def counter_line(progress: Mapping[str, Any], rows: Mapping[str, int], seconds: float) -> str:
+    """How a run goes, for who asks with SIGUSR1: its latest ``progress`` event, and rows by query."""
+    packets = _counted(progress.get("packets", 0), "packet")
+    dropped = progress.get("dropped") or 0
+    return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
+
+
+def _crash_count(outcome: Outcome) -> int:
+    """How many capture daemons died before the end of the input."""
+    streams = outcome.capture["lftas"].values()
+    return max((counters.get("crashes_total", 0) for counters in streams), default=0)
+
+
+def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
+    """Packets that an LFTA's predicate let pass, but that are in no row."""
+    for counter, why in (
+        ("without_epoch_tuples_total", "packets with a NULL epoch are in no group"),
+        (
+            "out_of_order_tuples_total",
+            "packets violate an ordering that a query declares, and were discarded",
+        ),
+    ):
+        count = sum(counters.get(counter, 0) for counters in capture["lftas"].values())
+        if count:
+            yield f"  {count:,} {why}"
+
+
+def _equation(terms: Mapping[str, int], malformed: int) -> str:
+    """``1,000 packets received = 990 accepted + 10 malformed``; terms that are 0 are left out."""
+    parts = [f"{terms['accepted']:,} accepted"]
+    if malformed:
+        parts.append(f"{malformed:,} malformed")
+    parts += [f"{terms[name]:,} {name}" for name in TERMS if terms[name]]
+    return f"{_counted(terms['received'], 'packet')} received = {' + '.join(parts)}"
+
+
+def _rows(rows: Mapping[str, int]) -> str:
+    if len(rows) == 1:
+        return _counted(sum(rows.values()), "row")
+    return ", ".join(f"{query} {_counted(count, 'row')}" for query, count in rows.items())
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sums of single interfaces: all if they are few, otherwise those that lost something."""
+    if len(interfaces) == 1:
+        return
+    odd = [i for i in interfaces if _has_loss(i)]
+    shown = interfaces if odd and len(interfaces) <= _INTERFACES_SHOWN else odd
+    for interface in shown[:_INTERFACES_SHOWN]:
+        yield f"  {interface['name']}: {_equation(interface, sum(interface['malformed'].values()))}"
+    if len(shown) > _INTERFACES_SHOWN:
+        yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces with loss"
+
+
+def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) -> Iterator[str]:
+    """What is damaged, but for what is told of interfaces that failed anyway."""
+    sentences = [
+        sentence if len(interfaces) == 1 else f"{interface['name']}: {sentence}"
+        for interface in interfaces
+        for sentence in interface["damage"]
+        if sentence != failed.get(interface["name"])
+    ]
+    for sentence in sentences[:_DAMAGE_SHOWN]:
+        yield f"  {sentence}"
+    if len(sentences) > _DAMAGE_SHOWN:
+        yield f"  … and {len(sentences) - _DAMAGE_SHOWN} more damaged places"
+
+
+def _malformed(interfaces: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Malformed packets of all interfaces by reason, most frequent first."""
+    counts: dict[str, int] = {}
+    for interface in interfaces:
+        for reason, count in interface["malformed"].items():
+            counts[reason] = counts.get(reason, 0) + count
+    return dict(sorted(((r, c) for r, c in counts.items() if c), key=lambda item: -item[1]))
+
+
+def _has_loss(interface: Mapping[str, Any]) -> bool:
+    return any(interface[name] for name in _LOST) or bool(interface["damage"])
+
+
+def _lost_tuples(capture: Mapping[str, Any]) -> int:
+    return int(capture["log"].get("shed_tuples_total", 0))

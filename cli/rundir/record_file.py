@@ -1,0 +1,106 @@
+"""Keeps the ``run.json`` of one run true while it lives; read by ``records.py``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gscope.cli.rundir.records import (
+    MAX_RESTARTS_KEPT,
+    RUN_FILE,
+    ProcessRecord,
+    RestartRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.cli.rundir.records import ProcessState, RunRecord, RunState
+
+    Listener = Callable[[RunRecord, RunRecord], None]
+    """Called with the record before a change and after."""
+
+
+class RunFile:
+    """The record of a run that this process supervises; each change is a whole new file.
+
+    May be used from several threads. A disk that is full costs the record, never the run.
+
+    Args:
+        record: the first one; it is written at once.
+        clock: now, in nanoseconds UTC.
+    """
+
+    def __init__(self, record: RunRecord, clock: Callable[[], int] = time.time_ns) -> None:
+        self.record = record
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._listeners: list[Listener] = []
+        self.change()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell ``listener`` of every change from now on, by the thread that makes it."""
+        self._listeners.append(listener)
+
+    def change(self, **fields: Any) -> None:
+        """Change fields of the record, see ``RunRecord``."""
+        with self._lock:
+            before, self.record = (
+                self.record,
+                replace(self.record, **fields, changed_ns=self._clock()),
+            )
+            after = self.record
+            self._write()
+        for listener in self._listeners:
+            listener(before, after)
+
+    def enter(self, state: RunState, failure: str | None = None) -> None:
+        """The run is in another state; it failed with that sentence. At its end no process is left."""
+        if state == self.record.state and failure == self.record.failure:
+            return
+        processes = self.record.processes
+        if state in ("ended", "failed"):
+            processes = {n: replace(p, pid=None, state=state) for n, p in processes.items()}
+        self.change(state=state, failure=failure, processes=processes)
+
+    def on_process(self, name: str, state: ProcessState, pid: int | None = None) -> None:
+        """The process ``name`` (``capture`` or ``job``) is in another state; None keeps its pid.
+
+        A process that ended or failed has none.
+        """
+        now = self._process(name)
+        gone = state in ("ended", "failed", "restarting")
+        self._set(name, replace(now, state=state, pid=None if gone else pid or now.pid))
+
+    def on_restart(self, name: str, reason: str) -> None:
+        """The process ``name`` ended for that reason and will be started again."""
+        now = self._process(name)
+        restarts = (*now.restarts, RestartRecord(self._clock(), reason))
+        self._set(
+            name,
+            ProcessRecord(
+                None, "restarting", restarts[-MAX_RESTARTS_KEPT:], now.restarts_total + 1
+            ),
+        )
+
+    def drop(self, name: str) -> None:
+        """The run needs no process ``name``."""
+        processes = {other: p for other, p in self.record.processes.items() if other != name}
+        self.change(processes=processes)
+
+    def _process(self, name: str) -> ProcessRecord:
+        return self.record.processes.get(name, ProcessRecord())
+
+    def _set(self, name: str, process: ProcessRecord) -> None:
+        self.change(processes={**self.record.processes, name: process})
+
+    def _write(self) -> None:
+        path = self.record.path / RUN_FILE
+        staged = path.with_suffix(".new")
+        try:
+            staged.write_text(self.record.to_json(), encoding="utf-8")
+            staged.rename(path)
+        except OSError:
+            return

@@ -1,0 +1,187 @@
+"""Runs by name: what ``run.json`` says of each, and whether it still lives.
+
+A run is a folder ``run-<NAME>`` in the work dir. Its supervisor holds the folder's lock while it lives and keeps
+``run.json`` true (see ``record_file.py``); a run whose lock is free was killed, and is called stale.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gscope.cli.rundir.lock import is_held
+from gscope.errors import GscopeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SCHEMA = 1
+RUN_FILE = "run.json"
+FOLDER_PREFIX = "run-"
+MAX_RESTARTS_KEPT = 100
+
+RunState = Literal["starting", "running", "stopping", "ended", "failed"]
+ProcessState = Literal["starting", "running", "restarting", "ended", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRecord:
+    """A process was started again.
+
+    Attributes:
+        at_ns: when, UTC.
+        reason: why, one phrase.
+    """
+
+    at_ns: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """A process of a run.
+
+    Attributes:
+        pid: None when it does not run.
+        state: what it is about.
+        restarts: the latest ``MAX_RESTARTS_KEPT``, oldest first.
+        restarts_total: how many there were.
+    """
+
+    pid: int | None = None
+    state: ProcessState = "starting"
+    restarts: tuple[RestartRecord, ...] = ()
+    restarts_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of a run.
+
+    Attributes:
+        path: its folder.
+        is_alive: whether its supervisor lives.
+        name: unique in the work dir.
+        pid: of the supervisor.
+        state: the last one it wrote.
+        began_ns: when the run began, UTC; a resumed run began when it was first started.
+        changed_ns: when ``run.json`` was last written.
+        command: the command line after ``gscope``.
+        queries: the names of the results.
+        interfaces: their names.
+        is_live: whether the interfaces are devices.
+        folder: where answers are written, None for standard output.
+        failure: the sentence it failed with, None if it did not.
+        processes: ``capture`` and ``job``, as far as they exist.
+    """
+
+    path: Path
+    is_alive: bool
+    name: str
+    pid: int
+    state: RunState = "starting"
+    began_ns: int = 0
+    changed_ns: int = 0
+    command: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    is_live: bool = False
+    folder: str | None = None
+    failure: str | None = None
+    processes: dict[str, ProcessRecord] = field(default_factory=dict)
+
+    @property
+    def standing(self) -> str:
+        """The state in one word; ``stale`` for a run that was killed, ``failed`` for one that gave up."""
+        return self.state if self.is_alive or self.state == "failed" else "stale"
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it is over, but its folder holds what it has not answered."""
+        return self.is_live and not self.is_alive
+
+    def to_json(self) -> str:
+        """The text of ``run.json``."""
+        value = {"schema": SCHEMA, **asdict(self)}
+        del value["path"], value["is_alive"]
+        return json.dumps(value, indent=1)
+
+
+def read_run(path: Path) -> RunRecord | None:
+    """Return the run whose folder is ``path``; None if there is none, its record is invalid, or it is a link."""
+    if path.is_symlink():
+        return None
+    # Before the file is read: the other way round, a run that ends between would seem killed.
+    is_alive = is_held(path)
+    try:
+        return _record(path, is_alive, json.loads((path / RUN_FILE).read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def find_runs(work_dir: Path) -> tuple[RunRecord, ...]:
+    """All runs in ``work_dir``, living and stale, in the order of their beginning."""
+    records = [read_run(path) for path in work_dir.glob(f"{FOLDER_PREFIX}*")]
+    return tuple(sorted((r for r in records if r is not None), key=lambda r: (r.began_ns, r.name)))
+
+
+def choose_run(work_dir: Path, name: str | None) -> RunRecord:
+    """The run called ``name``; without a name the only one that lives, or else the only one there is.
+
+    Raises:
+        GscopeError: there is no run at all (exit code 1).
+        UsageError: none has that name, or there are several to choose from.
+    """
+    runs = find_runs(work_dir)
+    if not runs:
+        what = "no run" if name is None else f"no run {name!r}"
+        message = f"{what} is active (looked in {work_dir})"
+        raise GscopeError(message)
+    if name is not None:
+        return _named(runs, name)
+    living = [run for run in runs if run.is_alive]
+    candidates = living or list(runs)
+    if len(candidates) > 1:
+        message = f"there are {len(candidates)} runs; name one with --run: {_listed(candidates)}"
+        raise UsageError(message)
+    return candidates[0]
+
+
+def _named(runs: Sequence[RunRecord], name: str) -> RunRecord:
+    for run in runs:
+        if run.name == name:
+            return run
+    close = difflib.get_close_matches(name, [run.name for run in runs], 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are: {_listed(runs)}"
+    message = f"there is no run {name!r}; {hint}"
+    raise UsageError(message)
+
+
+def _listed(runs: Sequence[RunRecord]) -> str:
+    return ", ".join(run.name if run.is_alive else f"{run.name} ({run.standing})" for run in runs)
+
+
+def _record(path: Path, is_alive: bool, value: dict[str, Any]) -> RunRecord:
+    """The record in ``run.json``.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: it is none.
+    """
+    if value.pop("schema") != SCHEMA or path.name != FOLDER_PREFIX + value["name"]:
+        raise ValueError(path)
+    if value["state"] not in get_args(RunState):
+        raise ValueError(value["state"])
+    for name in ("command", "queries", "interfaces"):
+        value[name] = tuple(map(str, value[name]))
+    for name in ("pid", "began_ns", "changed_ns"):
+        value[name] = int(value[name])
+    value["processes"] = {
+        name: ProcessRecord(
+            **{**each, "restarts": tuple(RestartRecord(**r) for r in each["restarts"])}
+        )
+        for name, each in value["processes"].items()
+    }
+    return RunRecord(path=path, is_alive=is_alive, **value)

@@ -1,0 +1,97 @@
+"""What a run has to say, kept on disk: events, and what its processes write to standard error. Bounded."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.cli.rundir.records import RunRecord
+
+FOLDER = "logs"
+FILE = "run.log"
+MAX_FILE_BYTES = 1 << 20
+KEPT_FILES = 4
+MAX_LINE = 4_096
+"""Characters of one line; a child that writes more in one is cut."""
+
+
+class RunLog:
+    """``logs/run.log`` in a run's folder, one line an event, with older ones beside it.
+
+    May be used from several threads. A disk that is full costs lines, never the run.
+
+    Args:
+        run_dir: the run's folder.
+        extra: another file to write to, as ``--log-file`` asks for.
+
+    Raises:
+        OSError: a file cannot be made.
+    """
+
+    def __init__(self, run_dir: Path, extra: Path | None = None) -> None:
+        folder = run_dir / FOLDER
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._logger = logging.Logger(f"gscope.{run_dir.name}", logging.INFO)
+        try:
+            for path in (folder / FILE, *([extra] if extra is not None else ())):
+                handler = _Rotating(
+                    path, maxBytes=MAX_FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8"
+                )
+                handler.setFormatter(_stamped())
+                self._logger.addHandler(handler)
+        except OSError:
+            self.close()
+            raise
+
+    def note(self, source: str, text: str) -> None:
+        """Write a line, or one for each line of ``text``.
+
+        Args:
+            source: who says it: ``run``, or the name of a process.
+            text: what.
+        """
+        for line in text.splitlines():
+            record = logging.LogRecord(source, logging.INFO, "", 0, line[:MAX_LINE], None, None)
+            self._logger.handle(record)
+
+    def on_change(self, before: RunRecord, after: RunRecord) -> None:
+        """Note what changed in the run's record."""
+        if after.state != before.state:
+            failure = f": {after.failure}" if after.failure else ""
+            self.note("run", f"{after.state}{failure}")
+        for name, process in after.processes.items():
+            known = before.processes.get(name)
+            if known is not None and process.restarts_total > known.restarts_total:
+                self.note("run", f"{name} {process.restarts[-1].reason}; restarting it")
+            elif process.pid is not None and (known is None or known.pid != process.pid):
+                self.note("run", f"{name} started as process {process.pid}")
+
+    def close(self) -> None:
+        """Close the files; harmless when called twice. What is noted later is lost."""
+        for handler in list(self._logger.handlers):
+            self._logger.removeHandler(handler)
+            with suppress(OSError):
+                handler.close()
+        self._logger.addHandler(logging.NullHandler())
+
+
+class _Rotating(logging.handlers.RotatingFileHandler):
+    """Loses lines silently where they cannot be written: there is no better place to complain."""
+
+    def handleError(self, _record: logging.LogRecord) -> None:  # the library's name
+        return
+
+
+def _stamped() -> logging.Formatter:
+    """Lines with the time, UTC to the millisecond."""
+    formatter = logging.Formatter("%(asctime)s %(name)s: %(message)s")
+    formatter.converter = time.gmtime
+    formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
+    formatter.default_msec_format = "%s.%03dZ"
+    return formatter

@@ -1,0 +1,1 @@
+"""One run from request to end: compilation, lifecycle, signals and service manager."""

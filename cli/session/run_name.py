@@ -1,0 +1,43 @@
+"""Names of runs: given, or made from what is asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gscope.cli.session.request import Asked
+
+MAX_LENGTH = 64
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_LENGTH - 1}}}")
+_DECLARED = re.compile(r"\bquery_name\s+'?([A-Za-z_]\w*)", re.IGNORECASE)
+_FALLBACK = "query"
+
+
+def ensure_name(text: str) -> str:
+    """``text`` if it can be the name of a run, and so of a folder.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if _NAME.fullmatch(text) is None:
+        message = (
+            f"invalid run name {text!r}: expected up to {MAX_LENGTH} letters, digits, '_', '-' "
+            "and '.', beginning with a letter, a digit or '_'"
+        )
+        raise UsageError(message)
+    return text
+
+
+def default_name(asked: Asked) -> str:
+    """The name of the first query, without looking into files: of a file its base name."""
+    if asked.queries:
+        name = Path(asked.queries[0]).name.removesuffix(".gsql")
+    else:
+        declared = _DECLARED.search(asked.expressions[0]) if asked.expressions else None
+        name = declared[1] if declared is not None else _FALLBACK
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".-")[: MAX_LENGTH - 4]
+    return name or _FALLBACK

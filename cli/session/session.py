@@ -1,0 +1,326 @@
+"""One run from the queries to the summary: what ``replay`` and ``run`` have in common."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.errors import GscopeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gscope.capture.confinement.plan import Confinement
+    from gscope.capture.settings import InterfaceSettings
+    from gscope.cli.config.effective import Config
+    from gscope.cli.render.outcome import Outcome
+    from gscope.cli.render.progress import Watcher
+    from gscope.cli.rundir.run_dir import RunDir
+    from gscope.cli.rundir.run_log import RunLog
+    from gscope.cli.session.lifecycle import Listener
+    from gscope.cli.session.request import Asked, Bounds
+    from gscope.cli.supervision.supervisor import Supervisor
+    from gscope.queries.plan.logical import Watchlist
+    from gscope.queries.plan.program import Program
+
+EXIT_FAILED = 1
+EXIT_LOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is told on standard error.
+
+    Attributes:
+        is_quiet: nothing but errors.
+        has_timings: how long each phase took.
+        is_strict: loss is an error, so that ``is_quiet`` does not hide it.
+    """
+
+    is_quiet: bool
+    has_timings: bool
+    is_strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is asked, over what, and where the answers go.
+
+    Attributes:
+        asked: the queries.
+        interfaces: captures or devices.
+        bounds: how fast and how long.
+        expected_bytes: of all captures together, None if that is not known.
+        folder: for files; None for standard output.
+        config: everything else.
+        name: of the run; None for that of the first query, made unique.
+        log_file: where the run's log goes as well.
+    """
+
+    asked: Asked
+    interfaces: tuple[InterfaceSettings, ...]
+    bounds: Bounds
+    expected_bytes: int | None
+    folder: Path | None
+    config: Config
+    name: str | None = None
+    log_file: Path | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether packets come from devices: they cannot be read again."""
+        return any(interface.device is not None for interface in self.interfaces)
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether rows of several results are put into one order: of captures that end, in a pipe.
+
+        A pipe that packets come from may stay open, and a table shows results in turn as they come.
+        """
+        from gscope.cli.sinks.open_sink import is_ndjson
+
+        files = [file for interface in self.interfaces for file in interface.files]
+        return (
+            not self.is_live
+            and self.folder is None
+            and is_ndjson(self.config.output_format)
+            and all(Path(file).is_file() for file in files)
+        )
+
+    def answer(self, watcher: Watcher, report: Report, began: float, *listeners: Listener) -> int:
+        """Start everything, deliver every answer, tell how it went; the exit code.
+
+        Args:
+            watcher: told how the run goes.
+            report: what is told at the end.
+            began: ``time.monotonic()`` when the command began.
+            listeners: told of every change of the run's record.
+
+        Raises:
+            GscopeError: a query is wrong, or a process failed.
+        """
+        from gscope.cli.rundir.run_dir import RunDir
+        from gscope.cli.session.lifecycle import ensure_same, life, namesake
+        from gscope.cli.session.run_name import default_name
+
+        is_named = self.name is not None
+        name = self.name or default_name(self.asked)
+        with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
+            program = None
+            if run_dir.resumed is not None:
+                program = self._compiled(run_dir)
+                ensure_same(run_dir, program)
+            if sentence := namesake(run_dir, name):
+                watcher.on_notice(sentence)
+            with life(run_dir, self.log_file, listeners) as log:
+                outcome, rows = self._run(run_dir, log, program, watcher, began)
+                said = list(_said(outcome, rows, report))
+                run_dir.write_summary("".join(f"{line}\n" for line in said))
+                log.note("run", "\n".join(said))
+        for line in said:
+            click.echo(line, err=True)
+        return _exit_code(outcome, self.config)
+
+    def _run(
+        self,
+        run_dir: RunDir,
+        log: RunLog,
+        program: Program | None,
+        watcher: Watcher,
+        began: float,
+    ) -> tuple[Outcome, Mapping[str, int]]:
+        """Run all processes until everything is answered; how it went, and rows by query."""
+        from gscope.cli.session.signals import heeded
+        from gscope.cli.supervision.liveness import Patience
+        from gscope.cli.supervision.supervisor import Supervisor
+        from gscope.engine.settings import EngineSettings
+
+        config = self.config
+        run_dir.file.change(
+            command=tuple(sys.argv[1:]),
+            interfaces=tuple(interface.name for interface in self.interfaces),
+            is_live=self.is_live,
+            folder=None if self.folder is None else str(self.folder.resolve()),
+        )
+        patience = Patience.of(
+            config.failure_timeout_ns,
+            config.heartbeat_interval_ns,
+            config.failure_step_timeout_ns,
+        )
+        confinement = self._prepared(run_dir)
+        supervisor = Supervisor(
+            run_dir.file, watcher, began, patience, log=log, confinement=confinement
+        )
+        with heeded(supervisor):
+            try:
+                # Before the queries compile: starting Java is the longest part of a small run.
+                supervisor.start_job(
+                    EngineSettings(
+                        cores=config.spark_cores,
+                        heap_bytes=config.spark_memory_bytes,
+                        expected_bytes=self.expected_bytes,
+                        is_live=self.is_live,
+                        disk_bytes=config.job_disk_bytes,
+                        asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
+                        latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
+                    )
+                )
+                rows = self._deliver(run_dir, supervisor, program or self._compiled(run_dir))
+            finally:
+                supervisor.stop()
+        return supervisor.outcome, rows
+
+    def _prepared(self, run_dir: RunDir) -> Confinement:
+        """Make the folder of the run ready for processes that give up privileges."""
+        from gscope.capture.confinement.prepare import prepare
+        from gscope.engine.settings import JOB_FOLDER
+
+        try:
+            return prepare(
+                run_dir.path,
+                (JOB_FOLDER,),
+                self.config.user,
+                is_sandboxed=self.config.is_sandboxed,
+            )
+        except OSError as error:
+            message = f"cannot prepare {run_dir.path}: {(error.strerror or str(error)).lower()}"
+            raise UsageError(message) from error
+
+    def _compiled(self, run_dir: RunDir) -> Program:
+        from gscope.cli.session.compile_request import compile_asked
+
+        names = tuple(interface.name for interface in self.interfaces)
+        try:
+            program = compile_asked(
+                self.asked,
+                names,
+                self.config,
+                is_unbounded=self.is_live and not self.bounds.is_bounded,
+                is_repeatable=not self.is_live,
+                is_interleaved=self.is_interleaved,
+            ).program
+        except GscopeError:
+            run_dir.hand_back_if_resumed()
+            raise
+        run_dir.file.change(queries=tuple(query for query, _ in program.results))
+        return program
+
+    def _closed_watchlists(self, program: Program) -> list[Path]:
+        """Return the folders of tables that the job's user cannot reach as it is.
+
+        Raises:
+            UsageError: that user may not read a table.
+        """
+        from gscope.capture.confinement.identity import chosen_identity
+        from gscope.capture.confinement.prepare import can_reach, may
+
+        identity = chosen_identity(self.config.user)
+        if identity is None:
+            return []
+        paths = [Path(watchlist.path).absolute() for watchlist in _watchlists(program)]
+        for path in paths:
+            if not may(path, identity, stat.S_IROTH):
+                message = (
+                    f"the user {identity.name}, which evaluates queries, cannot read the watchlist "
+                    f"{path}; run `chmod o+r` on it, or name another user with --user"
+                )
+                raise UsageError(message)
+        return list(dict.fromkeys(p.parent for p in paths if not can_reach(p, identity)))
+
+    def _deliver(
+        self, run_dir: RunDir, supervisor: Supervisor, program: Program
+    ) -> Mapping[str, int]:
+        """Capture and deliver; rows by query."""
+        supervisor.reached("queries compiled")
+        from gscope.cli.config.capture_files import ensure_there
+        from gscope.cli.config.capture_settings import capture_settings, job_streams
+
+        ensure_there(self.interfaces)
+        _ensure_watchlists(program)
+        if not job_streams(program):
+            supervisor.drop_job()
+        elif closed := self._closed_watchlists(program):
+            supervisor.restart_job(closed)
+        supervisor.start_capture(
+            program, capture_settings(program, self.interfaces, self.config, self.bounds)
+        )
+        # Imported while the daemon starts: it takes as long.
+        from gscope.cli.delivery.checkpoint import Delivered
+        from gscope.cli.delivery.delivery import Answers
+        from gscope.cli.delivery.stream_reader import Passthrough
+        from gscope.cli.sinks.open_sink import sink_for
+
+        delivered = Delivered(run_dir.path) if self.is_live else None
+        sink = sink_for(program, self.config.output_format, self.folder, delivered)
+        answers = Answers(
+            program,
+            supervisor.outputs,
+            sink,
+            delivered,
+            is_interleaved=self.is_interleaved and len(program.results) > 1,
+        )
+        known = delivered.position.streams if delivered is not None else {}
+        is_complete = False
+        try:
+            supervisor.run(answers, Passthrough(program, run_dir.path, known))
+            is_complete = True
+        finally:
+            # Also of a run that failed or was left: what could be delivered by then is.
+            with suppress(*() if is_complete else (GscopeError, OSError)):
+                answers.finish()
+            sink.close(is_complete=is_complete)
+        return answers.rows
+
+
+def _ensure_watchlists(program: Program) -> None:
+    """Refuse tables that cannot be read before the job finds out, which would try again and again.
+
+    Raises:
+        EngineError: a file is not there, or not right.
+    """
+    if watchlists := _watchlists(program):
+        from gscope.engine.storage.watchlists import read_watchlist
+
+        for watchlist in watchlists:
+            read_watchlist(watchlist)
+
+
+def _watchlists(program: Program) -> tuple[Watchlist, ...]:
+    from gscope.queries.plan.program import WatchlistJoinNode
+
+    nodes = (node for node in program.nodes if isinstance(node, WatchlistJoinNode))
+    return tuple(dict.fromkeys(node.watchlist for node in nodes))
+
+
+def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:
+    """What is told at the end."""
+    from gscope.cli.render.summary import is_whole, summary_lines
+    from gscope.cli.render.timings import timing_lines
+
+    if not report.is_quiet or (report.is_strict and not is_whole(outcome)):
+        yield from summary_lines(outcome, rows)
+    if report.has_timings:
+        yield from timing_lines(outcome)
+    # like cat: the others are answered, and the exit code says that one was not
+    for sentence in outcome.capture["refused"].values():
+        yield f"gscope: {sentence}; skipped"
+    for name, sentence in outcome.capture.get("failed", {}).items():
+        yield f"gscope: interface {name}: {sentence}"
+
+
+def _exit_code(outcome: Outcome, config: Config) -> int:
+    from gscope.cli.render.summary import is_whole
+
+    if outcome.capture.get("failed"):
+        return EXIT_FAILED
+    if outcome.signal:
+        return 128 + outcome.signal
+    if outcome.capture["refused"]:
+        return EXIT_FAILED
+    return EXIT_LOST if config.is_strict and not is_whole(outcome) else 0

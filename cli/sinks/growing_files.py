@@ -1,0 +1,222 @@
+"""Files that grow while a live run lasts, and lose and double nothing when it is killed and resumed.
+
+CSV and NDJSON are one file a result, appended to at every delivery. Parquet and Arrow come as parts, each visible
+when it is whole (see ``part_files.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gscope.cli.sinks.output_lock import claim, give_back, sign
+from gscope.cli.sinks.part_files import Parts
+from gscope.cli.sinks.replay_files import TEXT_WRITERS, in_sentences
+from gscope.engine.sinks.text import csv_header
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+
+_LOOKED_AT_BYTES = 1 << 16
+
+
+class LiveFolder:
+    """The results of a live run as files in a folder. A new run goes on in files that are there.
+
+    Args:
+        folder: made if it is missing.
+        kind: an output format but ``table``.
+        schemas: of the rows of each result.
+        before: what ``settle`` gave last before the run was killed; {} for a new run.
+        monotonic: seconds, for the age of parts.
+
+    Raises:
+        UsageError: the folder cannot be written, another run writes there, or a file there has other columns.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        schemas: Mapping[str, pa.Schema],
+        before: Mapping[str, Any],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if kind == "table":
+            message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
+            raise UsageError(message)
+        self._folder = folder
+        self._kind = kind
+        self._identity = {"folder": str(folder.resolve()), "kind": kind}
+        is_same = {name: before.get(name) for name in self._identity} == self._identity
+        known: Mapping[str, Any] = before["files"] if is_same else {}
+        self._token = secrets.token_hex(16)
+        self._claims: dict[str, BinaryIO] = {}
+        self._files: dict[str, _TextFile | Parts] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for query, schema in schemas.items():
+                self._claims[query] = claim(folder, query, kind)
+                killed = sign(self._claims[query], self._token)
+                if kind in TEXT_WRITERS:
+                    is_ours = bool(killed) and killed == before.get("token")
+                    end = known.get(query) if is_ours else None
+                    self._files[query] = _TextFile(
+                        folder, query, kind, schema, end, may_be_torn=bool(killed)
+                    )
+                else:
+                    self._files[query] = Parts(
+                        folder, query, kind, schema, known.get(query), monotonic
+                    )
+        except (OSError, UsageError) as error:
+            self.close(is_complete=False)
+            if isinstance(error, UsageError):
+                raise
+            message = f"cannot write to {folder}: {(error.strerror or str(error)).lower()}"
+            raise UsageError(message) from error
+
+    def begin(self, query: str, _schema: pa.Schema) -> None:
+        """The heading, where the file is new."""
+        self._files[query].begin()
+
+    def write(self, query: str, table: pa.Table) -> None:
+        """Write rows."""
+        self._files[query].write(table)
+
+    def settle(self, *, is_last: bool) -> dict[str, Any] | None:
+        """How far the files go; None while parts are open and none is large or old."""
+        files = self._files.values()
+        if not is_last and any(f.is_open for f in files) and not any(f.is_due for f in files):
+            return None
+        settled = {query: file.settle() for query, file in self._files.items()}
+        return {**self._identity, "token": self._token, "files": settled}
+
+    def publish(self) -> None:
+        """Let finished parts be seen."""
+        for file in self._files.values():
+            file.publish()
+
+    def close(self, *, is_complete: bool) -> None:  # noqa: ARG002  # what was delivered stays in any case
+        """Close the files, and let others write them."""
+        for file in self._files.values():
+            file.close()
+        for query, claimed in self._claims.items():
+            give_back(self._folder, query, self._kind, claimed)
+
+
+class _TextFile:
+    """A file that is appended to. When its run is resumed, it is cut back to where it was on record.
+
+    One that was moved away or removed meanwhile, as a rotation of logs does, is left alone; a new one is begun.
+
+    Args:
+        before: where it ended on record; None if it is not known, or others have written behind that.
+        may_be_torn: its last writer was killed, perhaps within a line.
+    """
+
+    is_due = False
+    is_open = False
+
+    def __init__(
+        self,
+        folder: Path,
+        query: str,
+        kind: str,
+        schema: pa.Schema,
+        before: Mapping[str, int] | None,
+        *,
+        may_be_torn: bool,
+    ) -> None:
+        self._path = folder / f"{query}.{kind}"
+        self._heading = csv_header(schema.names) if kind == "csv" else b""
+        self._write = TEXT_WRITERS[kind]
+        self._file = self._path.open("ab")
+        status = os.fstat(self._file.fileno())
+        is_ours = before is not None and status.st_ino == before["inode"]
+        if before is not None and is_ours and status.st_size > before["size"]:
+            self._file.truncate(before["size"])
+        elif may_be_torn:
+            self._file.truncate(_end_of_lines(self._path))
+        try:
+            self._ensure_columns()
+        except UsageError:
+            self.close()
+            raise
+
+    def begin(self) -> None:
+        """Write the heading, where the file is empty."""
+        with in_sentences(str(self._path)):
+            if self._size == 0:
+                self._file.write(self._heading)
+                self._file.flush()
+
+    def write(self, table: pa.Table) -> None:
+        with in_sentences(str(self._path)):
+            if not self._is_in_place():
+                self._file.close()
+                self._file = self._path.open("ab")
+                self.begin()
+            self._write(table, self._file)
+            self._file.flush()
+
+    def settle(self) -> dict[str, Any]:
+        status = os.fstat(self._file.fileno())
+        return {"size": status.st_size, "inode": status.st_ino}
+
+    def publish(self) -> None:
+        """Rows are seen as they are written."""
+
+    def close(self) -> None:
+        """Close it; one that got not even a heading goes."""
+        if self._heading and not self._file.closed and self._size == 0:
+            self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file.close()
+
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _is_in_place(self) -> bool:
+        """Whether the name still means the open file."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, os.fstat(self._file.fileno()))
+
+    def _ensure_columns(self) -> None:
+        """Refuse to append rows to those of another answer.
+
+        Raises:
+            UsageError: the heading is another.
+        """
+        with self._path.open("rb") as file:
+            found = file.readline(len(self._heading) + 1)
+        if self._heading and found and found != self._heading:
+            message = (
+                f"{self._path} has other columns than this result; move it away, or name another "
+                "folder with -w"
+            )
+            raise UsageError(message)
+
+
+def _end_of_lines(path: Path) -> int:
+    """Where the last whole line of a file ends."""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at > 0:
+            begin = max(0, at - _LOOKED_AT_BYTES)
+            file.seek(begin)
+            if found := file.read(at - begin).rfind(b"\n") + 1:
+                return begin + found
+            at = begin
+    return 0

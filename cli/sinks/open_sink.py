@@ -1,0 +1,60 @@
+"""Where the answers of a run go."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.cli.delivery.checkpoint import Delivered
+    from gscope.cli.delivery.delivery import Sink
+    from gscope.queries.plan.program import Program
+
+
+def is_ndjson(kind: str | None) -> bool:
+    """Whether standard output gets NDJSON, where the command line asks for ``kind``."""
+    return (kind or ("table" if sys.stdout.isatty() else "ndjson")) == "ndjson"
+
+
+def sink_for(
+    program: Program, kind: str | None, folder: Path | None, delivered: Delivered | None
+) -> Sink:
+    """The sink that a command line asks for.
+
+    Args:
+        program: with the results.
+        kind: the format; None for the usual one of the place.
+        folder: for files; None for standard output.
+        delivered: what a live run has on record; None for a replay, whose files appear when they are whole.
+
+    Raises:
+        UsageError: the place cannot hold that format, or cannot be written.
+    """
+    queries = [query for query, _ in program.results]
+    if folder is not None:
+        return _files(program, kind or "csv", folder, delivered)
+    is_terminal = sys.stdout.isatty()
+    kind = kind or ("table" if is_terminal else "ndjson")
+    if kind == "table":
+        from gscope.cli.sinks.table import TableSink, terminal_width
+
+        width = terminal_width() if is_terminal else None
+        return TableSink(sys.stdout, queries, width, is_styled=is_terminal)
+    from gscope.cli.sinks.replay_files import StreamSink
+
+    return StreamSink(sys.stdout.buffer, kind, queries)
+
+
+def _files(program: Program, kind: str, folder: Path, delivered: Delivered | None) -> Sink:
+    queries = [query for query, _ in program.results]
+    if delivered is None:
+        from gscope.cli.sinks.replay_files import FolderSink
+
+        return FolderSink(folder, kind, queries)
+    from gscope.cli.sinks.growing_files import LiveFolder
+    from gscope.engine.sinks.columns import readable_schema
+
+    schemas = {query: readable_schema(program.schema(query)) for query in queries}
+    return LiveFolder(folder, kind, schemas, delivered.position.sink)

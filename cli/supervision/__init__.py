@@ -1,0 +1,1 @@
+"""Child processes: start, liveness, restart and recovery."""

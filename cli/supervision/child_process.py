@@ -1,0 +1,184 @@
+"""The processes a run consists of, and the one queue their events come through."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+
+UNPRIVILEGED = "gscope.cli.supervision.unprivileged"
+
+FOLLOW_S = 1.0
+"""How long a killed child's own children may keep its output open before nobody waits for them."""
+
+MAX_LINE_BYTES = 4_096
+"""What a child writes to standard error without a line end is taken in pieces of so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        source: the process (or thread) it comes from.
+        name: what; ``exit`` when the process has ended, with ``code`` in ``fields``.
+    """
+
+    source: str
+    name: str
+    fields: dict[str, Any]
+
+
+Events = queue.SimpleQueue[Event]
+
+
+class Process:
+    """A child that tells events as JSON lines on its standard output.
+
+    A pipe to it stays open: when this process dies, however, the child reads the end and ends as
+    well. The pipe is its standard input, or, if that is wanted for a capture, the descriptor named
+    by its second argument. It is in a process group of its own, so that Ctrl-C reaches the supervisor
+    alone, and what asks the supervisor for counters (SIGUSR1) does not end it.
+
+    Args:
+        on_words: told, in a thread of its own, of each line that it writes to standard error.
+        is_privileged: the child keeps the capabilities of this process, to give them up by itself.
+        gets_stdin: the child reads this process's standard input.
+        grace_s: how long it may take to end its own children before it is killed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        run_dir: Path,
+        events: Events,
+        *,
+        on_words: Callable[[str], None] | None = None,
+        is_privileged: bool = False,
+        gets_stdin: bool = False,
+        grace_s: float = 0.0,
+    ) -> None:
+        self.name = name
+        self._grace_s = grace_s
+        self._events = events
+        self._on_words = on_words
+        self._last_words = ""
+        reader, writer = os.pipe()
+        self._pipe = os.fdopen(writer, "wb")
+        modules = [module] if is_privileged else [UNPRIVILEGED, module]
+        # Without -P Python would import from the working directory first, which others may write to.
+        arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
+        with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
+            self._process = subprocess.Popen(
+                [*arguments, str(reader)] if gets_stdin else arguments,
+                stdin=None if gets_stdin else reader,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(reader,) if gets_stdin else (),
+                process_group=0,
+            )
+        self._listener = threading.Thread(target=self._listen, name=f"words-{name}", daemon=True)
+        self._listener.start()
+        self._follower = threading.Thread(target=self._follow, name=f"events-{name}", daemon=True)
+        self._follower.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def tell(self, line: str) -> None:
+        """Write one line to the pipe; a child that is gone shows as its exit event."""
+        with suppress(BrokenPipeError):
+            self._pipe.write(line.encode() + b"\n")
+            self._pipe.flush()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; harmless when it has ended."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def stop(self) -> None:
+        """End it and wait for it and its last event; harmless when it has ended."""
+        if self._process.poll() is None and self._grace_s:
+            self._process.terminate()
+            self._await_end(self._grace_s)
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._follower.join(FOLLOW_S)
+        with suppress(BrokenPipeError):
+            self._pipe.close()
+
+    def _await_end(self, timeout_s: float) -> None:
+        """Wait until it ends, at most ``timeout_s``; ``Popen.wait`` with a timeout looks only every 50 ms."""
+        # Another thread waits for it, too; when that was first, the process is gone.
+        with suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(self.pid)
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+            os.close(descriptor)
+
+    def last_words(self) -> str:
+        """The last line it wrote to standard error, "" for none."""
+        return self._last_words
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as pipe:
+            while raw := pipe.readline(MAX_LINE_BYTES):
+                if line := raw.decode(errors="replace").rstrip():
+                    self._last_words = line
+                    if self._on_words is not None:
+                        self._on_words(line)
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                event = _parsed(line)
+                if event is not None:
+                    self._events.put(Event(self.name, str(event.pop("event")), event))
+        code = self._process.wait()
+        self._listener.join(FOLLOW_S)
+        self._events.put(Event(self.name, "exit", {"code": code, "pid": self.pid}))
+
+
+@contextmanager
+def _blocked(number: signal.Signals) -> Iterator[None]:
+    """Keep a signal from children that are started meanwhile; they inherit what this thread blocks."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """An event, or None for a line that is something else (a library that prints)."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "event" in value else None
+
+
+def stop_all(processes: Sequence[Process]) -> None:
+    """Kill all and wait for all."""
+    for process in processes:
+        process.stop()

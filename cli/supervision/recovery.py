@@ -1,0 +1,202 @@
+"""What is done about the processes of a run that fail: they are started again, or given up."""
+
+from __future__ import annotations
+
+import queue
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gscope.cli.supervision.child_process import Event
+from gscope.cli.supervision.failures import CAPTURE, JOB, TITLES, failure_of, how_ended
+from gscope.cli.supervision.liveness import LOOK_S
+
+if TYPE_CHECKING:
+    from gscope.capture.settings import CaptureSettings
+    from gscope.cli.render.outcome import Outcome
+    from gscope.cli.render.progress import Watcher
+    from gscope.cli.supervision.child_process import Events
+    from gscope.cli.supervision.process_set import RunProcesses
+    from gscope.errors import GscopeError
+
+MEMORY_REMEDY = (
+    "raise --spark-memory, or replace long keys by short ones, such as string_hash(data) or"
+    " substr(data, 1, 64)"
+)
+
+CAUSE_WAIT_S = 0.5
+END_GRACE_S = 3.0
+"""How long the capture daemon may take to end when everything is answered."""
+
+
+class Recovery:
+    """Looks after the processes of one run; for the thread that follows their events.
+
+    Args:
+        processes: of the run.
+        awaited: those whose end the run waits for; who ended is taken out.
+        outcome: of the run; restarts are noted there.
+        watcher: told of restarts.
+        events: of the processes.
+        began: ``time.monotonic()`` when the command began.
+
+    Attributes:
+        next_look_s: when to ``look`` again, by ``time.monotonic()``.
+    """
+
+    def __init__(
+        self,
+        processes: RunProcesses,
+        awaited: set[str],
+        outcome: Outcome,
+        watcher: Watcher,
+        events: Events,
+        began: float,
+    ) -> None:
+        self.next_look_s = 0.0
+        self._processes = processes
+        self._awaited = awaited
+        self._outcome = outcome
+        self._watcher = watcher
+        self._events = events
+        self._began = began
+        self._answered_s: float | None = None
+        self._committed_step = 0
+        self._short_of_memory_at: int | None = None
+
+    def on_commit(self, step: int) -> None:
+        """Note that a step is committed; a restarted job reports those before it as well."""
+        self._committed_step = max(self._committed_step, step)
+
+    def look(self) -> None:
+        """Start again what is due, and find out who hangs.
+
+        Raises:
+            GscopeError: one is given up.
+        """
+        for process in self._processes:
+            silent_s = process.silence_s()
+            if process.is_due:
+                self._start_again(process.name)
+            elif not process.is_down and silent_s is not None:
+                self._on_silence(process.name, silent_s)
+        self._end_capture()
+        pauses = [each.until_due_s for each in self._processes]
+        pause_s = min([LOOK_S, *(pause for pause in pauses if pause is not None)])
+        self.next_look_s = time.monotonic() + pause_s
+
+    def on_stopping(self) -> None:
+        """A signal has ended the input: from now on a process that the run waits for must give signs of life, in a replay as well."""
+        if not self._processes.is_live:
+            for process in self._processes:
+                process.liveness.expect(self._processes.patience.job_s)
+
+    def _on_silence(self, name: str, silent_s: float) -> None:
+        """A process hangs: start it again, or leave if the run is to end anyway and cannot be resumed.
+
+        Raises:
+            GscopeError: it is given up.
+        """
+        reason = f"did not respond for {silent_s:.0f} s"
+        if self._processes.is_live:
+            self.on_failure(name, reason)
+        elif self._outcome.signal and name in self._awaited:
+            failure = self._failure(name, f"{TITLES[name]} {reason} after the signal to stop")
+            failure.exit_code = 128 + self._outcome.signal
+            raise failure
+
+    def on_exit(self, source: str, pid: int, code: int) -> None:
+        """A process has ended, as it should or not.
+
+        Raises:
+            GscopeError: it is given up.
+        """
+        process = self._processes[source]
+        if process.is_down or process.process.pid != pid:
+            return
+        how = f"failed: {process.complaint}" if process.complaint else how_ended(code)
+        is_over = code == 0 or self._awaited == {CAPTURE}
+        if source == CAPTURE and self._outcome.capture and is_over:
+            process.end()
+            self._awaited.discard(CAPTURE)
+        elif source in self._awaited:
+            was_killed = code < 0 and not process.complaint
+            self.on_failure(source, how, was_killed=was_killed)
+
+    def on_failure(self, name: str, reason: str, *, was_killed: bool = False) -> None:
+        """Start a process again in a while, or give it up.
+
+        A daemon that fails at its first start has something wrong that will be wrong again. One of a resumed run
+        that is killed by a signal has not: what it resumes was right once. A job that runs out of
+        memory twice without a commit in between would do so again, after minutes of trying.
+
+        Raises:
+            GscopeError: it is given up.
+        """
+        process = self._processes[name]
+        title = TITLES[name]
+        can_work = process.has_worked or (was_killed and self._processes.is_resumed)
+        if name == CAPTURE and not (self._processes.is_live and can_work):
+            raise self._failure(name, f"{title} {reason}")
+        if process.lacks_memory:
+            if self._short_of_memory_at == self._committed_step:
+                message = f"{title} {reason} twice in the same step; {MEMORY_REMEDY}"
+                raise self._failure(name, message)
+            self._short_of_memory_at = self._committed_step
+        if process.on_failure(reason) is None:
+            raise self._failure(name, f"{title} {reason}; {process.verdict}, giving up")
+        self._outcome.restarts[name] = self._outcome.restarts.get(name, 0) + 1
+        self._watcher.on_notice(f"{title} {reason}; restarting it")
+        self.next_look_s = 0.0
+
+    def can_try_again(self, complaint: Event) -> bool:
+        """Whether what a process complains of may be over when it is started again."""
+        is_final = complaint.fields.get("is_final", False)
+        has_worked = self._processes[complaint.source].has_worked
+        return self._processes.is_live and has_worked and not is_final
+
+    def root_cause(self, error: Event) -> GscopeError:
+        """The error to report: readers of a dead capture daemon complain before its own word comes."""
+        until = time.monotonic() + CAUSE_WAIT_S
+        while error.source != CAPTURE and (rest := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                match self._events.get(timeout=rest):
+                    case Event("capture", "error") as cause:
+                        error = cause
+                    case Event("capture", "exit", {"code": int(code)}) if code != 0:
+                        return self._failure(CAPTURE, f"{TITLES[CAPTURE]} {how_ended(code)}")
+        failure = self._failure(error.source, error.fields["message"])
+        failure.exit_code = error.fields.get("exit_code", failure.exit_code)
+        return failure
+
+    def _start_again(self, name: str) -> None:
+        self._processes.start_again(name, self._settings_now() if name == CAPTURE else None)
+        if name == JOB:
+            self._processes.connect()
+
+    def _settings_now(self) -> CaptureSettings | None:
+        """What a daemon is told that goes on for another: the rest of the time, and to make do."""
+        settings = self._processes.settings
+        if settings is None:
+            return None
+        duration_ns = settings.duration_ns
+        if duration_ns is not None:
+            listening_s = self._began + self._outcome.phases.get("capture listening", 0.0)
+            spent_ns = int((time.monotonic() - listening_s) * 1e9)
+            duration_ns = max(1, duration_ns - spent_ns)
+        return replace(settings, duration_ns=duration_ns, makes_do=True)
+
+    def _end_capture(self) -> None:
+        """End a daemon that waits for acknowledgements which the one before it was given."""
+        if self._awaited != {CAPTURE} or not self._outcome.capture:
+            return
+        now_s = time.monotonic()
+        if self._answered_s is None:
+            self._answered_s = now_s
+        elif now_s - self._answered_s >= END_GRACE_S:
+            self._processes[CAPTURE].end()
+            self._awaited.discard(CAPTURE)
+
+    def _failure(self, source: str, message: str) -> GscopeError:
+        return failure_of(source, message, self._processes.last_words(source))

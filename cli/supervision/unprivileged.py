@@ -1,0 +1,42 @@
+"""Runs a module with few rights: ``python -m gscope.cli.supervision.unprivileged MODULE RUN_DIR ARGUMENT…``.
+
+The HFTA job is started so. Whatever the supervisor may do, the job, its Java and its Python workers run as the user that
+the run was given, never hold a capability, neither root's nor those that a service manager hands down (systemd's
+AmbientCapabilities), and write only where they have to.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+from gscope.capture.confinement.confine import confine
+from gscope.capture.confinement.plan import Confinement
+from gscope.capture.process.events import Events
+from gscope.engine.settings import CAPTURE_FOLDER, JOB_FOLDER
+from gscope.errors import GscopeError
+
+
+def main() -> None:
+    """Give up what the job does not need, and become the module that is named."""
+    del sys.argv[0]
+    run_dir = Path(sys.argv[1])
+    try:
+        confine(
+            Confinement.read(run_dir),
+            run_dir,
+            (JOB_FOLDER, CAPTURE_FOLDER),
+            # User code may read what it likes, and Java loads files from wherever it is installed.
+            read=None,
+            may_execute=True,
+            has_internet=True,
+        )
+    except GscopeError as error:
+        Events(sys.stdout).send("error", message=str(error), is_final=True)
+        raise SystemExit(error.exit_code) from error
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
