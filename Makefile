@@ -38,7 +38,7 @@ types: $(STAMP) ## check types
 check: lint types test ## what continuous integration runs: lint, types, tests
 
 wheel: $(STAMP) ## install the wheel into an empty environment elsewhere and answer a golden case there
-	$(BIN)/python tests/wheel_check.py
+	$(BIN)/python tests/project/wheel_check.py
 
 # What leans on private interfaces of numba and pyspark, in an environment with the newest versions that the bounds allow.
 NEWEST := .venv-newest
@@ -46,7 +46,7 @@ newest: ## test against the newest versions that pyproject.toml allows
 	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[dev]'
 	$(NEWEST)/bin/python -m pip list --outdated --disable-pip-version-check
-	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal tests/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
+	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal tests/project/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
 
 bench: $(STAMP) ## how to run the benchmarks
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.shared_spark import SharedSpark
+from tests.support.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

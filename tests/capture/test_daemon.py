@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.capture.test_replay import PACKET, SECOND, flow_program, write_pcap
+from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_program, write_pcap
 
 from gscope.capture.daemon import Daemon
 from gscope.capture.log.log import Beat

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.differential.captured import usable_captures
 from tests.differential.harness import Outcome, compare, random_scenario
 from tests.differential.minimise import minimised, report
-from tests.shared_spark import SharedSpark
+from tests.support.shared_spark import SharedSpark
 
 
 def main() -> int:

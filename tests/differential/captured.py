@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.traffic import PORTS, SECOND_NS, Known, Traffic, on_interfaces
-from tests.reference import decode_ethernet, read_raw
+from tests.reference.reference import decode_ethernet, read_raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

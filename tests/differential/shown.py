@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.differential import addresses
 from tests.differential.syntax import Type
-from tests.reference import when
+from tests.reference.reference import when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

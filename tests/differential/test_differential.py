@@ -16,7 +16,7 @@ from tests.differential.harness import Outcome, compare, random_scenario
 from tests.differential.minimise import minimised, report
 
 if TYPE_CHECKING:
-    from tests.shared_spark import SharedSpark
+    from tests.support.shared_spark import SharedSpark
 
 IS_CI = bool(os.environ.get("CI"))
 QUERIES = 12

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.addresses import numbered
-from tests.reference import decode_ethernet
+from tests.reference.reference import decode_ethernet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

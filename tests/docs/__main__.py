@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tests.docs.examples import PAGES, examples, value_tables
 from tests.docs.function_tables import with_tables
 from tests.docs.outcomes import answers, refusal
-from tests.shared_spark import SharedSpark
+from tests.support.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

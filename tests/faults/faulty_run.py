@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.capture.sources.af_packet.network import DEVICE, SENDER
 from tests.faults.kept_log import KeptLog
-from tests.gscope_command import command, descendants, is_alive, wait_for
+from tests.support.gscope_command import command, descendants, is_alive, wait_for
 
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 

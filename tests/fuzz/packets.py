@@ -15,7 +15,7 @@ from tests.capture.packet.kernel_reader import RawPacket, read_packets
 from tests.capture.packet.lowpan_frames import all_forms
 from tests.capture.packet.raw_captures import captures, read_capture
 from tests.capture.packet.test_rare_links import FOUND
-from tests.capture.sources.capture_bytes import (
+from tests.capture.sources.files.capture_bytes import (
     enhanced,
     interface,
     pcap_header,

@@ -31,12 +31,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.reference import read_packets, read_raw, shown
-from tests.reference_joins import JOIN_REFERENCES
-from tests.reference_published import PUBLISHED_REFERENCES
-from tests.reference_queries import REFERENCES as PLAIN_REFERENCES
-from tests.reference_running import RUNNING_REFERENCES
-from tests.reference_whole_input import WHOLE_INPUT_REFERENCES
+from tests.reference.joins import JOIN_REFERENCES
+from tests.reference.published import PUBLISHED_REFERENCES
+from tests.reference.queries import REFERENCES as PLAIN_REFERENCES
+from tests.reference.reference import read_packets, read_raw, shown
+from tests.reference.running import RUNNING_REFERENCES
+from tests.reference.whole_input import WHOLE_INPUT_REFERENCES
 
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.queries.compile import QueryText, Surroundings, compile_queries

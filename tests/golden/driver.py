@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
-from tests.shared_spark import plans_interpreted
+from tests.support.shared_spark import plans_interpreted
 
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.log import merging

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.library.comparison import LIBRARY, compare
 from tests.library.oracles import FIELDS, PUBLISHED, PUBLISHED_OTHERWISE
-from tests.shared_spark import SharedSpark
+from tests.support.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

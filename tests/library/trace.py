@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.capture.packet.kernel_reader import RawPacket
 from tests.capture.packet.raw_captures import captures, read_capture
-from tests.capture.sources.capture_bytes import block_of, option
+from tests.capture.sources.files.capture_bytes import block_of, option
 from tests.library.hard_traffic import MADE
 from tests.library.things import THINGS
 from tests.library.traffic import BASE

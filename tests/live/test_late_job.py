@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, run_ip
-from tests.gscope_command import descendants, status, wait_for
 from tests.live.test_run import PACKETS, Live, network, send_for
+from tests.support.gscope_command import descendants, status, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

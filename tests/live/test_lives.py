@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, send
-from tests.gscope_command import is_alive, run, wait_for
 from tests.live.test_run import udp
+from tests.support.gscope_command import is_alive, run, wait_for
 
 from gscope.capture.log.log import read_log
 from gscope.cli.rundir.records import find_runs

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.capture.replay.test_replay_capture import write_pcap
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip, send
-from tests.capture.test_replay import write_pcap
-from tests.gscope_command import command, descendants, run
+from tests.support.gscope_command import command, descendants, run
 
 from gscope.capture.confinement.privileges import capabilities
 from gscope.capture.sources.af_packet.source import AfPacketSource

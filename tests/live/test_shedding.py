@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, send
-from tests.gscope_command import PATIENCE_S, descendants
 from tests.live.test_run import FLOWS, live, network, packets_in, udp
+from tests.support.gscope_command import PATIENCE_S, descendants
 
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, add_pair, run_ip, send
-from tests.gscope_command import run
 from tests.live.test_run import (
     FLOWS,
     PACKETS,
@@ -19,6 +18,7 @@ from tests.live.test_run import (
     send_for,
     udp,
 )
+from tests.support.gscope_command import run
 
 if TYPE_CHECKING:
     from pathlib import Path

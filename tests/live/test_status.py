@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
-from tests.gscope_command import run, status, wait_for
 from tests.live.test_run import live, send_for  # noqa: F401  # a fixture
+from tests.support.gscope_command import run, status, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

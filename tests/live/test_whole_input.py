@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
-from tests.gscope_command import run
 from tests.live.test_run import Live, udp
+from tests.support.gscope_command import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.capture.replay.test_replay_capture import write_pcap
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
-from tests.capture.test_replay import write_pcap
-from tests.gscope_command import command, descendants, is_alive, run, status, wait_for
 from tests.live.test_run import udp
+from tests.support.gscope_command import command, descendants, is_alive, run, status, wait_for
 
 from gscope.capture.confinement.landlock import landlock_version
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.capture.test_replay import write_pcap
-from tests.gscope_command import command
+from tests.capture.replay.test_replay_capture import write_pcap
 from tests.live.test_run import udp
+from tests.support.gscope_command import command
 
 UID = 1_000_660_000
 ROOT = Path(__file__).parents[2]

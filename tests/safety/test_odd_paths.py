@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.test_replay import write_pcap
-from tests.gscope_command import command
+from tests.capture.replay.test_replay_capture import write_pcap
 from tests.live.test_run import udp
+from tests.support.gscope_command import command
 
 from gscope.cli.rundir.plain_path import forget, is_plain, plain_path
 from gscope.queries.run_folder.socket_address import SocketAddress

@@ -144,7 +144,7 @@ def test_a_configuration_in_the_working_directory(
 
 def test_modules_in_the_working_directory(trap: Trap, tmp_path: Path) -> None:
     """The supervisor's processes are started where the user is, which may be /tmp."""
-    from tests.capture.test_replay import write_pcap
+    from tests.capture.replay.test_replay_capture import write_pcap
     from tests.live.test_run import udp
 
     names = ("numpy", "numba", "pyarrow", "click", "pyspark", "json", "queue", "random", "py4j")

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from tests.capture.lfta.lfta_builders import block_of, field, ipv4, literal, selection, udp
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
-from tests.user_code import offered
+from tests.support.user_code import offered
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.user_kernels import check_user_kernel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.flight as flight
 import pytest
-from tests.gscope_command import PATIENCE_S
+from tests.support.gscope_command import PATIENCE_S
 
 from gscope.capture.log.server import MAX_SUBSCRIPTIONS
 from gscope.engine.log_client.flight_client import LogClient

@@ -6,8 +6,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.capture.test_replay import PACKET, flow_program, write_pcap
-from tests.engine.watched_steps import SECOND, batch, heartbeat, steps
+from tests.capture.replay.test_replay_capture import PACKET, flow_program, write_pcap
+from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps
 
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.process.statistics import CaptureStatistics

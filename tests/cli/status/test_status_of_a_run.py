@@ -9,9 +9,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.capture.test_replay import PACKET, SECOND, write_pcap
-from tests.gscope_command import command, run, wait_for
-from tests.gscope_command import status as current_status
+from tests.capture.replay.test_replay_capture import PACKET, SECOND, write_pcap
+from tests.support.gscope_command import command, run, wait_for
+from tests.support.gscope_command import status as current_status
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

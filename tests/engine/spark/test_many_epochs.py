@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.gscope_command import wait_for
+from tests.support.gscope_command import wait_for
 
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.evaluation import Evaluator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.golden.cases import LIBRARY, Case, all_cases
 from tests.safety.planted import Trap
-from tests.user_code import user_file
+from tests.support.user_code import user_file
 
 from gscope import __version__
 from gscope.errors import UsageError

@@ -1,0 +1,65 @@
+"""Signals end a run whatever hangs below the supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from tests.cli.supervision.test_supervisor import CAPTURES, Stage, stage
+from tests.support.gscope_command import descendants
+
+from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.supervisor import Interrupted
+from gscope.errors import GscopeError
+
+__all__ = ["stage"]
+
+DEAF = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+tell("ready", session_s=0.0)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_signal_ends_a_replay_whose_job_never_answers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Patience, "job_s", 1.0)
+    stage.start(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + CAPTURES + "time.sleep(1000)\n", DEAF
+    )
+    monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGTERM))
+    with pytest.raises(
+        GscopeError,
+        match=r"the (HFTA job|capture daemon) did not respond for \d+ s after the sig",
+    ) as caught:
+        stage.run()
+    assert caught.value.exit_code == 128 + signal.SIGTERM
+    stage.supervisor.stop()
+
+
+def test_a_second_signal_leaves_at_once_whatever_hangs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.start(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + CAPTURES + "time.sleep(1000)\n", DEAF
+    )
+    second = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR2))
+
+    def signalled() -> None:
+        stage.supervisor.on_signal(signal.SIGTERM)
+        second.start()
+
+    monkeypatch.setattr(stage.answers, "begin", signalled)
+    before = signal.signal(signal.SIGUSR2, lambda number, _: stage.supervisor.on_signal(number))
+    try:
+        with pytest.raises(Interrupted):
+            stage.run()
+    finally:
+        second.join()
+        signal.signal(signal.SIGUSR2, before)
+    stage.supervisor.stop()
+    assert not any("fake_" in line for line in descendants(os.getpid()).values())

@@ -1,0 +1,480 @@
+"""The supervisor with children that follow a script instead of capturing and answering."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import textwrap
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.support.gscope_command import is_alive
+
+from gscope.capture.confinement.plan import Confinement
+from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
+from gscope.cli.rundir.record_file import RunFile
+from gscope.cli.rundir.records import RunRecord
+from gscope.cli.supervision import process_set, recovery
+from gscope.cli.supervision.failures import CAPTURE, JOB
+from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.restart_policy import RestartPolicy
+from gscope.cli.supervision.supervisor import Interrupted, Supervisor
+from gscope.engine.settings import LOG_FOLDER, EngineSettings
+from gscope.errors import CaptureError, EngineError, GscopeError
+from gscope.queries.plan.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gscope.cli.delivery.delivery import Answers
+    from gscope.cli.delivery.stream_reader import Passthrough
+
+PROGRAM = Program(("a",), (), (), (), ())
+SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
+LIVE = CaptureSettings((InterfaceSettings("a", device=DeviceSettings("a")),))
+PATIENT = Patience(stream_s=60.0, start_s=60.0)
+IMPATIENT = Patience(stream_s=5.0, start_s=60.0)
+"""Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
+SUMMARY = 'tell("summary", phases={})\n'
+CAPTURES = 'tell("listening")\n' + SUMMARY
+ANSWERS = """
+sys.stdin.readline()
+tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
+tell("finished", phases={})
+"""
+COMMITS = """
+sys.stdin.readline()
+tell("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, undecodable={}, wrapped_sums={})
+"""
+HEAD = """
+import json, os, signal, sys, time
+from pathlib import Path
+run_dir = Path(sys.argv[1])
+def tell(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+def started():
+    count = run_dir / f"{__name__}.{sys.argv[0][-9:]}.count"
+    with count.open("a") as file:
+        file.write("x")
+    return len(count.read_text())
+"""
+
+
+class _Answers:
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.steps: list[int] = []
+
+    def begin(self) -> None:
+        self.has_begun = True
+
+    def on_tick(self) -> None: ...
+
+    def on_commit(self, step: int, _outputs: list[dict[str, Any]], _bounds: dict[str, Any]) -> None:
+        self.steps.append(step)
+
+
+class _NoStreams:
+    streams = ()
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.notices: list[str] = []
+
+    def on_progress(self, fields: dict[str, Any]) -> None: ...
+
+    def on_phase(self, text: str) -> None:
+        self.phases.append(text)
+
+    def on_notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None: ...
+
+
+class Stage:
+    """A supervisor whose children run the given scripts."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.scripts = tmp_path / "scripts"
+        self.scripts.mkdir()
+        run_dir = tmp_path / "run"
+        run_dir.mkdir()
+        # The scripts keep notes in the folder of the run.
+        Confinement(is_sandboxed=False).write(run_dir)
+        monkeypatch.setenv("PYTHONPATH", str(self.scripts))
+        monkeypatch.setattr(process_set, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
+        monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 60.0)
+        self.watcher = _Watcher()
+        self.answers = _Answers()
+        self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
+        self.resume()
+
+    def resume(self, patience: Patience = PATIENT) -> None:
+        """Begin with what is in the run's folder."""
+        self.supervisor = Supervisor(
+            self.file,
+            self.watcher,
+            time.monotonic(),
+            patience,
+            RestartPolicy(first_s=0.01, budget=3),
+        )
+
+    def start(self, capture: str, job: str = "", settings: CaptureSettings = SETTINGS) -> None:
+        for name, text in (("fake_capture", capture), ("fake_job", job)):
+            (self.scripts / f"{name}.py").write_text(HEAD + textwrap.dedent(text))
+        if job:
+            self.supervisor.start_job(EngineSettings())
+        self.supervisor.start_capture(PROGRAM, settings)
+
+    def run(self) -> None:
+        self.supervisor.run(cast("Answers", self.answers), cast("Passthrough", _NoStreams()))
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    made = Stage(tmp_path, monkeypatch)
+    yield made
+    made.supervisor.stop()
+
+
+def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
+    stage.start(CAPTURES, ANSWERS)
+    stage.run()
+    assert stage.answers.has_begun
+    assert stage.answers.steps == [1]
+    outcome = stage.supervisor.outcome
+    assert (outcome.late_tuples, outcome.undecodable) == ({"q": 2}, {"tls_sni": 3})
+    assert outcome.wrapped_sums == {"p": 4}
+    phases = outcome.phases
+    assert list(phases.values()) == sorted(phases.values())
+    assert {"capture listening", "capture finished", "answered"} <= set(phases)
+
+
+def test_a_summary_before_the_server_listens_is_fine(stage: Stage) -> None:
+    stage.start(SUMMARY + 'tell("listening")\n', ANSWERS)
+    stage.run()
+    assert stage.answers.steps == [1]
+
+
+def test_lines_that_are_no_events_are_passed_over(stage: Stage) -> None:
+    stage.start("print('warning')\nprint('[1]')\n" + CAPTURES)
+    stage.run()
+
+
+def test_an_error_of_the_daemon_is_the_run_s(stage: Stage) -> None:
+    stage.start('tell("error", message="no such file", exit_code=2); sys.exit(2)\n')
+    with pytest.raises(CaptureError, match=r"^no such file$") as caught:
+        stage.run()
+    assert caught.value.exit_code == 2
+    assert not stage.answers.has_begun
+
+
+def test_a_killed_daemon_is_named_with_its_signal(stage: Stage) -> None:
+    stage.start('tell("listening"); os.kill(os.getpid(), signal.SIGKILL)\n')
+    with pytest.raises(CaptureError, match="ended with signal SIGKILL"):
+        stage.run()
+
+
+def test_the_last_words_of_a_daemon_are_told(stage: Stage) -> None:
+    stage.start("raise RuntimeError('bad day')\n")
+    with pytest.raises(CaptureError, match="ended with code 1: RuntimeError: bad day"):
+        stage.run()
+
+
+def test_a_reader_s_complaint_gives_way_to_the_daemon_s_own_end(stage: Stage) -> None:
+    stage.start(
+        'tell("listening")\n'
+        "while not (run_dir / 'complained').exists(): time.sleep(0.01)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n",
+        'sys.stdin.readline(); tell("error", message="the daemon is gone")\n'
+        "(run_dir / 'complained').touch(); sys.exit(1)\n",
+    )
+    with pytest.raises(CaptureError, match="SIGKILL"):
+        stage.run()
+
+
+def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
+    dies_twice = "if started() < 3:\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    stage.start(CAPTURES, dies_twice + ANSWERS)
+    stage.run()
+    assert stage.answers.steps == [1]
+    assert stage.supervisor.outcome.restarts == {JOB: 2}
+    job = stage.file.record.processes[JOB]
+    assert (job.state, [restart.reason for restart in job.restarts]) == (
+        "ended",
+        ["ended with signal SIGKILL"] * 2,
+    )
+    assert stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
+
+
+SHORT_OF_MEMORY = 'tell("failed", message="no heap", out_of_memory=True); sys.exit(1)\n'
+
+
+def test_a_job_that_runs_out_of_memory_in_the_same_step_again_ends_the_run(stage: Stage) -> None:
+    # As after a restart, it reports what it had committed first.
+    stage.start(CAPTURES, COMMITS.replace("STEP", "1") + "started()\n" + SHORT_OF_MEMORY)
+    with pytest.raises(EngineError) as caught:
+        stage.run()
+    assert str(caught.value) == (
+        "the HFTA job failed: no heap twice in the same step; raise --spark-memory, or replace long"
+        " keys by short ones, such as string_hash(data) or substr(data, 1, 64)"
+    )
+    assert stage.supervisor.outcome.restarts == {JOB: 1}
+
+
+def test_a_job_that_runs_out_of_memory_in_several_steps_goes_on(stage: Stage) -> None:
+    job = "count = started()\nif count < 4:\n"
+    job += textwrap.indent(COMMITS.replace("STEP", "count") + SHORT_OF_MEMORY, "    ")
+    stage.start(CAPTURES, job + COMMITS.replace("STEP", "4") + 'tell("finished", phases={})\n')
+    stage.run()
+    assert stage.answers.steps == [1, 2, 3, 4]
+    assert stage.supervisor.outcome.restarts == {JOB: 3}
+
+
+def test_a_job_that_keeps_dying_ends_the_run(stage: Stage) -> None:
+    stage.start(CAPTURES, "sys.exit(9)\n")
+    with pytest.raises(EngineError, match="code 9; it failed 4 times in 10 minutes, giving up"):
+        stage.run()
+
+
+def test_a_job_s_own_error_is_not_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 0.1)
+    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    with pytest.raises(EngineError, match="there is no Java"):
+        stage.run()
+
+
+def test_a_dropped_job_s_complaints_do_not_matter(stage: Stage) -> None:
+    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    time.sleep(0.2)
+    stage.supervisor.drop_job()
+    stage.run()
+
+
+def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage) -> None:
+    stage.start(
+        'signal.signal(signal.SIGTERM, lambda *_: None)\ntell("listening")\nsignal.pause()\n'
+        + SUMMARY,
+        ANSWERS,
+    )
+    threading.Timer(0.5, lambda: stage.supervisor.on_signal(signal.SIGINT)).start()
+    stage.run()
+    assert stage.supervisor.outcome.signal == signal.SIGINT
+    assert stage.answers.steps == [1]
+    assert stage.file.record.state == "stopping"
+    assert "closing windows" in stage.watcher.phases
+    assert stage.watcher.phases[0] == "compiling"
+
+
+def test_the_second_signal_leaves_at_once(stage: Stage) -> None:
+    stage.start('tell("listening")\nsignal.pause()\n')
+    stage.supervisor.on_signal(signal.SIGTERM)
+    with pytest.raises(Interrupted) as caught:
+        stage.supervisor.on_signal(signal.SIGTERM)
+    assert caught.value.exit_code == 143
+
+
+def test_a_signal_before_the_capture_leaves_at_once(stage: Stage) -> None:
+    with pytest.raises(GscopeError):
+        stage.supervisor.on_signal(signal.SIGINT)
+
+
+def test_stopping_leaves_no_process(stage: Stage) -> None:
+    stage.start("while True: time.sleep(1)\n", "while True: time.sleep(1)\n")
+    stage.supervisor.stop()
+    stage.supervisor.stop()
+
+
+def test_the_children_end_with_their_supervisor(stage: Stage) -> None:
+    stage.start(
+        'tell("listening"); sys.stdin.read(); (run_dir / "ended").touch()\n' + SUMMARY,
+    )
+    child = stage.supervisor._processes[CAPTURE].process
+    child._pipe.close()
+    stage.run()
+    assert (stage.supervisor.run_dir / "ended").exists()
+
+
+def test_the_daemon_finds_its_settings(stage: Stage) -> None:
+    stage.start('json.loads((run_dir / "capture.json").read_text())\n' + CAPTURES)
+    stage.run()
+    written = json.loads((stage.supervisor.run_dir / "capture.json").read_text())
+    assert written["interfaces"][0]["name"] == "a"
+
+
+DIES_ONCE = """
+if started() < 2:
+    tell("listening")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
+    connects_twice = "sys.stdin.readline()\n" + ANSWERS
+    stage.start(DIES_ONCE + CAPTURES, connects_twice, LIVE)
+    stage.run()
+    assert stage.answers.steps == [1]
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+    (notice,) = stage.watcher.notices
+    assert notice == "the capture daemon ended with signal SIGKILL; restarting it"
+    record = stage.file.record.processes[CAPTURE]
+    assert (record.state, record.restarts_total) == ("ended", 1)
+
+
+def test_a_live_daemon_that_cannot_start_is_not_tried_again(stage: Stage) -> None:
+    stage.start('tell("error", message="no such device"); sys.exit(1)\n', settings=LIVE)
+    with pytest.raises(CaptureError, match=r"^no such device$"):
+        stage.run()
+
+
+KILLED_AT_ONCE = "if started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+def test_a_daemon_that_is_killed_while_a_resumed_run_starts_is_started_again(stage: Stage) -> None:
+    (stage.supervisor.run_dir / LOG_FOLDER).mkdir()
+    stage.resume()
+    stage.start(KILLED_AT_ONCE + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_daemon_that_is_killed_while_a_new_run_starts_ends_the_run(stage: Stage) -> None:
+    stage.start(KILLED_AT_ONCE + CAPTURES, settings=LIVE)
+    with pytest.raises(CaptureError, match="ended with signal SIGKILL"):
+        stage.run()
+
+
+def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
+    complains = 'if started() < 2: tell("listening"); tell("error", message="gone"); sys.exit(1)\n'
+    stage.start(complains + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.watcher.notices == ["the capture daemon failed: gone; restarting it"]
+
+
+def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
+    hangs = 'if started() < 2: tell("listening"); os.kill(os.getpid(), signal.SIGSTOP)\n'
+    stage.resume(IMPATIENT)
+    stage.start(hangs + CAPTURES, settings=LIVE)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert re.fullmatch(r"the capture daemon did not respond for \d+ s; .*", notice)
+
+
+def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: Stage) -> None:
+    hangs = """
+    if started() < 2:
+        tell("listening")
+        for second in range(1, 60):
+            time.sleep(0.2)
+            tell("progress")
+            tell("alive", silent_s=second)
+            tell("progress")
+    """
+    stage.resume(IMPATIENT)
+    stage.start(textwrap.dedent(hangs) + CAPTURES, settings=LIVE)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "END_GRACE_S", 0.1)
+    waits = "while True:\n    tell('alive')\n    time.sleep(0.1)\n"
+    stage.start(CAPTURES + waits, ANSWERS, LIVE)
+    stage.run()
+    assert stage.answers.steps == [1]
+
+
+def test_a_signal_reaches_a_daemon_that_is_started_again(stage: Stage) -> None:
+    waits = 'signal.pthread_sigmask(signal.SIG_BLOCK, [15])\ntell("listening")\n'
+    waits += "signal.sigwait([15])\nif started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+    stage.start(waits + SUMMARY, settings=LIVE)
+    stage.supervisor.on_signal(signal.SIGINT)
+    stage.run()
+    assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
+    has_java = """
+    import subprocess
+    if started() < 2:
+        java = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+        java.send_signal(signal.SIGSTOP)
+        (run_dir / "java").write_text(str(java.pid))
+        tell("java", pid=java.pid)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    stage.start(CAPTURES, textwrap.dedent(has_java) + ANSWERS)
+    stage.run()
+    assert not is_alive(int((stage.supervisor.run_dir / "java").read_text()))
+
+
+STANDS_STILL = """
+if started() < 2:
+    tell("ready")
+    for still_s in (299.0, 301.0, 302.0):
+        tell("alive", step=7, step_s=still_s, still_s=still_s)
+"""
+
+
+def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -> None:
+    stage.start(CAPTURES, STANDS_STILL + ANSWERS)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert notice.startswith("no task of step 7 has ended for 301 s; it is waited for")
+    assert stage.supervisor.outcome.restarts == {}
+
+
+def test_a_step_that_stands_still_for_too_long_is_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.supervisor, "_patience", Patience(step_s=300.0))
+    hangs = STANDS_STILL + "    time.sleep(600)\n"
+    stage.start(CAPTURES, hangs + ANSWERS)
+    stage.run()
+    (notice,) = stage.watcher.notices
+    assert notice == "the HFTA job ended no task of step 7 for 301 s; restarting it"
+    assert stage.answers.steps == [1]
+
+
+def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
+    fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
+    stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)
+    stage.run()
+    assert stage.watcher.notices == ["interface up: eth1 was gone; no longer captured"]
+
+
+def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage: Stage) -> None:
+    keeps = (
+        'Path(run_dir / f"{started()}.json").write_text((run_dir / "capture.json").read_text())\n'
+    )
+    stage.start(keeps + DIES_ONCE.replace("< 2", "< 3") + CAPTURES, settings=LIVE)
+    stage.run()
+    told = [
+        json.loads(path.read_text()) for path in sorted(stage.supervisor.run_dir.glob("?.json"))
+    ]
+    assert [each["makes_do"] for each in told] == [False, True]
+
+
+def test_a_duration_goes_on_where_the_daemon_that_died_began(stage: Stage) -> None:
+    lasts = replace(LIVE, duration_ns=10**12)
+    stage.start(DIES_ONCE + CAPTURES, settings=lasts)
+    stage.run()
+    left = json.loads((stage.supervisor.run_dir / "capture.json").read_text())["duration_ns"]
+    assert 0 < left < 10**12
