@@ -1,0 +1,280 @@
+"""Imports by folder: a table of which folder may import which, and the imports against it that are left.
+
+A folder stands for the modules directly in it. A few modules that bring others together stand for
+themselves. ``docs/architecture.md`` shows the same table.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "architecture.md"
+ROOMS = ("queries", "capture", "engine", "cli")
+
+_ROWS = """
+queries:
+queries/gsql: queries
+queries/expressions:
+queries/streams: queries/expressions
+queries/run_folder:
+queries/catalog/scalar: queries/expressions
+queries/catalog: queries/expressions queries/catalog/scalar
+queries/catalog/aggregate: queries/expressions queries/catalog/scalar queries/catalog
+queries/catalog/aggregates.py: queries/expressions queries/catalog/aggregate
+queries/catalog/running.py: queries/expressions queries/catalog/scalar queries/catalog/aggregate
+    queries/catalog/aggregates.py
+queries/catalog/user_functions: queries queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/aggregates.py queries/catalog/running.py
+queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/user_functions
+queries/library: queries queries/gsql
+queries/plan: queries queries/gsql queries/expressions queries/catalog
+    queries/catalog/user_functions
+queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/aggregates.py queries/catalog/running.py queries/plan
+queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/ordering queries/plan
+queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
+    queries/catalog/ordering queries/plan
+queries/analysis/typing: queries queries/gsql queries/expressions queries/catalog/scalar
+    queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
+    queries/catalog/user_functions queries/catalog/ordering queries/plan
+queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
+    queries/catalog/ordering queries/library queries/plan queries/analysis/typing
+queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
+    queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
+    queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
+queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
+    queries/catalog/ordering queries/plan queries/plan/explain queries/analysis/typing
+    queries/analysis/names queries/analysis/groups
+queries/analysis: queries queries/gsql queries/expressions queries/plan queries/plan/rules
+    queries/analysis/typing queries/analysis/names queries/analysis/groups queries/analysis/joins
+queries/compile.py: queries/gsql queries/plan queries/plan/rules queries/plan/split
+    queries/analysis
+capture/heartbeats:
+capture: capture/heartbeats
+capture/kernels:
+capture/packet: capture/kernels
+capture/packet/dissector: capture/packet
+capture/confinement: capture
+capture/sources: capture/kernels
+capture/sources/files: capture/kernels capture/packet capture/confinement capture/sources
+capture/sources/af_packet: capture/kernels capture/sources
+capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
+capture/sources/synthetic:
+capture/lfta: capture/kernels capture/packet capture/packet/dissector capture/sources
+capture/lfta/codegen: capture/packet capture/lfta
+capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
+capture/lfta/runtime.py: capture/packet capture/sources capture/lfta capture/lfta/cache.py
+capture/log: capture/heartbeats
+capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
+    capture/lfta/cache.py capture/lfta/runtime.py capture/log
+capture/process: capture capture/confinement capture/lfta capture/log capture/interface
+capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
+    capture/lfta/runtime.py capture/log capture/interface capture/process
+capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
+    capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
+    capture/interface capture/process capture/replay
+capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
+    capture/log capture/interface capture/process capture/replay capture/live
+engine:
+engine/log_client:
+engine/watermarks:
+engine/functions:
+engine/sinks:
+engine/storage: engine/sinks
+engine/running: engine/watermarks engine/functions
+engine/operators: engine/watermarks engine/storage engine/running
+engine/steps: engine/watermarks engine/storage engine/operators
+engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
+engine/spark/sql: engine/watermarks engine/functions engine/storage engine/running
+    engine/operators engine/monitoring
+engine/spark/staging: engine/watermarks engine/storage engine/operators engine/steps
+    engine/spark/sql
+engine/spark/tasks: engine/watermarks engine/functions engine/storage engine/running
+    engine/operators engine/steps engine/monitoring engine/spark/sql engine/spark/staging
+engine/spark/jvm: engine/monitoring engine/spark/tasks
+engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/monitoring
+    engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm
+engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
+    engine/spark/sql engine/spark/jvm engine/spark
+cli/rundir:
+cli/config: cli/rundir
+cli/render: cli/config
+cli/delivery: cli/config
+cli/sinks: cli/delivery
+cli/supervision: cli/rundir cli/config cli/render cli/delivery
+cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
+cli/status: cli/rundir cli/render
+cli/commands: cli/rundir cli/config cli/render cli/session cli/status
+cli/main.py: cli/render
+"""
+
+_DOORS = """
+capture queries: queries queries/expressions queries/streams queries/run_folder
+    queries/catalog/scalar queries/catalog queries/catalog/user_functions queries/plan
+    queries/plan/split
+engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
+    queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
+    queries/catalog/running.py queries/catalog/user_functions queries/plan queries/analysis/typing
+cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
+    queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
+    queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan
+    queries/plan/explain queries/plan/split queries/analysis/typing queries/analysis/names
+    queries/compile.py
+cli capture: capture/heartbeats capture capture/confinement capture/sources/af_packet capture/lfta
+    capture/lfta/codegen capture/process
+cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage
+    engine/operators engine/steps engine/monitoring
+"""
+
+
+def rows(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the rows of a table: what stands before the colon, and the names behind it."""
+    lines = re.sub(r"\n +", " ", text).strip().splitlines()
+    split = (line.partition(":") for line in lines)
+    return {before: tuple(names.split()) for before, _, names in split}
+
+
+MAY_IMPORT = rows(_ROWS)
+"""What each folder may import of its own room, lowest first: no folder imports one further down."""
+
+DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).items()}
+"""Which folders of another room a room may import."""
+
+UPWARD: dict[tuple[str, str], int] = {
+    ("capture/interface", "capture/process"): 1,
+    ("capture/process", "capture/replay"): 1,
+    ("capture/process", "capture/live"): 2,
+    ("cli/config", "cli/session"): 1,
+    ("cli/delivery", "cli/supervision"): 2,
+    ("engine/watermarks", "engine/storage"): 1,
+    ("engine/storage", "engine/monitoring"): 1,
+    ("engine/running", "engine/monitoring"): 2,
+    ("engine/operators", "engine/spark/sql"): 12,
+    ("engine/spark/sql", "engine/spark/tasks"): 4,
+    ("queries/catalog/aggregate", "queries/plan"): 6,
+    ("queries/catalog/aggregates.py", "queries/plan"): 1,
+    ("queries/plan/split", "queries/analysis/names"): 1,
+    ("queries/analysis/typing", "queries/analysis/names"): 1,
+    ("queries/analysis/names", "queries/analysis"): 2,
+    ("queries/analysis/names", "queries/analysis/joins"): 1,
+    ("queries/analysis/groups", "queries/analysis"): 1,
+    ("queries/analysis/joins", "queries/analysis"): 2,
+}
+"""Imports against the table that are left, counted. The numbers may only fall."""
+
+
+def part_of(path: Path) -> str:
+    """Return the entry of the table that ``path`` belongs to: itself, or its folder."""
+    name = path.relative_to(ROOT).as_posix()
+    return name if name in MAY_IMPORT else path.relative_to(ROOT).parent.as_posix()
+
+
+def imported(path: Path) -> Iterator[Path]:
+    """Yield the modules of gscope that ``path`` imports, wherever in it, one for each statement."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules = {module_at(node.module)}
+            if None in modules:
+                modules = {module_at(f"{node.module}.{alias.name}") for alias in node.names}
+        elif isinstance(node, ast.Import):
+            modules = {module_at(alias.name) for alias in node.names}
+        else:
+            continue
+        yield from (module for module in modules if module is not None)
+
+
+def module_at(name: str) -> Path | None:
+    """Return the file of a dotted name in one of the rooms, or None if it is none."""
+    parts = name.split(".")
+    if parts[0] != "gscope" or len(parts) < 3 or parts[1] not in ROOMS:
+        return None
+    path = ROOT.joinpath(*parts[1:]).with_suffix(".py")
+    return path if path.is_file() else None
+
+
+def imports() -> Iterator[tuple[str, str, str]]:
+    """Yield importing part, imported part, and the statement as ``module imports module``."""
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            for module in imported(path):
+                names = (each.relative_to(ROOT).as_posix() for each in (path, module))
+                yield part_of(path), part_of(module), " imports ".join(names)
+
+
+IMPORTS = [each for each in imports() if each[0] != each[1]]
+
+
+def is_allowed(importer: str, target: str) -> bool:
+    rooms = importer.partition("/")[0], target.partition("/")[0]
+    if rooms[0] == rooms[1]:
+        return target in MAY_IMPORT.get(importer, ())
+    return target in DOORS.get(rooms, ())
+
+
+def test_every_folder_is_in_the_table() -> None:
+    files = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    modules = [path for path in files if path.name != "__init__.py"]
+    assert {part_of(path) for path in modules} == set(MAY_IMPORT) - without_modules()
+
+
+def without_modules() -> set[str]:
+    """Return the folders of the table that hold folders only."""
+    folders = [ROOT / name for name in MAY_IMPORT if not name.endswith(".py")]
+    return {
+        folder.relative_to(ROOT).as_posix()
+        for folder in folders
+        if folder.is_dir() and {path.name for path in folder.glob("*.py")} == {"__init__.py"}
+    }
+
+
+def test_the_table_has_no_circle() -> None:
+    assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
+
+
+def test_imports_follow_the_table() -> None:
+    against = [each for each in IMPORTS if not is_allowed(*each[:2])]
+    unknown = [text for importer, target, text in against if (importer, target) not in UPWARD]
+    assert unknown == []
+    counted = Counter((importer, target) for importer, target, _ in against)
+    assert counted == UPWARD, (
+        "fewer than listed: lower the numbers of UPWARD; more: find another way"
+    )
+
+
+def test_every_permission_is_used() -> None:
+    used = {(importer, target) for importer, target, _ in IMPORTS}
+    doors = {(importer.partition("/")[0], target) for importer, target in used}
+    unused = [(a, b) for a, targets in MAY_IMPORT.items() for b in targets if (a, b) not in used]
+    unused += [(a, b) for (a, _), targets in DOORS.items() for b in targets if (a, b) not in doors]
+    assert unused == []
+
+
+@pytest.mark.parametrize("name", ["MAY_IMPORT", "DOORS", "UPWARD"])
+def test_the_page_shows_the_table(name: str) -> None:
+    """The rows of the page are made of the same names, in the same order."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2].partition("<!--")[0]
+    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
+    shown = [[re.findall(r"`([^`]+)`|(\d+)", cell) for cell in row] for row in rows]
+    cells = [[[a or b for a, b in cell] for cell in row] for row in shown]
+    assert (
+        cells
+        == {
+            "MAY_IMPORT": [[[part], list(targets)] for part, targets in MAY_IMPORT.items()],
+            "DOORS": [[[a], [b], list(targets)] for (a, b), targets in DOORS.items()],
+            "UPWARD": [[[a], [b], [str(count)]] for (a, b), count in UPWARD.items()],
+        }[name]
+    )
