@@ -20,10 +20,10 @@ from gscope.capture.lfta.output_layout import output_layout
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.dissect import dissect
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import Direction
-from gscope.queries.plan.program import PartialOp
 from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:

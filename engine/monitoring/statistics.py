@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.monitoring.step_progress import StepAtHand
 from gscope.engine.operators.base import waiting
 from gscope.engine.steps.blocking_streams import held_by

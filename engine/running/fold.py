@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gscope.engine.monitoring.counts import Counts
+    from gscope.engine.counts import Counts
     from gscope.engine.running.accumulators import Accumulator
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import RunningNode

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.running.groups import number_groups
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash

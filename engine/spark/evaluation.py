@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gscope.engine.monitoring.counts import Counts
+    from gscope.engine.counts import Counts
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.tasks.attempt_counts import AttemptCounts
+    from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.steps.steps import Carry, Step
     from gscope.engine.storage.commits import CommitLog
     from gscope.engine.storage.written import State, WrittenFile

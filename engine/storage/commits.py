@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.storage.written import State
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent

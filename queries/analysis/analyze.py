@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError
-from gscope.queries.analysis.column_facts import facts_of
 from gscope.queries.analysis.joins.merge import build_merge
 from gscope.queries.analysis.names.query_set import (
     PacketInput,
@@ -17,6 +16,7 @@ from gscope.queries.analysis.names.query_set import (
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
 from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
 from gscope.queries.analysis.select import build_select
+from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.gsql import nodes
@@ -25,7 +25,7 @@ from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gscope.queries.analysis.column_facts import Facts
+    from gscope.queries.analysis.typing.column_facts import Facts
     from gscope.queries.expressions.schema import Schema
 
 

@@ -11,10 +11,10 @@ from gscope.queries.catalog.aggregate.entry import AggregateEntry, PartialRule
 from gscope.queries.catalog.aggregate.estimates import ESTIMATES
 from gscope.queries.catalog.aggregate.moments import MOMENTS
 from gscope.queries.catalog.aggregate.ordered import ORDERED_ENTRIES
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.aggregate.plain import PLAIN
 from gscope.queries.catalog.aggregate.values import VALUES
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, Value

@@ -9,33 +9,17 @@ the LFTA's schema plus, when ``has_interface_column`` is set, the constant STRIN
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
+    from gscope.queries.catalog.aggregate.partial_op import PartialOp
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.expressions.expressions import Call, Expression, NamedExpression, Value
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.logical import Interval, Watchlist
-
-
-class PartialOp(Enum):
-    """How an LFTA folds tuples into a group; ``merge`` of two partials is the same fold.
-
-    COUNT takes no argument (tuples) or counts non-NULL arguments; it merges by SUM. All others skip
-    NULL arguments and are NULL when there was no other. Integers wrap.
-    """
-
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    OR = "or"
-    AND = "and"
-    XOR = "xor"
 
 
 @dataclass(frozen=True, slots=True)

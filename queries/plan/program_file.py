@@ -236,12 +236,13 @@ def _read(value: Any, calls: list[Call]) -> Any:
 @functools.cache
 def _classes() -> dict[str, type[Any]]:
     """Return every class that a program may be made of, by name."""
+    from gscope.queries.catalog.aggregate import partial_op
     from gscope.queries.catalog.user_functions import files as user_files
     from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
     from gscope.queries.plan import logical, program
 
-    modules = (program, expressions, schema, types, user_files, input_nodes, logical)
+    modules = (program, partial_op, expressions, schema, types, user_files, input_nodes, logical)
     return {name: each for module in reversed(modules) for name, each in _made_of(module)}
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.errors import UnsupportedError
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import Partial, PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.capture.lfta.codegen.scope import Lowered, Scope
+    from gscope.queries.plan.program import Partial
 
 _FOLDS = {
     PartialOp.SUM: "wrap_add({0}, {1})",

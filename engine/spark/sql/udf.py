@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.spark.sql import tables
+from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
-from gscope.engine.spark.tasks.attempt_counts import AttemptCounts, count_in_task
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.regex import find_all, match_all
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.tasks.attempt_counts import ByAttempt
+    from gscope.engine.spark.sql.attempt_counts import ByAttempt
     from gscope.queries.catalog.scalar.entry import FunctionEntry
 
     RowFunction = Callable[..., Any]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.running.halves import as_floats, joined_halves
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,

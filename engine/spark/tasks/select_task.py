@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.spark.tasks.columns import Rows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks.task import read_files
 

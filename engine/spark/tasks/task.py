@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.storage.written import FileWriter
 from gscope.queries.expressions.types import GsqlType

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.operators.interval_join import home_of
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.columns import is_computable

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
-from gscope.queries.analysis.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.groups.closing_when import (
     running_call,
     running_function,
@@ -16,6 +15,7 @@ from gscope.queries.analysis.groups.closing_when import (
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, kept_orders, terms_of
 from gscope.queries.analysis.names.column_names import default_name, free_name, unique_names
 from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
+from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.column_facts import has_aggregate, origin_of
 from gscope.queries.analysis.joins.intervals import differences
 from gscope.queries.analysis.joins.sql_spelling import (
     Place,
@@ -14,6 +13,7 @@ from gscope.queries.analysis.joins.sql_spelling import (
     never_missing,
     place_of,
 )
+from gscope.queries.analysis.typing.column_facts import has_aggregate, origin_of
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import check_where, refuse_aggregate

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, UnsupportedError
-from gscope.queries.analysis.column_facts import facts_of
 from gscope.queries.analysis.groups.epochs import time_field
 from gscope.queries.analysis.joins.columns import JoinColumns
 from gscope.queries.analysis.joins.conditions import classify, read_clauses
@@ -23,6 +22,7 @@ from gscope.queries.analysis.joins.sql_spelling import is_sql
 from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.analysis.names.scope import Source
 from gscope.queries.analysis.names.watchlists import WatchlistSource, check_kind, watchlist_join
+from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import check_where, refuse_aggregate
 from gscope.queries.catalog.evaluate import call

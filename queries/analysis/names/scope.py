@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
-from gscope.queries.analysis.column_facts import NO_FACTS, has_aggregate, origin_of
+from gscope.queries.analysis.typing.column_facts import NO_FACTS, has_aggregate, origin_of
 from gscope.queries.catalog.protocols import FIELD_ALIASES
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Column, Expression, PacketField
@@ -17,7 +17,7 @@ from gscope.queries.plan.logical import QueryScan, Scan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.queries.analysis.column_facts import Facts
+    from gscope.queries.analysis.typing.column_facts import Facts
     from gscope.queries.catalog.protocols import Protocol
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.logical import Node

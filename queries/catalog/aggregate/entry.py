@@ -1,6 +1,6 @@
 """What the catalog says about an aggregate.
 
-An LFTA folds tuples into partials (``program.PartialOp``); the HFTA merges partials by the same fold,
+An LFTA folds tuples into partials (``PartialOp``); the HFTA merges partials by the same fold,
 COUNT by SUM, and ``finish`` makes the result. An aggregate may *join the key*: an expression over its argument,
 mostly the argument itself, becomes part of the group key of the LFTA, so that the HFTA sees every value of it
 once for each group (or more often, if groups were evicted) with the partials of its tuples.
@@ -17,8 +17,8 @@ from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
+    from gscope.queries.catalog.aggregate.partial_op import PartialOp
     from gscope.queries.expressions.expressions import Value
-    from gscope.queries.plan.program import PartialOp
 
 NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT})
 INTEGERS = frozenset({GsqlType.INT})

@@ -19,12 +19,12 @@ from gscope.queries.catalog.aggregate.entry import (
     PartialRule,
     present,
 )
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -20,10 +20,10 @@ from gscope.queries.catalog.aggregate.entry import (
     present,
 )
 from gscope.queries.catalog.aggregate.halves import LOW_32, high_half, low_half
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

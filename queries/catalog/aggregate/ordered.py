@@ -18,9 +18,9 @@ from gscope.queries.catalog.aggregate.entry import (
     PartialRule,
     second_argument,
 )
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

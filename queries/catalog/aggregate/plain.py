@@ -17,10 +17,10 @@ from gscope.queries.catalog.aggregate.entry import (
     present,
 )
 from gscope.queries.catalog.aggregate.halves import high_half, low_half, whole
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,11 +19,11 @@ from gscope.queries.catalog.aggregate.entry import (
     PartialRule,
     tuples,
 )
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.aggregate.plain import average, total
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

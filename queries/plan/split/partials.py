@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregate.entry import constants_of
 from gscope.queries.catalog.aggregate.halves import is_narrow
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.aggregates import AGGREGATES, partial_type
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import Aggregate, Partial, PartialOp
+from gscope.queries.plan.program import Aggregate, Partial
 from gscope.queries.plan.split.border import INTERFACE, is_low, is_low_key
 
 if TYPE_CHECKING:

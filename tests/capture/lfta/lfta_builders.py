@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.sources.block import Block
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import (
     Call,
@@ -19,7 +20,7 @@ from gscope.queries.expressions.expressions import (
 )
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import INCREASING, VARYING, GsqlType
-from gscope.queries.plan.program import Lfta, Partial, PartialOp
+from gscope.queries.plan.program import Lfta, Partial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

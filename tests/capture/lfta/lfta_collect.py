@@ -11,7 +11,7 @@ from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.lfta.runtime import LftaEngine, LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
-from gscope.queries.plan.program import PartialOp
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch

@@ -23,10 +23,10 @@ from tests.capture.packet.kernel_reader import RawPacket
 from tests.capture.packet.packet_forge import packets
 
 from gscope.capture.sources.block import Block
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

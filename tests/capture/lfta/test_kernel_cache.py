@@ -18,9 +18,9 @@ from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.errors import UnsupportedError
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.expressions import Call, Column, NamedExpression
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

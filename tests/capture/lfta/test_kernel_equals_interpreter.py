@@ -24,11 +24,11 @@ from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 from tests.capture.lfta.lfta_strategies import beats, blocks_of, lftas, nanoseconds, traffic
 
 from gscope.capture.lfta.settings import LftaSettings
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import DECREASING, Direction, GsqlType, Ordering
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

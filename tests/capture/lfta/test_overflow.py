@@ -24,11 +24,11 @@ from tests.capture.lfta.lfta_builders import (
 )
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.expressions.expressions import NamedExpression
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from gscope.capture.process.statistics import CaptureStatistics
 from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.rundir.run_dir import RunDir
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.monitoring.observer import Observer
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Commit, Output

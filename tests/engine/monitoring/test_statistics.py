@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.monitoring.observer import Observer
 from gscope.engine.monitoring.step_progress import StepAtHand, StepWatch
 from gscope.engine.steps.steps import Evaluation, Steps

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import part_of, reduce_epochs

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.aggregates import (
     AGGREGATES,
     AggregateEntry,
@@ -17,7 +18,6 @@ from gscope.queries.catalog.aggregates import (
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import PartialOp
 
 if TYPE_CHECKING:
     import random

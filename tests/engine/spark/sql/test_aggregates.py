@@ -16,6 +16,7 @@ from tests.engine.spark.sql.test_two_levels import from_spark, same, to_spark
 from gscope.engine.spark.sql.aggregates import aggregate_sql
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
 from gscope.engine.spark.sql.finishers import register_finishers
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
@@ -23,7 +24,7 @@ from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import AggregateCall
-from gscope.queries.plan.program import Aggregate, PartialOp
+from gscope.queries.plan.program import Aggregate
 from gscope.queries.plan.split.border import Border
 from gscope.queries.plan.split.partials import Partials, can_run_low
 

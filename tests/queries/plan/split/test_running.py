@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.explain.running_bounds import idle_groups_close
 from gscope.queries.plan.explain.state_bounds import node_bound
-from gscope.queries.plan.program import PartialOp, Program, RunningNode
+from gscope.queries.plan.program import Program, RunningNode
 
 HEAD = "SELECT tb, srcIP, running_sum(len) FROM TCP GROUP BY time/60 as tb, srcIP CLOSING_WHEN "
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.explain.show import show
 from gscope.queries.plan.program import (
     AggregationNode,
     MergeNode,
-    PartialOp,
     Program,
     QueryInput,
     SelectionNode,

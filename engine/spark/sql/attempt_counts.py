@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
-from gscope.engine.monitoring.counts import Counts
+from gscope.engine.counts import Counts
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
