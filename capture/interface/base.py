@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from gscope.capture.interface.build_lftas import EngineMaker
     from gscope.capture.interface.demand_deadline import OnDemand
+    from gscope.capture.interface.source_state import SourceState
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.process.statistics import SourceState
     from gscope.capture.sources.base import SourceStats
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Program

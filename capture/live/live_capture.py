@@ -33,7 +33,8 @@ from gscope.capture.live.resume import Continuation
 from gscope.capture.live.stop import Limit, LiveStop
 from gscope.capture.live.summary import failures, interface_summaries
 from gscope.capture.live.uncaptured_interfaces import end_streams
-from gscope.capture.replay.trace_clock import MIN_TIME_NS, Progress
+from gscope.capture.progress import Progress
+from gscope.capture.replay.trace_clock import MIN_TIME_NS
 from gscope.capture.settings import MIN_LIVE_SKEW_NS
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.errors import CaptureError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.interface.base import Feed
+from gscope.capture.interface.source_state import SourceState
 from gscope.capture.live.resume import CLOCK_OFFSET, Past
-from gscope.capture.process.statistics import SourceState
 from gscope.capture.replay.trace_clock import MAX_TIME_NS, MIN_TIME_NS
 from gscope.capture.sources.af_packet.device import DeviceState
 

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.capture.replay.trace_clock import Progress
+    from gscope.capture.progress import Progress
 
 PROGRESS_SECONDS = 0.1
 

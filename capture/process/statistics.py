@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.confinement.privileges import capabilities, has_no_new_privileges
+from gscope.capture.interface.source_state import SourceState
 from gscope.capture.live.resume import caught_up, nothing_from
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
@@ -69,39 +70,6 @@ STREAM_COUNTERS = (
     "live_groups",
 )
 """Of each stream, as its heartbeats tell them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """How the source of an interface stands.
-
-    Attributes:
-        device: what is read: a device, files.
-        state: ``up``, ``down``, ``gone``, ``reading``, ``ended``.
-        received_bytes: on the wire.
-        frozen_total: how often the ring became full.
-        interruptions_total: how often the interface went down or vanished.
-        ring_bytes: of memory for packets that wait, 0 where there is none.
-        ring_occupancy: share of it that is in use, 0 to 1.
-        skew_ns: by how much packets may be late.
-        largest_lag_ns: the longest that a packet took from its stamp to us; None for captures.
-        last_packet_ns: time of the latest packet, None if there was none.
-        clock_ns: of the last heartbeat, None if there was none.
-        failure: why nothing is captured on it any more although the run goes on; "" while all is well.
-    """
-
-    device: str
-    state: str
-    received_bytes: int
-    frozen_total: int
-    interruptions_total: int
-    ring_bytes: int
-    ring_occupancy: float
-    skew_ns: int
-    largest_lag_ns: int | None
-    last_packet_ns: int | None
-    clock_ns: int | None
-    failure: str = ""
 
 
 class CaptureStatistics:

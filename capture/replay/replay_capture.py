@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.interface.build_lftas import EngineMaker
     from gscope.capture.process.statistics import CaptureStatistics
-    from gscope.capture.replay.trace_clock import Progress
+    from gscope.capture.progress import Progress
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.queries.plan.program import Program
 

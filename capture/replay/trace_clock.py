@@ -21,7 +21,8 @@ import numpy as np
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.interface.base import Feed
-from gscope.capture.process.statistics import SourceState
+from gscope.capture.interface.source_state import SourceState
+from gscope.capture.progress import Progress
 from gscope.capture.replay.bulk_path import Pump
 from gscope.capture.sources.read_ahead import RingSource
 
@@ -43,20 +44,6 @@ BEAT_PACKETS = 250_000
 BEAT_SECONDS = 0.25
 _LEAST_STEP_S = 0.001
 """Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a capture is: packets done, their bytes of input, all bytes of input (None: unknown), the clock.
-
-    ``dropped`` are packets that the kernel lost on live interfaces.
-    """
-
-    packets: int
-    input_bytes: int
-    size_bytes: int | None
-    clock_ns: int
-    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from gscope.cli.config.capture_settings import CONSUMER
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.stream_rows import Outlet
-from gscope.cli.supervision.child_process import Event
+from gscope.cli.events import Event
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
 from gscope.errors import GscopeError, StreamError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gscope.cli.supervision.child_process import Events
+    from gscope.cli.events import Events
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message

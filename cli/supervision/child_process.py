@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import select
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from gscope.cli.events import Event, Events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,23 +26,6 @@ FOLLOW_S = 1.0
 
 MAX_LINE_BYTES = 4_096
 """What a child writes to standard error without a line end is taken in pieces of so much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened.
-
-    Attributes:
-        source: the process (or thread) it comes from.
-        name: what; ``exit`` when the process has ended, with ``code`` in ``fields``.
-    """
-
-    source: str
-    name: str
-    fields: dict[str, Any]
-
-
-Events = queue.SimpleQueue[Event]
 
 
 class Process:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.capture.settings import CaptureSettings
+    from gscope.cli.events import Events
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
-    from gscope.cli.supervision.child_process import Events
     from gscope.cli.supervision.liveness import Patience
     from gscope.cli.supervision.restart_policy import RestartPolicy
     from gscope.engine.settings import EngineSettings

@@ -8,15 +8,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.cli.supervision.child_process import Event
+from gscope.cli.events import Event
 from gscope.cli.supervision.failures import CAPTURE, JOB, TITLES, failure_of, how_ended
 from gscope.cli.supervision.liveness import LOOK_S
 
 if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
+    from gscope.cli.events import Events
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.progress import Watcher
-    from gscope.cli.supervision.child_process import Events
     from gscope.cli.supervision.process_set import RunProcesses
     from gscope.errors import GscopeError
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gscope.cli.events import Event, Events
 from gscope.cli.render.accounting import standing_lines
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.summary import counter_line
-from gscope.cli.supervision.child_process import Event, Events
 from gscope.cli.supervision.failures import CAPTURE, JOB
 from gscope.cli.supervision.liveness import STILL_S, Patience
 from gscope.cli.supervision.process_set import RunProcesses

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.capture.replay.trace_clock import Progress
+    from gscope.capture.progress import Progress
     from gscope.queries.plan.program import Program
 
 FLOWS = """SELECT tb, srcIP, destIP, srcPort, count(*) AS cnt FROM IP

@@ -39,7 +39,7 @@ queries/catalog/user_functions: queries queries/expressions queries/catalog/scal
 queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/user_functions
 queries/library: queries queries/gsql
-queries/plan: queries queries/gsql queries/expressions queries/catalog
+queries/plan: queries queries/gsql queries/expressions queries/catalog queries/catalog/aggregate
     queries/catalog/user_functions
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan
@@ -94,28 +94,29 @@ engine/log_client:
 engine/watermarks:
 engine/functions:
 engine/sinks:
-engine/storage: engine/sinks
-engine/running: engine/watermarks engine/functions
+engine/storage: engine engine/sinks
+engine/running: engine engine/watermarks engine/functions
 engine/operators: engine/watermarks engine/storage engine/running
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine/watermarks engine/functions engine/storage engine/running
-    engine/operators engine/monitoring
+engine/spark/sql: engine engine/watermarks engine/functions engine/storage engine/running
+    engine/operators
 engine/spark/staging: engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql
-engine/spark/tasks: engine/watermarks engine/functions engine/storage engine/running
-    engine/operators engine/steps engine/monitoring engine/spark/sql engine/spark/staging
+engine/spark/tasks: engine engine/watermarks engine/functions engine/storage engine/running
+    engine/operators engine/steps engine/spark/sql engine/spark/staging
 engine/spark/jvm: engine/monitoring engine/spark/tasks
-engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/monitoring
+engine/spark: engine engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm
 engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
     engine/spark/sql engine/spark/jvm engine/spark
+cli:
 cli/rundir:
 cli/config: cli/rundir
 cli/render: cli/config
-cli/delivery: cli/config
+cli/delivery: cli cli/config
 cli/sinks: cli/delivery
-cli/supervision: cli/rundir cli/config cli/render cli/delivery
+cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
 cli/status: cli/rundir cli/render
 cli/commands: cli/rundir cli/config cli/render cli/session cli/status
@@ -124,8 +125,8 @@ cli/main.py: cli/render
 
 _DOORS = """
 capture queries: queries queries/expressions queries/streams queries/run_folder
-    queries/catalog/scalar queries/catalog queries/catalog/user_functions queries/plan
-    queries/plan/split
+    queries/catalog/scalar queries/catalog queries/catalog/aggregate
+    queries/catalog/user_functions queries/plan queries/plan/split
 engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/analysis/typing
@@ -155,24 +156,12 @@ DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).
 """Which folders of another room a room may import."""
 
 UPWARD: dict[tuple[str, str], int] = {
-    ("capture/interface", "capture/process"): 1,
-    ("capture/process", "capture/replay"): 1,
     ("capture/process", "capture/live"): 2,
     ("cli/config", "cli/session"): 1,
-    ("cli/delivery", "cli/supervision"): 2,
     ("engine/watermarks", "engine/storage"): 1,
-    ("engine/storage", "engine/monitoring"): 1,
-    ("engine/running", "engine/monitoring"): 2,
     ("engine/operators", "engine/spark/sql"): 12,
-    ("engine/spark/sql", "engine/spark/tasks"): 4,
-    ("queries/catalog/aggregate", "queries/plan"): 6,
-    ("queries/catalog/aggregates.py", "queries/plan"): 1,
-    ("queries/plan/split", "queries/analysis/names"): 1,
     ("queries/analysis/typing", "queries/analysis/names"): 1,
-    ("queries/analysis/names", "queries/analysis"): 2,
     ("queries/analysis/names", "queries/analysis/joins"): 1,
-    ("queries/analysis/groups", "queries/analysis"): 1,
-    ("queries/analysis/joins", "queries/analysis"): 2,
 }
 """Imports against the table that are left, counted. The numbers may only fall."""
 

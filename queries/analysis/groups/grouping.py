@@ -13,7 +13,7 @@ from gscope.queries.analysis.groups.closing_when import (
     type_running_call,
 )
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, kept_orders, terms_of
-from gscope.queries.analysis.names.column_names import default_name, free_name, unique_names
+from gscope.queries.analysis.names.column_names import default_name, unique_names
 from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
 from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
@@ -21,6 +21,7 @@ from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression

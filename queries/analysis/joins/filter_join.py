@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from gscope.errors import ResolveError, TemporalError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.joins.columns import JoinColumns
 from gscope.queries.analysis.joins.merge import increasing_instead
-from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql.nodes import JoinKind

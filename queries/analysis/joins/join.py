@@ -19,7 +19,6 @@ from gscope.queries.analysis.joins.filter_join import Lookback, filter_join, loo
 from gscope.queries.analysis.joins.refusals import empty_interval, unbounded
 from gscope.queries.analysis.joins.sides import Names, Side, open_side
 from gscope.queries.analysis.joins.sql_spelling import is_sql
-from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.analysis.names.scope import Source
 from gscope.queries.analysis.names.watchlists import WatchlistSource, check_kind, watchlist_join
 from gscope.queries.analysis.typing.column_facts import facts_of
@@ -27,6 +26,7 @@ from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import check_where, refuse_aggregate
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Column, walk
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.plan.logical import Filter, Join, Node, QueryScan
 from gscope.queries.plan.trees import conjunction, map_expression

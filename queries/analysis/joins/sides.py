@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
-from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.walk import walk

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     from gscope.queries.analysis.names.scope import Source
 
@@ -62,15 +63,6 @@ def unique_names(
         used.add(final)
         names.append(final)
     return tuple(names)
-
-
-def free_name(wanted: str, taken: Container[str]) -> str:
-    """``wanted``, with a number if it is taken."""
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 def _own_name(node: nodes.Name, source: Source) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
-from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.analysis.names.scope import Source
 from gscope.queries.analysis.typing.parameters import TYPE_NAMES
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Column, NamedExpression
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.names.column_names import free_name
 from gscope.queries.catalog.evaluate import call as plain_call
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -25,6 +24,7 @@ from gscope.queries.expressions.expressions import (
     PacketField,
     walk,
 )
+from gscope.queries.expressions.free_name import free_name
 from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.expressions.types import GsqlType
 

@@ -20,12 +20,12 @@ from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
+from gscope.capture.progress import Progress
 from gscope.capture.replay import trace_clock
 from gscope.capture.replay.trace_clock import (
     MAX_TIME_NS,
     MIN_TIME_NS,
     ClockSettings,
-    Progress,
     TraceClock,
     TraceInterface,
 )

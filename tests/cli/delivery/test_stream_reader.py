@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gscope.cli.supervision.child_process import Event
+    from gscope.cli.events import Event
 
 PROGRAM = compile_queries(
     [QueryText("SELECT time, len FROM IP", "query")], Surroundings(("a",))

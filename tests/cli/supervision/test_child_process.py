@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.gscope_command import PATIENCE_S
 
-from gscope.cli.supervision.child_process import Event, Process
+from gscope.cli.supervision.child_process import Process
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gscope.cli.events import Event
 
 
 class Child:

@@ -1,0 +1,24 @@
+"""What processes and threads report to the supervisor."""
+
+from __future__ import annotations
+
+import queue
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        source: the process (or thread) it comes from.
+        name: what; ``exit`` when the process has ended, with ``code`` in ``fields``.
+    """
+
+    source: str
+    name: str
+    fields: dict[str, Any]
+
+
+Events = queue.SimpleQueue[Event]
