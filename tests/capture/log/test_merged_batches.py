@@ -389,9 +389,9 @@ def test_every_tuple_is_answered_once_or_shed_whoever_dies_meanwhile(
 KILLED = """
 import sys
 from pathlib import Path
-from gscope.capture.log import ledger, merging
+from gscope.capture.log import merging, retained_messages
 from tests.capture.log.test_merged_batches import open_log, second
-ledger.REWRITE_RECORDS, merging.FEWEST_PARTS = 20, 3
+retained_messages.REWRITE_RECORDS, merging.FEWEST_PARTS = 20, 3
 log = open_log(Path(sys.argv[1]))
 for t in range(log.stats.tuples_total, 10**9):
     second(log, t)
