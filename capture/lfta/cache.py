@@ -1,8 +1,9 @@
 """Generated kernels as files: written once, named by their hash, loaded as compiled before.
 
 The hash covers the source and, through ``sources_digest``, every helper it calls and numba's version, so that
-two versions of gscope never share a file. numba keeps the machine code beside the other kernels' (``capture/kernels/jit.py``). Whoever has
-compiled something calls ``prune_kernels`` (``capture/kernels/disk_cache.py``).
+two versions of gscope never share a file. numba keeps the machine code beside the other kernels'
+(``capture/kernels/jit.py``). A process that has compiled a kernel calls ``prune_kernels``
+(``capture/kernels/disk_cache.py``).
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class TraceInterface(Feed):
         self.is_ended = True
 
     def is_starved(self, patience_s: float) -> bool:
-        """Return whether the packets behind the block at hand have not come after ``patience_s``.
+        """Return whether no packet has followed the current block after ``patience_s`` seconds.
 
         Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
         """
@@ -395,8 +395,8 @@ class TraceClock:
         own = {each: each.own_ns for each in self._active}
         passed = {e: ns for e, ns in own.items() if ns // interval > e.told_ns // interval}
         if passed:
-            told = (each.told_ns for each in self._active)
-            self._send(max(self._clock_ns or MIN_TIME_NS, *told, *passed.values()), passed)
+            sent = (each.told_ns for each in self._active)
+            self._send(max(self._clock_ns or MIN_TIME_NS, *sent, *passed.values()), passed)
         if self._statistics is not None:
             self._statistics.on_turn(interface)
         self._note_beat()

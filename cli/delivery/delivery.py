@@ -38,7 +38,7 @@ class Sink(Protocol):
         """Take rows of ``query``, which may be kept until ``settle``.
 
         Raises:
-            BrokenPipeError: nobody reads any more.
+            BrokenPipeError: the reader has closed the pipe.
             OSError: they cannot be written.
         """
 
@@ -49,7 +49,7 @@ class Sink(Protocol):
             is_last: nothing may be put off.
 
         Returns:
-            What the sink wants to be told when the run is resumed; None to go on holding rows back.
+            The state that the sink needs to resume the run; None to keep holding rows back.
         """
 
     def publish(self) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE
-from gscope.engine.sinks.pieces import PIECE_BYTES, bounded_pieces, text_bytes
+from gscope.engine.sinks.pieces import PIECE_BYTES, bounded_pieces, string_columns
+from gscope.queries.streams.portions import text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +45,7 @@ class Turns:
         rows = table.select(schema.names)
         self._turns.append((query, rows))
         self._rows += rows.num_rows
-        self._bytes += int(text_bytes(rows, schema).sum())
+        self._bytes += int(text_bytes(rows, string_columns(schema)).sum())
 
     def take(self) -> Iterator[tuple[str, pa.Table]]:
         """Give all rows that were added, in order, as readable tables of bounded text."""

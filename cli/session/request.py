@@ -38,7 +38,7 @@ class Asked:
         """Refuse to go on without a query.
 
         Args:
-            how: by what means the command at hand is given a file or a name.
+            how: the option by which the current command takes a file or a name.
 
         Raises:
             UsageError: neither a query nor a text is named.

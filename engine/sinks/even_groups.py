@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from gscope.queries.streams.portions import text_bytes, text_columns
 
 GROUP_ROWS = 131_072
 """Rows of a row group of Parquet, and of a record batch of Arrow."""
@@ -37,7 +35,7 @@ class EvenGroups:
 
     def write(self, table: pa.Table) -> None:
         """Take rows; groups that are complete are written."""
-        reached = np.cumsum(_text_bytes(table))
+        reached = np.cumsum(text_bytes(table, text_columns(table)))
         begin = 0
         while begin < table.num_rows:
             before = int(reached[begin - 1]) if begin else 0
@@ -62,12 +60,3 @@ class EvenGroups:
         # What stands in the place of a NULL is not part of an answer, and must not be in its bytes:
         # ``take`` leaves nothing there.
         self._writer.write_table(rows.take(pa.array(np.arange(rows.num_rows))))
-
-
-def _text_bytes(table: pa.Table) -> NDArray[Any]:
-    """The bytes of the texts of each row."""
-    total = np.zeros(table.num_rows, np.int64)
-    for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            total += pc.fill_null(pc.binary_length(column), 0).to_numpy()
-    return total

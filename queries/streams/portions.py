@@ -23,7 +23,7 @@ GROUP_BYTES = 8 << 20
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:
     """Cut ``table`` into slices of at most ``GROUP_BYTES`` of STRING values, of one row at least."""
-    names = [f.name for f in table.schema if _is_text(f.type)]
+    names = text_columns(table)
     return portions(table, names, GROUP_BYTES) if names else iter((table,))
 
 
@@ -33,10 +33,7 @@ def portions(table: pa.Table, names: Iterable[str], size_bytes: int) -> Iterator
     A slice has one row at least. A table that is small enough comes back as it is.
     """
     rows = table.num_rows
-    lengths = np.zeros(rows, np.int64)
-    for name in names:
-        lengths += _lengths(table[name])
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(text_bytes(table, names))
     if not rows or ends[-1] <= size_bytes:
         yield table
         return
@@ -46,6 +43,19 @@ def portions(table: pa.Table, names: Iterable[str], size_bytes: int) -> Iterator
         last = max(int(np.searchsorted(ends, before + size_bytes, "right")), first + 1)
         yield table.slice(first, last - first)
         first = last
+
+
+def text_columns(table: pa.Table) -> list[str]:
+    """Return the names of the columns that hold STRING values, not encoded as dictionaries."""
+    return [field.name for field in table.schema if _is_text(field.type)]
+
+
+def text_bytes(table: pa.Table, names: Iterable[str]) -> NDArray[np.int64]:
+    """Return for each row of ``table`` the bytes of its values in the columns ``names``; NULL has none."""
+    lengths = np.zeros(table.num_rows, np.int64)
+    for name in names:
+        lengths += _lengths(table[name])
+    return lengths
 
 
 def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ VICTIMS = (
 """Whom to kill in a run; more of one process within minutes would be given up, as they should."""
 
 MOST_LINES = 400
-"""Up to so many rows come between two kills: those of two seconds, or more on a busy machine."""
+"""At most this number of rows between two kills: two seconds of them, more on a busy machine."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The compiled loop of the walk over an uncompressed pcap file: blocks are read, and their times compared.
 
 In Python, each block would need the interpreter's lock three times. While kernels are loaded that lock is busy, and
-whoever wants it waits up to 5 ms each time: the walk would only begin when all else is done.
+each request for it takes up to 5 ms: the walk would only begin when all else is done.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class TaskStage:
 
 
 def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
-    """Return whether rows are so long that a task, which holds them in memory, cannot have them all."""
+    """Return whether the rows are too long for one task, which holds all of its rows in memory."""
     total = sum(map(weight, parts))
     return total > max(TASK_ROWS, sum(part.rows for part in parts))
 
