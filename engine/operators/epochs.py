@@ -21,7 +21,7 @@ from gscope.engine.watermarks.bounds import (
     span_of,
 )
 from gscope.engine.watermarks.ports import batch_span
-from gscope.engine.watermarks.release import affordable
+from gscope.engine.watermarks.release_size import affordable
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.whole_input import EPOCH
 

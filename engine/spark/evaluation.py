@@ -22,7 +22,7 @@ from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.task_planner import Made, TaskStage
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
-from gscope.engine.watermarks.release import by_epochs, packed, weight
+from gscope.engine.watermarks.release_size import by_epochs, packed, weight
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,

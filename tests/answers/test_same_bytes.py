@@ -20,7 +20,7 @@ from gscope.cli.delivery.stream_rows import Outlet
 from gscope.cli.sinks.replay_files import FolderSink, StreamSink
 from gscope.engine.spark import evaluation
 from gscope.engine.storage.commits import CommitLog
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
@@ -209,5 +209,5 @@ def test_steps_batches_tables_and_crashes_do_not_show_in_the_bytes(
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
-    monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
+    monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 40)
     assert delivered(name, BACKLOG, spark, tmp_path_factory.mktemp("large")) == expected

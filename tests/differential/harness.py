@@ -25,7 +25,7 @@ from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.errors import GsqlError, UnsupportedError
 from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import Direction
@@ -253,7 +253,7 @@ def _large_steps(rows: int | None) -> Iterator[None]:
     with (
         mock.patch.object(evaluation, "SMALL_STEP_ROWS", 0),
         mock.patch.object(evaluation, "BRANCH_ROWS", 1),
-        mock.patch.object(release, "MAX_STEP_ROWS", rows),
+        mock.patch.object(release_size, "MAX_STEP_ROWS", rows),
         mock.patch.object(task_planner, "MAX_TASK_ROWS", MAX_TASK_ROWS if rows % 2 else -1),
     ):
         yield

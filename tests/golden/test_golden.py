@@ -9,7 +9,7 @@ from tests.golden.cases import Case, all_cases, deal
 from tests.golden.driver import AWAY, BACKLOG, COMPILED, VARIATIONS, Variation, answer
 
 from gscope.engine.spark import evaluation
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.plan.program import QueryInput
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_steps_that_count_as_large_give_the_same_rows(
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
-    monkeypatch.setattr(release, "MAX_STEP_ROWS", 40)
+    monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 40)
     rows = answer(case.program(case.files), case.files, BACKLOG, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 

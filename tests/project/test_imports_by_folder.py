@@ -158,7 +158,6 @@ DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).
 UPWARD: dict[tuple[str, str], int] = {
     ("capture/process", "capture/live"): 2,
     ("cli/config", "cli/session"): 1,
-    ("engine/watermarks", "engine/storage"): 1,
     ("engine/operators", "engine/spark/sql"): 12,
     ("queries/analysis/typing", "queries/analysis/names"): 1,
     ("queries/analysis/names", "queries/analysis/joins"): 1,

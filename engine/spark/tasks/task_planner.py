@@ -21,7 +21,7 @@ from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, r
 from gscope.engine.storage.commits import Output
 from gscope.engine.storage.written import accept
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
-from gscope.engine.watermarks.release import by_epochs, packed, weight
+from gscope.engine.watermarks.release_size import by_epochs, packed, weight
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType

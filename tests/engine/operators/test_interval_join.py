@@ -26,7 +26,7 @@ from tests.golden.driver import Variation
 
 from gscope.engine.spark import evaluation, lowering
 from gscope.engine.spark.tasks import task_planner
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Expression, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
@@ -191,7 +191,7 @@ def test_rows_without_epoch_are_matched_by_none_and_lost_by_none(
 def test_a_backlog_in_pieces_gives_the_same_pairs(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    with mock.patch.object(release, "MAX_STEP_ROWS", 20):
+    with mock.patch.object(release_size, "MAX_STEP_ROWS", 20):
         check(INTERVALS[name], Traffic(tmp_path), Variation("at once"), spark, SMALL)
 
 

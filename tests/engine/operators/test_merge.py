@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.engine.steps.steps import Steps
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.engine.watermarks.bounds import NOTHING
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
@@ -136,7 +136,7 @@ def test_every_row_comes_once_and_in_order_also_after_a_restart(
     crash = data.draw(st.integers(0, len(messages) - 1), label="crash after message")
     steps = Steps(program())
     plane = RowPlane(segments)
-    with mock.patch.object(release, "MAX_STEP_ROWS", rows):
+    with mock.patch.object(release_size, "MAX_STEP_ROWS", rows):
         for position, message in enumerate(messages):
             steps.on_messages([message])
             plane.run(steps)

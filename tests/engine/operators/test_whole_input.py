@@ -7,7 +7,7 @@ from unittest import mock
 
 from gscope.engine.steps.needed_bounds import wanted
 from gscope.engine.steps.steps import Steps
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
@@ -56,7 +56,7 @@ def test_an_input_without_rows_is_answered_once_as_well() -> None:
 
 
 def test_a_large_input_is_answered_in_one_step_and_nothing_comes_behind_it() -> None:
-    with mock.patch.object(release, "MAX_STEP_ROWS", 10):
+    with mock.patch.object(release_size, "MAX_STEP_ROWS", 10):
         steps = Steps(program("SELECT count(*) AS cnt FROM a.IP"))
         (stream,) = steps.streams
         steps.on_messages([*(batch(stream, n) for n in range(5)), EndOfStream(stream, 5)])

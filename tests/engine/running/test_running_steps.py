@@ -17,7 +17,7 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.written import State
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 from gscope.queries.streams.messages import (
@@ -188,7 +188,7 @@ def test_steps_and_crashes_do_not_show(
     crashes = data.draw(st.sets(st.integers(1, 8), max_size=2), label="crash after step")
     seen: list[Message] = []
     with (
-        mock.patch.object(release, "MAX_STEP_ROWS", data.draw(st.integers(1, 6))),
+        mock.patch.object(release_size, "MAX_STEP_ROWS", data.draw(st.integers(1, 6))),
         mock.patch.object(running, "MAX_STEP_EPOCHS", data.draw(st.integers(1, 4))),
     ):
         while not steps.is_finished:

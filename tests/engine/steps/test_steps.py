@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.commits import batch_to_json
-from gscope.engine.watermarks import release
+from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.plan.program import JoinNode, Program
@@ -209,7 +209,7 @@ def test_a_restart_from_any_commit_repeats_and_loses_nothing(
     crash = data.draw(st.integers(0, len(messages) - 1), label="crash after message")
     plane = SetPlane(segments)
     steps = Steps(program("a", "b"))
-    with mock.patch.object(release, "MAX_STEP_ROWS", rows):
+    with mock.patch.object(release_size, "MAX_STEP_ROWS", rows):
         for position, message in enumerate(messages):
             steps.on_messages([message])
             step = steps.next()

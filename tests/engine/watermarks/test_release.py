@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.ports import Port
-from gscope.engine.watermarks.release import Side, Taken, affordable, by_epochs, packed
+from gscope.engine.watermarks.release import Side, Taken
+from gscope.engine.watermarks.release_size import affordable, by_epochs, packed
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal
 from gscope.queries.expressions.types import GsqlType
