@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 MAX_SKIPS_IN_CI = 0
 """Raise it only together with the reason why a test cannot run there."""
 
-# Machines are shared and noisy: a slow example is no finding. CI must be reproducible.
+# Machines are shared and noisy: a slow example is not a finding. The default run is reproducible;
+# ``--hypothesis-profile explore`` draws other examples each time.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("default", _COMMON)
-settings.register_profile("ci", _COMMON, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile("explore", _COMMON)
+settings.register_profile("reproducible", _COMMON, derandomize=True)
+settings.load_profile("reproducible")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

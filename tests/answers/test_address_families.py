@@ -181,6 +181,14 @@ def test_the_one_collision_is_the_documented_one(tmp_path: Path) -> None:
     assert (address, is_four) == ("::ffff:10.0.0.1", "false")
 
 
+def test_the_collision_includes_prefixes_of_95_bits(tmp_path: Path) -> None:
+    """The network of ::ffff:a.b.c.d of 95 bits is ::fffe:0:0, the one address that reads otherwise."""
+    path = write_capture(tmp_path, [ipaddress.ip_address("::ffff:10.0.0.1")])
+    columns = ", ".join(f"prefix(srcIP, 32, {bits}) AS p{bits}" for bits in (94, 95, 96))
+    (row,) = answered(f"SELECT time, {columns} FROM UDP", path, COMPILED, None)
+    assert row[1:] == ("::fffc:0:0", "::ffff:0.0.0.0", "::ffff:0.0.0.0")
+
+
 @pytest.mark.parametrize("number", ["-1", "4294967296"])
 def test_an_integer_that_is_no_ipv4_address_is_refused(number: str) -> None:
     from gscope.errors import TypeMismatchError

@@ -2,6 +2,9 @@
 
 An address is, from the top, its upper 96 bits (of IPv4 those of ``::ffff:0:0/96``), one bit that IPv4
 sets, and its lower 32 bits. So all IPv4 addresses follow the v4-mapped addresses of IPv6.
+
+Decision 24 gives ``::fffe:0:0/96`` away: such an address, from the wire or as the result of a mask or
+prefix, is the v4-mapped one with the same low 32 bits.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 LOW_32 = (1 << 32) - 1
 _MAPPED = 0xFFFF
+_GIVEN_AWAY = 0xFFFE
 
 Address = IPv4Address | IPv6Address
 
@@ -79,7 +83,8 @@ def is_private(address: int) -> bool:
 
 
 def _from_bits(bits: int, *, is_four: bool) -> int:
-    return ((bits >> 32) << 1 | is_four) << 32 | bits & LOW_32
+    upper = _MAPPED if bits >> 32 == _GIVEN_AWAY else bits >> 32
+    return (upper << 1 | is_four) << 32 | bits & LOW_32
 
 
 def _host(address: int) -> Address:
