@@ -68,7 +68,11 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
 
 
 def spark_texts(program: Program) -> dict[str, str]:
-    """The Spark SQL of each HFTA node; ``input`` stands for the rows that are released to it."""
+    """Return the Spark SQL of each HFTA node, by query.
+
+    ``input`` stands for the rows that are released to the node; ``input1``, ``input2``, … for those
+    of each side of a merge, ``left`` and ``right`` for those of a join.
+    """
     from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
 
     texts: dict[str, str] = {}
@@ -79,7 +83,8 @@ def spark_texts(program: Program) -> dict[str, str]:
             case SelectionNode():
                 texts[node.query] = selection.lower(node, "input")
             case MergeNode():
-                texts[node.query] = merge.lower(node, "input")
+                sides = range(1, 1 + len(node.inputs))
+                texts[node.query] = merge.lower(node, [f"input{side}" for side in sides])
             case RunningNode():
                 texts[node.query] = running.lower(node, "input")
             case JoinNode():
