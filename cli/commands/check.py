@@ -155,7 +155,7 @@ def _check(
     from gscope.queries.analysis.names.query_names import named_queries
     from gscope.queries.compile import Surroundings, compile_queries
     from gscope.queries.gsql.nodes import Watchlist
-    from gscope.queries.plan.explain.show import show_schema
+    from gscope.queries.plan.explain.show_plans import show_schema
     from gscope.queries.plan.whole_input import answers_at_the_end
 
     texts = [text for text, _ in group]
@@ -188,7 +188,7 @@ def _check_watchlist(
 ) -> Iterator[str]:
     """A line for a right table; whether its file can be read is found out when a query runs."""
     from gscope.queries.analysis.names.watchlists import define_watchlist
-    from gscope.queries.plan.explain.show import show_schema
+    from gscope.queries.plan.explain.show_plans import show_schema
 
     try:
         table = define_watchlist(name, query, body, file.source)

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.capture.lfta.codegen.predicate import shared_predicates
 from gscope.queries.plan.explain.clocks import warning
-from gscope.queries.plan.explain.show import (
-    show,
-    show_equalities,
-    show_interval,
-    show_named,
-    show_of_sides,
-    show_schema,
-    show_tree,
-)
+from gscope.queries.plan.explain.show_plans import show_interval, show_schema, show_tree
 from gscope.queries.plan.explain.state_bounds import lfta_bound, node_bound
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -25,6 +17,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
 from gscope.queries.plan.split.kernel_filter import (
     TRUE,
     needed_by_any,

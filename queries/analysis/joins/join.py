@@ -19,8 +19,9 @@ from gscope.queries.analysis.joins.filter_join import Lookback, filter_join, loo
 from gscope.queries.analysis.joins.refusals import empty_interval, unbounded
 from gscope.queries.analysis.joins.sides import Names, Side, open_side
 from gscope.queries.analysis.joins.sql_spelling import is_sql
+from gscope.queries.analysis.joins.watchlist_join import check_kind, watchlist_join
 from gscope.queries.analysis.names.scope import Source
-from gscope.queries.analysis.names.watchlists import WatchlistSource, check_kind, watchlist_join
+from gscope.queries.analysis.names.watchlists import WatchlistSource
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import check_where, refuse_aggregate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TemporalError
 from gscope.queries.analysis.names.watchlists import WatchlistSource
 from gscope.queries.expressions.types import Direction, GsqlType
-from gscope.queries.plan.explain.show import show_of_sides
+from gscope.queries.plan.show_expressions import show_of_sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""WATCHLIST: a table read from a file, which streams are joined with.
-
-It needs no time: the state of such a join is the table itself. Tuples pass as they come, each with every row of
-the table that fits, so that all orders survive.
-"""
+"""WATCHLIST: a table in a file, and the input that it is to the queries that name it."""
 
 from __future__ import annotations
 
@@ -10,25 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
+from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.names.scope import Source
 from gscope.queries.analysis.typing.parameters import TYPE_NAMES
 from gscope.queries.did_you_mean import did_you_mean
-from gscope.queries.expressions.expressions import Column, NamedExpression
-from gscope.queries.expressions.free_name import free_name
+from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.logical import QueryScan, Watchlist, WatchlistJoin
-from gscope.queries.plan.trees import conjunction, of_input
+from gscope.queries.plan.logical import QueryScan, Watchlist
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.analysis.joins.conditions import Conditions
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.gsql import nodes
-    from gscope.queries.plan.logical import Node
 
 _FILENAME = "filename"
 
@@ -99,62 +90,3 @@ def check_streams(inputs: Sequence[nodes.Input], sources: Sequence[Source]) -> N
         message = f"{sources[0].what} is a watchlist, not a stream"
         remedy = f"write the stream first, and join it: FROM TCP, {sources[0].what} WHERE …"
         raise TypeMismatchError(message, position=inputs[0].position, remedy=remedy)
-
-
-def check_kind(join: nodes.Join, source: Source, position: nodes.Node) -> None:
-    """WATCHLIST_JOIN is with a watchlist, and with one there is no other but the plain join.
-
-    Raises:
-        TypeMismatchError: a stream stands where a watchlist should.
-        UnsupportedError: an outer join with a watchlist.
-    """
-    if not isinstance(source, WatchlistSource):
-        if join.kind is JoinKind.WATCHLIST:
-            message = f"{source.what} is a stream, not a watchlist"
-            raise TypeMismatchError(message, position=position.position, remedy="write INNER_JOIN")
-    elif join.kind not in (JoinKind.INNER, JoinKind.WATCHLIST):
-        message = f"this version does not run {join.kind.value} with a watchlist"
-        raise UnsupportedError(message, position=position.position, remedy="write WATCHLIST_JOIN")
-
-
-def watchlist_join(
-    input: Node,  # noqa: A002  # as the field of the node is called
-    watchlist: Watchlist,
-    conditions: Conditions,
-    filters: Sequence[Expression],
-    label: str,
-) -> tuple[WatchlistJoin, dict[str, str]]:
-    """The tuples of ``input``, each with every row of the watchlist that fits.
-
-    Args:
-        input: its columns come first, under their names.
-        watchlist: the table.
-        conditions: of the join; a temporal equality is a key as any other.
-        filters: conditions on the watchlist alone, over its columns.
-        label: what the query calls the watchlist.
-
-    Returns:
-        The node, and for each field of the watchlist the column that it is in.
-    """
-    columns: list[NamedExpression] = []
-    schema: list[ColumnSchema] = []
-    for c in input.schema.columns:
-        columns.append(NamedExpression(c.name, Column(c.name, c.type, c.is_nullable)))
-        schema.append(c)
-    names = {}
-    for c in watchlist.schema.columns:
-        taken = {each.name for each in schema}
-        name = free_name(c.name if c.name not in taken else f"{label}_{c.name}", taken)
-        columns.append(NamedExpression(name, Column(c.name, c.type, c.is_nullable, 1)))
-        schema.append(ColumnSchema(name, c.type, c.is_nullable))
-        names[c.name] = name
-    residual = conjunction([*conditions.residual, *(of_input(e, 1) for e in filters)])
-    node = WatchlistJoin(
-        input=input,
-        watchlist=watchlist,
-        keys=conditions.equalities,
-        residual=residual,
-        columns=tuple(columns),
-        schema=Schema(tuple(schema)),
-    )
-    return node, names

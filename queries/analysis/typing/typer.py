@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.typing import operators
@@ -25,7 +25,6 @@ from gscope.queries.gsql.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.analysis.names.scope import Source
     from gscope.queries.analysis.typing.parameters import Substitutes
 
 
@@ -37,6 +36,26 @@ def is_aggregate(node: nodes.FunctionCall) -> bool:
     """Whether a call is one of an aggregate."""
     name = node.name.lower()
     return name in AGGREGATES or name in RUNNING
+
+
+class Scope(Protocol):
+    """What typing needs to know of an input: the meaning of its names and of its columns."""
+
+    def resolve(self, name: nodes.Name) -> Expression:
+        """Return the expression that ``name`` stands for, or raise ResolveError."""
+        ...
+
+    def rewrite(self, expression: Expression) -> Expression:
+        """Return what a typed expression over the input stands for, usually itself."""
+        ...
+
+    def origin(self, expression: Expression) -> Expression:
+        """Return ``expression`` with the expressions that its columns were computed from."""
+        ...
+
+    def has_aggregate(self, expression: Expression) -> bool:
+        """Return whether a column in ``expression`` is the result of an aggregate."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +83,7 @@ class Typer:
     @classmethod
     def over(
         cls,
-        source: Source,
+        source: Scope,
         substitutes: Substitutes,
         aggregate: Callable[[nodes.FunctionCall], Expression],
         *,

@@ -8,7 +8,7 @@ from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING, value_of_nothing
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, walk
-from gscope.queries.plan.explain.show import show
+from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.explain.running_bounds import running_bound
-from gscope.queries.plan.explain.show import show, show_extent, show_of_sides
+from gscope.queries.plan.explain.show_plans import show_extent
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -16,6 +16,7 @@ from gscope.queries.plan.program import (
     SelectionNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.show_expressions import show, show_of_sides
 from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:

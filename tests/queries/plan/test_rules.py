@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
-from gscope.queries.plan.explain.show import show_tree
+from gscope.queries.plan.explain.show_plans import show_tree
 from gscope.queries.plan.rules.optimize import RULES
 
 FOLDER = Path(__file__).parent / "rules"

@@ -9,8 +9,8 @@ from gscope.queries.analysis.analyze import analyze
 from gscope.queries.expressions.types import VARYING, Direction, Ordering
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.gsql.parser import parse
-from gscope.queries.plan.explain.show import show, show_equalities, show_of_sides
 from gscope.queries.plan.logical import Filter, GroupBy, Join, Node, Project, QueryScan
+from gscope.queries.plan.show_expressions import show, show_equalities, show_of_sides
 
 INPUTS = """
 Query a: SELECT tb, srcIP, destIP, count(*) as cnt FROM TCP GROUP BY time/60 as tb, srcIP, destIP;

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.explain.show import show_equalities, show_of_sides
 from gscope.queries.plan.program import (
     AggregationNode,
     Program,
@@ -14,6 +13,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.show_expressions import show_equalities, show_of_sides
 
 BAD = (
     "DEFINE { query_name 'bad'; filename 'lists/bad.csv'; }"

@@ -6,8 +6,8 @@ import pytest
 
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.expressions import Column, Expression, Literal
-from gscope.queries.plan.explain.show import show
 from gscope.queries.plan.program import Aggregate, AggregationNode
+from gscope.queries.plan.show_expressions import show
 
 INTERFACES = Surroundings(("eth0", "eth1"))
 

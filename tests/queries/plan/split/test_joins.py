@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
-from gscope.queries.plan.explain.show import show, show_equalities, show_of_sides
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -16,6 +15,7 @@ from gscope.queries.plan.program import (
     SelectionNode,
     StreamInput,
 )
+from gscope.queries.plan.show_expressions import show, show_equalities, show_of_sides
 
 PUBLISHED = Path(__file__).parents[4] / "queries" / "library" / "published"
 INPUTS = """

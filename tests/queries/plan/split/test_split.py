@@ -7,7 +7,6 @@ import pytest
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import QueryText, Surroundings, compile_queries
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.explain.show import show
 from gscope.queries.plan.program import (
     AggregationNode,
     MergeNode,
@@ -16,6 +15,7 @@ from gscope.queries.plan.program import (
     SelectionNode,
     StreamInput,
 )
+from gscope.queries.plan.show_expressions import show
 
 FLOW = "SELECT tb, srcIP, count(*) as cnt, avg(len) as size FROM IP GROUP BY time/10 as tb, srcIP"
 
