@@ -122,6 +122,7 @@ class Supervised:
     def end(self, state: ProcessState = "ended") -> None:
         """It is needed no more."""
         self.stop()
+        self.liveness.expect(None)
         self._file.on_process(self.name, state)
 
     def stop(self) -> None:

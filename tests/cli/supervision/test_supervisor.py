@@ -401,6 +401,15 @@ def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
     assert stage.answers.steps == [1]
 
 
+def test_a_daemon_that_has_ended_is_not_restarted_while_the_job_ends(stage: Stage) -> None:
+    stage.resume(Patience(stream_s=0.5, start_s=60.0))
+    answers_late = ANSWERS.replace('tell("finished"', 'time.sleep(3)\ntell("finished"')
+    stage.start(CAPTURES, answers_late, LIVE)
+    stage.run()
+    assert stage.watcher.notices == []
+    assert stage.supervisor.outcome.restarts == {}
+
+
 def test_a_signal_reaches_a_daemon_that_is_started_again(stage: Stage) -> None:
     waits = 'signal.pthread_sigmask(signal.SIG_BLOCK, [15])\ntell("listening")\n'
     waits += "signal.sigwait([15])\nif started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
