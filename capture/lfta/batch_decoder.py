@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gscope.capture.kernels.intrinsics import ld32, ld64, prefetch, select, st64, ult
 from gscope.capture.kernels.jit import kernel
-from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run
+from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState
 from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.layers import PREFETCH_BYTES, locate
 from gscope.capture.packet.link import LINKTYPE_ETHERNET
@@ -23,9 +23,9 @@ IS_USUAL = HIGHEST_TIME + 8
 LISTS_BYTES = IS_USUAL + 8
 
 _BATCH = PACKETS_PER_BATCH
-_LATE = int(Run.LATE)
-_RESUME = int(Run.RESUME)
-_REASONS = int(Run.REASONS)
+_LATE = int(InterfaceState.LATE)
+_RESUME = int(InterfaceState.RESUME)
+_REASONS = int(InterfaceState.REASONS)
 assert PACKETS_PER_BATCH <= SLOTS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.columns import STORAGE, ColumnLayout, OutputLayout, Storage
-from gscope.capture.lfta.state import COLUMN_WORDS, HEAP, VALIDITY, VALUES, State
+from gscope.capture.lfta.state import COLUMN_WORDS, HEAP, VALIDITY, VALUES, LftaState
 from gscope.capture.lfta.value_ranges import INT32, range_of
 from gscope.queries.expressions.types import GsqlType
 
@@ -41,7 +41,7 @@ def _storage(type_: GsqlType, expression: Expression | None) -> Storage:
 
 def column_word(column: int, word: int) -> int:
     """Where an LFTA's state holds an address of a column."""
-    return State.COLUMNS + column * COLUMN_WORDS + word
+    return LftaState.COLUMNS + column * COLUMN_WORDS + word
 
 
 def store(

@@ -18,8 +18,8 @@ from gscope.capture.lfta.state import (
     MAX_DECLARED,
     PACKETS_PER_BATCH,
     RUN_WORDS,
-    Run,
-    State,
+    InterfaceState,
+    LftaState,
     state_words,
 )
 from gscope.capture.packet.decode_errors import Reason
@@ -106,8 +106,8 @@ class LftaRuntime:
         for number, each in self._lftas.items():
             each.attach(self._state[number])
         self._run = np.zeros(RUN_WORDS, np.int64)
-        self._run[Run.RESUME] = -1
-        self._run[Run.LITERALS] = kernel.literals.ctypes.data
+        self._run[InterfaceState.RESUME] = -1
+        self._run[InterfaceState.LITERALS] = kernel.literals.ctypes.data
         batch = PACKETS_PER_BATCH
         sizes = (
             batch * RECORD_BYTES,
@@ -143,7 +143,7 @@ class LftaRuntime:
                 self._run,
                 self._state,
             )
-            position = int(self._run[Run.POSITION])
+            position = int(self._run[InterfaceState.POSITION])
             if full < 0:
                 return position
             self._lftas[full].hand_over()
@@ -161,7 +161,7 @@ class LftaRuntime:
     def make_room(self, full: int) -> int:
         """Do what ``kernel_run`` asked for when it returned ``full``; the packet at which to go on."""
         self._lftas[full].hand_over()
-        return int(self._run[Run.POSITION])
+        return int(self._run[InterfaceState.POSITION])
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """See ``LftaEngine``."""
@@ -188,7 +188,7 @@ class LftaRuntime:
         running = self._lftas[number]
         state = self._state[number]
         # An empty table, or one without groups that old, needs no look.
-        if state[State.LIVE] == 0 or state[State.OLDEST] > last:
+        if state[LftaState.LIVE] == 0 or state[LftaState.OLDEST] > last:
             return
         while not self._kernel.flush(number, state, last):
             running.hand_over()
@@ -196,9 +196,9 @@ class LftaRuntime:
     @property
     def interface_counters(self) -> InterfaceCounters:
         """See ``LftaEngine``."""
-        by_reason = [int(self._run[Run.REASONS + reason]) for reason in Reason]
+        by_reason = [int(self._run[InterfaceState.REASONS + reason]) for reason in Reason]
         odd = {reason: by_reason[reason] for reason in Reason if reason and by_reason[reason]}
-        return InterfaceCounters(by_reason[Reason.NONE], int(self._run[Run.LATE]), odd)
+        return InterfaceCounters(by_reason[Reason.NONE], int(self._run[InterfaceState.LATE]), odd)
 
     def lfta_counters(self, lfta: str) -> LftaCounters:
         """See ``LftaEngine``."""
@@ -234,27 +234,27 @@ class _RunningLfta:
         """Set up the LFTA's words."""
         self._state = state
         buckets = self._settings.table_slots // 2
-        state[State.ACTIVE] = 1
-        state[State.BUCKETS] = buckets
-        state[State.SHIFT] = 64 - (buckets.bit_length() - 1)
-        state[State.SLOW] = self._settings.slow_flush_buckets
-        state[State.NEWEST] = NO_BOUND
-        state[State.OLDEST] = FOREVER
-        state[State.PENDING] = FOREVER
-        state[State.DECLARED : State.DECLARED + MAX_DECLARED] = NO_FLOOR
-        state[State.CURSOR] = buckets * len(self._tables)
-        for word, table in zip((State.TABLE_A, State.TABLE_B), self._tables, strict=False):
+        state[LftaState.ACTIVE] = 1
+        state[LftaState.BUCKETS] = buckets
+        state[LftaState.SHIFT] = 64 - (buckets.bit_length() - 1)
+        state[LftaState.SLOW] = self._settings.slow_flush_buckets
+        state[LftaState.NEWEST] = NO_BOUND
+        state[LftaState.OLDEST] = FOREVER
+        state[LftaState.PENDING] = FOREVER
+        state[LftaState.DECLARED : LftaState.DECLARED + MAX_DECLARED] = NO_FLOOR
+        state[LftaState.CURSOR] = buckets * len(self._tables)
+        for word, table in zip((LftaState.TABLE_A, LftaState.TABLE_B), self._tables, strict=False):
             state[word] = table.address
         self._connect()
 
     def _connect(self) -> None:
         state, buffer = self._state, self._buffer
-        state[State.ROWS] = 0
-        state[State.CAPACITY] = buffer.rows
-        state[State.PARTING] = state[State.NEWEST]
-        state[State.CROWDED] = buffer.rows - buffer.rows // 32
-        state[State.HEAP_CAPACITY] = buffer.heap_bytes
-        state[State.COLUMNS : State.COLUMNS + buffer.addresses.size] = buffer.addresses
+        state[LftaState.ROWS] = 0
+        state[LftaState.CAPACITY] = buffer.rows
+        state[LftaState.PARTING] = state[LftaState.NEWEST]
+        state[LftaState.CROWDED] = buffer.rows - buffer.rows // 32
+        state[LftaState.HEAP_CAPACITY] = buffer.heap_bytes
+        state[LftaState.COLUMNS : LftaState.COLUMNS + buffer.addresses.size] = buffer.addresses
 
     def promise(self, punctuations: tuple[Punctuation, ...]) -> None:
         """Emit the rows that must not come behind ``punctuations``.
@@ -268,8 +268,8 @@ class _RunningLfta:
 
     def hand_over(self) -> None:
         """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""
-        front, back = int(self._state[State.ROWS]), int(self._state[State.CAPACITY])
-        if not self._is_busy and self._state[State.LIVE] >= self._settings.table_slots // 4:
+        front, back = int(self._state[LftaState.ROWS]), int(self._state[LftaState.CAPACITY])
+        if not self._is_busy and self._state[LftaState.LIVE] >= self._settings.table_slots // 4:
             self._is_busy = True
             for table in self._tables:
                 table.collapse()
@@ -283,25 +283,25 @@ class _RunningLfta:
             for batch in batches:
                 self._emit(self.lfta.name, batch)
             self._buffer = self._free.get()
-        self._buffer.ensure_heap(int(self._state[State.HEAP_WANTED]))
+        self._buffer.ensure_heap(int(self._state[LftaState.HEAP_WANTED]))
         self._connect()
 
     @property
     def floors(self) -> list[int]:
         """The floors of declared orders."""
-        first = int(State.DECLARED)
+        first = int(LftaState.DECLARED)
         return [int(floor) for floor in self._state[first : first + len(self.lfta.declared)]]
 
     @property
     def counters(self) -> LftaCounters:
         state = self._state
         return LftaCounters(
-            int(state[State.MATCHED]),
-            int(state[State.OUT]),
-            int(state[State.EVICTED]),
-            int(state[State.LIVE]),
-            int(state[State.WITHOUT_EPOCH]),
-            int(state[State.OUT_OF_ORDER]),
+            int(state[LftaState.MATCHED]),
+            int(state[LftaState.OUT]),
+            int(state[LftaState.EVICTED]),
+            int(state[LftaState.LIVE]),
+            int(state[LftaState.WITHOUT_EPOCH]),
+            int(state[LftaState.OUT_OF_ORDER]),
             table_slots=self._settings.table_slots * len(self._tables),
             table_bytes=sum(table.bytes.size for table in self._tables),
         )

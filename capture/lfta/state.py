@@ -1,6 +1,6 @@
 """Where generated kernels and the runtime find each other's numbers: the words of two int64 arrays.
 
-``Run`` numbers the words of an interface's array, ``State`` those of the array that each of its LFTAs has.
+``InterfaceState`` numbers the words of an interface's array, ``LftaState`` those of the array that each of its LFTAs has.
 Kernels see both enumerations as module constants.
 """
 
@@ -15,7 +15,7 @@ PACKETS_PER_BATCH = 128
 in the first-level cache."""
 
 
-class Run(IntEnum):
+class InterfaceState(IntEnum):
     """Words of an interface's array; ``REASONS`` is followed by one counter for each ``Reason``.
 
     ``REASONS[Reason.NONE]`` counts accepted packets.
@@ -32,7 +32,7 @@ class Run(IntEnum):
     REASONS = 4
 
 
-RUN_WORDS = Run.REASONS + REASON_COUNT
+RUN_WORDS = InterfaceState.REASONS + REASON_COUNT
 
 VALUES, VALIDITY, HEAP = 0, 1, 2
 COLUMN_WORDS = 3
@@ -43,7 +43,7 @@ MAX_DECLARED = 4
 """Declared orders that one LFTA can have."""
 
 
-class State(IntEnum):
+class LftaState(IntEnum):
     """Words of an LFTA's array; ``COLUMNS`` is followed by ``COLUMN_WORDS`` for each output column."""
 
     ACTIVE = 0
@@ -103,4 +103,4 @@ class State(IntEnum):
 
 def state_words(columns: int) -> int:
     """Length of the array of an LFTA with ``columns`` output columns."""
-    return State.COLUMNS + columns * COLUMN_WORDS
+    return LftaState.COLUMNS + columns * COLUMN_WORDS

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.batch_decoder import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
-from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, Table, table_source
+from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, GroupTable, table_source
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, Literals, Lowered, Scope
-from gscope.capture.lfta.state import PACKETS_PER_BATCH, Run, State
+from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState, LftaState
 from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.types import Direction, GsqlType
@@ -55,8 +55,8 @@ class Aggregation:
 
     lfta: Lfta
     number: int
-    tables: tuple[Table, ...]
-    scopes: tuple[tuple[Scope, Table], ...]
+    tables: tuple[GroupTable, ...]
+    scopes: tuple[tuple[Scope, GroupTable], ...]
     is_alone: bool
 
     @property
@@ -119,9 +119,9 @@ def plan_aggregation(
         (ENTRY_HEAD_WORDS + keys.words + states.arguments for keys, states in plans), default=0
     )
     tables, scopes = [], []
-    places = (("a", State.TABLE_A), ("b", State.TABLE_B))
+    places = (("a", LftaState.TABLE_A), ("b", LftaState.TABLE_B))
     for (letter, address), members, (packing, states) in zip(places, groups, plans, strict=False):
-        table = Table(lfta, f"{number}_{letter}", address, packing, states, entry_words)
+        table = GroupTable(lfta, f"{number}_{letter}", address, packing, states, entry_words)
         tables.append(table)
         for way in members:
             _finish(way, table)
@@ -153,7 +153,7 @@ def _has_ipv4_key(way: _Pass) -> bool:
     return any(key.is_ipv4 and not key.is_literal for key in way.keys)
 
 
-def _finish(way: _Pass, table: Table) -> None:
+def _finish(way: _Pass, table: GroupTable) -> None:
     """Add what makes a scratch entry of a packet that passed."""
     scope, lfta = way.scope, table.lfta
     epoch = next(x for key, x in zip(lfta.keys, way.keys, strict=True) if key.name == lfta.epoch)
@@ -202,39 +202,39 @@ def _flush(plan: Aggregation) -> Iterable[str]:
     yield "@kernel_part"
     yield f"def flush_{plan.number}(s, last):"
     yield '    """Put out all groups of epochs up to ``last``; False if room ran out (call again)."""'
-    yield f"    buckets = s[{State.BUCKETS}]"
+    yield f"    buckets = s[{LftaState.BUCKETS}]"
     for n, table in enumerate(plan.tables):
         begin = f" - {n} * buckets" if n else ""
-        yield f"    if s[{State.SWEEP}] < {n + 1} * buckets:"
-        yield f"        at = sweep_{table.name}(s, s[{State.SWEEP}]{begin}, buckets, last)"
-        yield f"        s[{State.SWEEP}] = at + {n} * buckets"
+        yield f"    if s[{LftaState.SWEEP}] < {n + 1} * buckets:"
+        yield f"        at = sweep_{table.name}(s, s[{LftaState.SWEEP}]{begin}, buckets, last)"
+        yield f"        s[{LftaState.SWEEP}] = at + {n} * buckets"
         yield "        if at < buckets:"
         yield "            return False"
-    yield f"    s[{State.SWEEP}] = 0"
-    yield f"    s[{State.OLDEST}] = max(s[{State.OLDEST}], last if last == {_ALL_EPOCHS} else last + 1)"
+    yield f"    s[{LftaState.SWEEP}] = 0"
+    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {_ALL_EPOCHS} else last + 1)"
     yield "    return True"
 
 
 def _slow_flush(plan: Aggregation) -> Iterable[str]:
     """Buckets of older epochs leave a few at a time, so that the end of an epoch is no burst."""
-    end = f"{len(plan.tables)} * s[{State.BUCKETS}]"
-    yield f"    cursor = s[{State.CURSOR}]"
+    end = f"{len(plan.tables)} * s[{LftaState.BUCKETS}]"
+    yield f"    cursor = s[{LftaState.CURSOR}]"
     yield f"    if cursor < {end}:"
-    yield f"        buckets = s[{State.BUCKETS}]"
+    yield f"        buckets = s[{LftaState.BUCKETS}]"
     for n, table in enumerate(plan.tables):
         word = "if" if n == 0 else "elif"
         begin = f" - {n} * buckets" if n else ""
         yield f"        {word} cursor < {n + 1} * buckets:"
         yield f"            bucket = cursor{begin}"
-        yield f"            stop = min(bucket + s[{State.SLOW}], buckets)"
-        yield f"            reached = sweep_{table.name}(s, bucket, stop, s[{State.NEWEST}] - 1)"
+        yield f"            stop = min(bucket + s[{LftaState.SLOW}], buckets)"
+        yield f"            reached = sweep_{table.name}(s, bucket, stop, s[{LftaState.NEWEST}] - 1)"
         yield f"            cursor = reached + {n} * buckets"
         yield "            if reached < stop:"
-        yield f"                s[{State.CURSOR}] = cursor"
+        yield f"                s[{LftaState.CURSOR}] = cursor"
         yield "                return True"
-    yield f"        s[{State.CURSOR}] = cursor"
+    yield f"        s[{LftaState.CURSOR}] = cursor"
     yield f"        if cursor == {end}:"
-    yield f"            s[{State.OLDEST}] = s[{State.PENDING}]"
+    yield f"            s[{LftaState.OLDEST}] = s[{LftaState.PENDING}]"
 
 
 def _take(plan: Aggregation) -> Iterable[str]:
@@ -246,8 +246,8 @@ def _take(plan: Aggregation) -> Iterable[str]:
             yield from _sort_and_pack(plan)
         yield "    return False"
         return
-    yield f"    at = s[{State.RESUME}]"
-    yield f"    shift = s[{State.SHIFT}]"
+    yield f"    at = s[{LftaState.RESUME}]"
+    yield f"    shift = s[{LftaState.SHIFT}]"
     yield "    without_epoch = 0"
     yield f"    low = {_ALL_EPOCHS}"
     yield f"    high = {-_ALL_EPOCHS - 1}"
@@ -271,8 +271,8 @@ def _take(plan: Aggregation) -> Iterable[str]:
     yield "    if at == 0:"
     yield from (f"    {line}" for line in _slow_flush(plan))
     yield "    if m == 0:"
-    yield f"        s[{State.MATCHED}] += without_epoch"
-    yield f"        s[{State.WITHOUT_EPOCH}] += without_epoch"
+    yield f"        s[{LftaState.MATCHED}] += without_epoch"
+    yield f"        s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
     yield "        return False"
     yield from _fold_all(plan)
 
@@ -300,8 +300,8 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
     yield f"        st64(lists + {rest + 8} + 8 * rest, i)"
     yield "        rest += 1"
     yield f"    st64(lists + {rest}, rest)"
-    yield f"    if run[{Run.RESUME}] < 0:"
-    yield f"        run[{Run.REASONS}] += count - rest"
+    yield f"    if run[{InterfaceState.RESUME}] < 0:"
+    yield f"        run[{InterfaceState.REASONS}] += count - rest"
     yield "    stage_rest("
     yield "        data, offsets, caplens, wirelens, times, linktypes, first, bound_ns, records, lists,"
     yield "        workspace, run"
@@ -319,18 +319,18 @@ def _begin_epochs(number: int) -> Iterable[str]:
 
 def _fold_all(plan: Aggregation) -> Iterable[str]:
     tags = min(table.packing.tags for table in plan.tables)
-    yield f"    if high > s[{State.NEWEST}]:"
-    yield f"        s[{State.NEWEST}] = high"
-    yield f"        s[{State.PENDING}] = high"
-    yield f"        s[{State.CURSOR}] = 0"
-    yield f"        if s[{State.CAPACITY}] - s[{State.ROWS}] < s[{State.CROWDED}]:"
+    yield f"    if high > s[{LftaState.NEWEST}]:"
+    yield f"        s[{LftaState.NEWEST}] = high"
+    yield f"        s[{LftaState.PENDING}] = high"
+    yield f"        s[{LftaState.CURSOR}] = 0"
+    yield f"        if s[{LftaState.CAPACITY}] - s[{LftaState.ROWS}] < s[{LftaState.CROWDED}]:"
     yield "            # The next buffer parts the rows at this epoch."
     yield "            return True"
     yield "    while True:"
-    yield f"        if s[{State.ROWS}] + m - at > s[{State.CAPACITY}]:"
-    yield f"            s[{State.RESUME}] = at"
+    yield f"        if s[{LftaState.ROWS}] + m - at > s[{LftaState.CAPACITY}]:"
+    yield f"            s[{LftaState.RESUME}] = at"
     yield "            return True"
-    yield f"        base = s[{State.BASE}]"
+    yield f"        base = s[{LftaState.BASE}]"
     yield "        end = m"
     yield f"        if low < base or not ult(wrap_sub(high, base), {tags}):"
     yield "            end = at"
@@ -354,14 +354,14 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
         "start again."
     )
     yield f"        if not flush_{plan.number}(s, {_ALL_EPOCHS}):"
-    yield f"            s[{State.RESUME}] = at"
+    yield f"            s[{LftaState.RESUME}] = at"
     yield "            return True"
-    yield f"        s[{State.BASE}] = first_epoch({_epoch_at(plan, 'at')}, {tags})"
-    yield f"    s[{State.RESUME}] = 0"
-    yield f"    s[{State.MATCHED}] += m + without_epoch"
-    yield f"    s[{State.WITHOUT_EPOCH}] += without_epoch"
-    yield f"    s[{State.OLDEST}] = min(s[{State.OLDEST}], low)"
-    yield f"    s[{State.PENDING}] = min(s[{State.PENDING}], low)"
+    yield f"        s[{LftaState.BASE}] = first_epoch({_epoch_at(plan, 'at')}, {tags})"
+    yield f"    s[{LftaState.RESUME}] = 0"
+    yield f"    s[{LftaState.MATCHED}] += m + without_epoch"
+    yield f"    s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
+    yield f"    s[{LftaState.OLDEST}] = min(s[{LftaState.OLDEST}], low)"
+    yield f"    s[{LftaState.PENDING}] = min(s[{LftaState.PENDING}], low)"
     yield "    return False"
 
 

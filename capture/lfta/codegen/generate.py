@@ -15,7 +15,7 @@ from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predi
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, RECORD_VARIANTS, Literals
 from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.codegen.user import user_functions, user_imports
-from gscope.capture.lfta.state import Run, State
+from gscope.capture.lfta.state import InterfaceState, LftaState
 from gscope.capture.packet.fields import INNER
 from gscope.queries.expressions.expressions import Literal, PacketField, walk
 
@@ -147,7 +147,7 @@ def _run_head() -> Iterator[str]:
     yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
     for name in ("data", "offsets", "caplens", "wirelens", "times", "linktypes"):
         yield f"    {name} = address_of({name})"
-    yield f"    literals = run[{Run.LITERALS}]"
+    yield f"    literals = run[{InterfaceState.LITERALS}]"
     yield "    while first < stop:"
 
 
@@ -161,19 +161,19 @@ def _stage(name: str) -> Iterator[str]:
 def _run_alone() -> Iterator[str]:
     """The only LFTA of a set sorts the packets itself."""
     yield from _run_head()
-    yield f"        if state[0, {State.ACTIVE}] != 0:"
+    yield f"        if state[0, {LftaState.ACTIVE}] != 0:"
     yield "            count = measure(times, linktypes, first, stop, until_ns, bound_ns, lists)"
     yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS.removesuffix('s')}state[0]):"
-    yield f"                run[{Run.RESUME}] = 0"
-    yield f"                run[{Run.POSITION}] = first"
+    yield f"                run[{InterfaceState.RESUME}] = 0"
+    yield f"                run[{InterfaceState.POSITION}] = first"
     yield "                return 0"
     yield "        else:"
     yield from indented(_stage("stage_plain"), 3)
     yield "        if count == 0:"
     yield "            break"
-    yield f"        run[{Run.RESUME}] = -1"
+    yield f"        run[{InterfaceState.RESUME}] = -1"
     yield "        first += count"
-    yield f"    run[{Run.POSITION}] = first"
+    yield f"    run[{InterfaceState.POSITION}] = first"
     yield "    return -1"
 
 
@@ -186,16 +186,16 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -
         yield "        locate_inners(records, inner_records, count)"
     if has_shared:
         yield f"        prefilter({BATCH_PARAMETERS})"
-    yield f"        resume = run[{Run.RESUME}]"
+    yield f"        resume = run[{InterfaceState.RESUME}]"
     for number in range(len(lftas)):
-        yield f"        if resume <= {number} and state[{number}, {State.ACTIVE}] != 0:"
+        yield f"        if resume <= {number} and state[{number}, {LftaState.ACTIVE}] != 0:"
         yield f"            if lfta_{number}({BATCH_PARAMETERS}, state[{number}]):"
-        yield f"                run[{Run.RESUME}] = {number}"
-        yield f"                run[{Run.POSITION}] = first"
+        yield f"                run[{InterfaceState.RESUME}] = {number}"
+        yield f"                run[{InterfaceState.POSITION}] = first"
         yield f"                return {number}"
-    yield f"        run[{Run.RESUME}] = -1"
+    yield f"        run[{InterfaceState.RESUME}] = -1"
     yield "        first += count"
-    yield f"    run[{Run.POSITION}] = first"
+    yield f"    run[{InterfaceState.POSITION}] = first"
     yield "    return -1"
 
 

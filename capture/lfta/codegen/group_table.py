@@ -14,7 +14,7 @@ from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.names import indented
 from gscope.capture.lfta.codegen.packing import Packing, unpack
 from gscope.capture.lfta.output_layout import output_layout, store
-from gscope.capture.lfta.state import State
+from gscope.capture.lfta.state import LftaState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ _SWEPT_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class GroupTable:
     """One group table of an LFTA.
 
     Attributes:
@@ -44,7 +44,7 @@ class Table:
 
     lfta: Lfta
     name: str
-    address: State
+    address: LftaState
     packing: Packing
     partials: SlotPartials
     entry_words: int
@@ -66,24 +66,24 @@ class Table:
         return -(-2 * self.slot_words // _LINE_WORDS)
 
 
-def table_source(table: Table) -> list[str]:
+def table_source(table: GroupTable) -> list[str]:
     """The functions of a table: ``emit_``, ``fold_`` and ``sweep_``, each with the table's name."""
     return [*_emit(table), "", "", *_fold(table), "", "", *_sweep(table)]
 
 
-def _emit(table: Table) -> Iterable[str]:
+def _emit(table: GroupTable) -> Iterable[str]:
     layout = output_layout(table.lfta)
     yield "@kernel_part"
     yield f"def emit_{table.name}(slot, s):"
     yield '    """Put the group in a slot out as a row."""'
-    yield f"    base = s[{State.BASE}]"
+    yield f"    base = s[{LftaState.BASE}]"
     for n in range(table.packing.words):
         yield f"    w{n} = ld64(slot + {WORD * n})"
     # Rows of the newest epoch go to the back: a punctuation will part them from older ones.
-    yield f"    at_back = select(base + {table.packing.tag.take()} - 1 >= s[{State.PARTING}], 1, 0)"
-    yield f"    s[{State.CAPACITY}] -= at_back"
-    yield f"    row = select(at_back != 0, s[{State.CAPACITY}], s[{State.ROWS}])"
-    yield f"    s[{State.ROWS}] += 1 - at_back"
+    yield f"    at_back = select(base + {table.packing.tag.take()} - 1 >= s[{LftaState.PARTING}], 1, 0)"
+    yield f"    s[{LftaState.CAPACITY}] -= at_back"
+    yield f"    row = select(at_back != 0, s[{LftaState.CAPACITY}], s[{LftaState.ROWS}])"
+    yield f"    s[{LftaState.ROWS}] += 1 - at_back"
     values = [unpack(key, table.packing) for key in table.packing.keys]
     values += [
         slots.result(table.partials, partial, table.packing.words)
@@ -91,28 +91,28 @@ def _emit(table: Table) -> Iterable[str]:
     ]
     for n, (column, (parts, null)) in enumerate(zip(layout.columns, values, strict=True)):
         yield from indented(store(n, column, parts, null))
-    yield f"    s[{State.OUT}] += 1"
+    yield f"    s[{LftaState.OUT}] += 1"
 
 
-def _same_key(table: Table, slot: str) -> str:
+def _same_key(table: GroupTable, slot: str) -> str:
     """A test of the word with the tag first: it differs most often and 0 in it means an empty slot."""
     words = sorted(range(table.packing.words), key=lambda n: n != table.packing.tag.word)
     return " and ".join(f"ld64({slot} + {WORD * n}) == k{n}" for n in words)
 
 
-def _tag(table: Table, slot: str) -> str:
+def _tag(table: GroupTable, slot: str) -> str:
     tag = table.packing.tag
     word = f"ld64({slot} + {WORD * tag.word})"
     return f"lshr({word}, {tag.shift})" if tag.shift else word
 
 
-def _fold(table: Table) -> Iterable[str]:
+def _fold(table: GroupTable) -> Iterable[str]:
     packing, partials = table.packing, table.partials
     used = packing.words + partials.words
     yield "@kernel_part"
     yield f"def fold_{table.name}(scratch, s, begin, end):"
     yield '    """Fold entries of the scratch area into their groups; one row at most leaves for each."""'
-    yield f"    base = s[{State.BASE}]"
+    yield f"    base = s[{LftaState.BASE}]"
     yield "    evicted = 0"
     yield "    created = 0"
     yield "    for j in range(begin, end):"
@@ -139,11 +139,11 @@ def _fold(table: Table) -> Iterable[str]:
     yield from indented(slots.begin(partials, packing.words), 4)
     yield "                continue"
     yield from indented(slots.fold(partials, packing.words), 2)
-    yield f"    s[{State.EVICTED}] += evicted"
-    yield f"    s[{State.LIVE}] += created - evicted"
+    yield f"    s[{LftaState.EVICTED}] += evicted"
+    yield f"    s[{LftaState.LIVE}] += created - evicted"
 
 
-def _sweep(table: Table) -> Iterable[str]:
+def _sweep(table: GroupTable) -> Iterable[str]:
     tag = table.packing.tag
     yield "@kernel_part"
     yield f"def sweep_{table.name}(s, bucket, stop, last):"
@@ -151,10 +151,10 @@ def _sweep(table: Table) -> Iterable[str]:
     yield ""
     yield "    Returns the bucket reached, which is less than ``stop`` if room ran out."
     yield '    """'
-    yield f"    base = s[{State.BASE}]"
+    yield f"    base = s[{LftaState.BASE}]"
     yield f"    slot = s[{table.address}] + bucket * {2 * table.slot_bytes}"
     yield "    while bucket < stop:"
-    yield f"        if s[{State.ROWS}] + 2 > s[{State.CAPACITY}]:"
+    yield f"        if s[{LftaState.ROWS}] + 2 > s[{LftaState.CAPACITY}]:"
     yield "            return bucket"
     for line in range(table.prefetches):
         yield f"        prefetch(slot + {2 * table.slot_bytes * _SWEPT_AHEAD + 64 * line})"
@@ -163,7 +163,7 @@ def _sweep(table: Table) -> Iterable[str]:
     yield "            if tag != 0 and base + tag - 1 <= last:"
     yield f"                emit_{table.name}(slot, s)"
     yield f"                st64(slot + {WORD * tag.word}, 0)"
-    yield f"                s[{State.LIVE}] -= 1"
+    yield f"                s[{LftaState.LIVE}] -= 1"
     yield f"            slot += {table.slot_bytes}"
     yield "        bucket += 1"
     yield "    return bucket"

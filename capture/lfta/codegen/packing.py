@@ -22,7 +22,7 @@ WORD_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BitField:
     """Some bits of a word of a slot."""
 
     word: int
@@ -57,11 +57,11 @@ class PackedKey:
 
     name: str
     type: GsqlType
-    places: tuple[Place, ...]
+    places: tuple[BitField, ...]
     is_signed: bool
     is_ipv4: bool
     constant: Lowered | None
-    null: Place | None
+    null: BitField | None
     is_epoch: bool
 
 
@@ -76,7 +76,7 @@ class Packing:
 
     keys: tuple[PackedKey, ...]
     words: int
-    tag: Place
+    tag: BitField
 
     @property
     def tags(self) -> int:
@@ -109,15 +109,15 @@ class _Shelf:
     def __init__(self) -> None:
         self._used: list[int] = []
 
-    def take(self, bits: int) -> Place:
+    def take(self, bits: int) -> BitField:
         for word, used in enumerate(self._used):
             if used + bits <= WORD_BITS:
                 self._used[word] += bits
-                return Place(word, used, bits)
+                return BitField(word, used, bits)
         self._used.append(bits)
-        return Place(len(self._used) - 1, 0, bits)
+        return BitField(len(self._used) - 1, 0, bits)
 
-    def finish(self) -> tuple[int, Place]:
+    def finish(self) -> tuple[int, BitField]:
         """The number of words and the place of the tag: the most bits left in a word, or a word of its own."""
         free, word = max(
             ((WORD_BITS - used, n) for n, used in enumerate(self._used)), default=(0, 0)
@@ -125,7 +125,7 @@ class _Shelf:
         if free < MIN_TAG_BITS:
             self._used.append(0)
             free, word = WORD_BITS, len(self._used) - 1
-        return len(self._used), Place(word, WORD_BITS - free, free)
+        return len(self._used), BitField(word, WORD_BITS - free, free)
 
 
 @dataclass(frozen=True, slots=True)

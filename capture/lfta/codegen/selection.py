@@ -11,7 +11,7 @@ from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
 from gscope.capture.lfta.columns import Storage
 from gscope.capture.lfta.declared_orders import band_of, is_falling
 from gscope.capture.lfta.output_layout import column_word, output_layout, store
-from gscope.capture.lfta.state import MAX_DECLARED, VALUES, State
+from gscope.capture.lfta.state import MAX_DECLARED, VALUES, LftaState
 from gscope.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def selection_source(
     lines += _room(lfta, literals)
     lines += ["    matched = 0", "    out = 0", *packet_loop(None)]
     lines.append("        version = (ld64(records + i * RECORD_BYTES + 24) >> 8) & 15")
-    lines.append(f"        row = s[{State.ROWS}]")
+    lines.append(f"        row = s[{LftaState.ROWS}]")
     for variant in (Variant.IPV4, Variant.IPV6, Variant.OTHER):
         lines.append(f"        if version == {int(variant)}:")
         scope = Scope(variant, literals, indent=3)
@@ -47,7 +47,7 @@ def selection_source(
             scope.lines.clear()
         scope.emit("continue")
         lines += scope.lines
-    lines += [f"    s[{State.MATCHED}] += matched", f"    s[{State.OUT}] += out"]
+    lines += [f"    s[{LftaState.MATCHED}] += matched", f"    s[{LftaState.OUT}] += out"]
     return [*lines, "    return False"]
 
 
@@ -59,13 +59,13 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
         for call, x in zip(lfta.declared, lowered, strict=True)
     ]
     breaks = [x.null for x in lowered if x.null is not None]
-    breaks += [f"({v} < s[{State.DECLARED + n}])" for n, v in enumerate(signed)]
+    breaks += [f"({v} < s[{LftaState.DECLARED + n}])" for n, v in enumerate(signed)]
     scope.emit(f"if {' | '.join(breaks)}:")
     scope.emit("    matched += 1")
-    scope.emit(f"    s[{State.OUT_OF_ORDER}] += 1")
+    scope.emit(f"    s[{LftaState.OUT_OF_ORDER}] += 1")
     scope.emit("    continue")
     for n, (call, value) in enumerate(zip(lfta.declared, signed, strict=True)):
-        at = f"s[{State.DECLARED + n}]"
+        at = f"s[{LftaState.DECLARED + n}]"
         # Further down than the least number there is nothing to keep.
         least = scope.value(f"wrap_sub({value}, {band_of(call)})")
         scope.emit(f"if {least} <= {value}:")
@@ -80,7 +80,7 @@ def _put_out(scope: Scope, lfta: Lfta) -> None:
     for n, (column, value) in enumerate(zip(layout.columns, values, strict=True)):
         for line in store(n, column, value.parts, value.null):
             scope.emit(line)
-    scope.emit(f"s[{State.ROWS}] = row + 1")
+    scope.emit(f"s[{LftaState.ROWS}] = row + 1")
     scope.emit("matched += 1")
     scope.emit("out += 1")
 
@@ -90,7 +90,7 @@ def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
     columns = output_layout(lfta).columns
     strings = [n for n, column in enumerate(columns) if column.storage is Storage.STRING]
     yield "    count = ld64(lists + LIST_BYTES * LIST_ALL)"
-    yield f"    if s[{State.ROWS}] + count > s[{State.CAPACITY}]:"
+    yield f"    if s[{LftaState.ROWS}] + count > s[{LftaState.CAPACITY}]:"
     yield "        return True"
     if not strings:
         return
@@ -100,7 +100,7 @@ def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
     yield "        wanted += ld32(caplens + 4 * p)"
     yield "    used = 0"
     for n in strings:
-        yield f"    used = max(used, ld32(s[{column_word(n, VALUES)}] + 4 * s[{State.ROWS}]))"
-    yield f"    s[{State.HEAP_WANTED}] = wanted"
-    yield f"    if used + wanted > s[{State.HEAP_CAPACITY}]:"
+        yield f"    used = max(used, ld32(s[{column_word(n, VALUES)}] + 4 * s[{LftaState.ROWS}]))"
+    yield f"    s[{LftaState.HEAP_WANTED}] = wanted"
+    yield f"    if used + wanted > s[{LftaState.HEAP_CAPACITY}]:"
     yield "        return True"
