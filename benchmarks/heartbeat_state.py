@@ -30,7 +30,7 @@ from gscope.engine.operators.base import waiting
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output, remove_output
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def run(
     """Capture, answer and measure at one heartbeat interval; ``folder`` is emptied."""
     program = compile_queries(
         [QueryText(QUERIES[experiment], experiment)],
-        Surroundings(LINKS, {"main1_and_control": ("main1", "control")}),
+        CompileContext(LINKS, {"main1_and_control": ("main1", "control")}),
     ).program
     settings = CaptureSettings(
         tuple(InterfaceSettings(name, (str(captures[name]),), skew_ns=0) for name in LINKS),

@@ -33,7 +33,7 @@ from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Message, Punctuation
 
@@ -91,7 +91,7 @@ def measure(
 ) -> list[StepCost]:
     """The costs of ``epochs`` steps of a query, ``tuples`` tuples in each epoch over all its streams."""
     program = compile_queries(
-        [QueryText(QUERIES[name], name)], Surroundings(("main1", "main2"))
+        [QueryText(QUERIES[name], name)], CompileContext(("main1", "main2"))
     ).program
     commits = CommitLog(folder / "job")
     evaluator = Evaluator(session, program, folder / "log", commits)

@@ -32,7 +32,7 @@ from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import CommitLog
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -65,7 +65,7 @@ QUERIES = {
 
 def measure(text: str, rows: int, epoch_s: int, folder: Path) -> tuple[float, int, int]:
     """Return the CPU seconds of all steps, the rows that they read, and the pairs found."""
-    program = compile_queries([QueryText(text, "q")], Surroundings(("a", "b"))).program
+    program = compile_queries([QueryText(text, "q")], CompileContext(("a", "b"))).program
     (folder / "log").mkdir(parents=True)
     messages = list(_messages(program, rows, epoch_s, folder / "log"))
     commits = CommitLog(folder / "job")

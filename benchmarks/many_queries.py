@@ -42,9 +42,9 @@ _COLD = (
     "import sys; from pathlib import Path;"
     "from gscope.capture.interface.build_lftas import compiled_engines;"
     "from gscope.capture.settings import CaptureSettings, InterfaceSettings;"
-    "from gscope.queries.compile import QueryText, Surroundings, compile_queries;"
+    "from gscope.queries.compile import QueryText, CompileContext, compile_queries;"
     "texts = [QueryText(Path(p).read_text(), p) for p in sys.argv[1:]];"
-    "program = compile_queries(texts, Surroundings(('main',))).program;"
+    "program = compile_queries(texts, CompileContext(('main',))).program;"
     "compiled_engines(program, CaptureSettings((InterfaceSettings('main', ('none',)),)))"
 )
 """Compiles the kernel of the query files named as arguments."""

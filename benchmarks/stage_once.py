@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.replay import FLOW_QUERY
 from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 REHEARSAL_BYTES = 4 << 20
 
@@ -25,7 +25,7 @@ REHEARSAL_BYTES = 4 << 20
 def run(capture: Path, folder: Path, *, read_ahead: bool) -> tuple[float, float]:
     """Run the stage into a new log in ``folder``; its wall time and CPU time in seconds."""
     shutil.rmtree(folder, ignore_errors=True)
-    program = compile_queries([QueryText(FLOW_QUERY, "flows")], Surroundings(("main",))).program
+    program = compile_queries([QueryText(FLOW_QUERY, "flows")], CompileContext(("main",))).program
     settings = CaptureSettings((InterfaceSettings("main", (str(capture),)),), read_ahead=read_ahead)
     log = open_log(folder, program, settings)
     try:

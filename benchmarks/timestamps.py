@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from benchmarks.records import write_records
 from gscope.engine.steps.heartbeat_requests import Asker
 from gscope.engine.steps.steps import Steps
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def _main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     text = QueryText(QUERY, "union_filtered.gsql")
-    program = compile_queries([text], Surroundings(INTERFACES)).program
+    program = compile_queries([text], CompileContext(INTERFACES)).program
     scenarios = [
         Scenario("none"),
         *(Scenario("periodic", rate) for rate in arguments.rates),

@@ -1,4 +1,4 @@
-"""From query texts to a program, with every stage kept for ``explain``."""
+"""Query texts → program, with every stage kept for ``explain``."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A text with queries, and what it is called in messages (a file name, ``-e``)."""
+    """A text with queries, and its name in messages (a file name, ``-e``)."""
 
     text: str
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a query set is compiled against.
+class CompileContext:
+    """The context that a query set is compiled in: inputs, parameters, and how answers are delivered.
 
     Attributes:
-        interfaces: every interface by name, in order.
-        interface_sets: named sets of them; the set ``default`` is all.
-        parameters: values for PARAM entries, as given on the command line.
-        only: deliver these queries and no others; () for those that nobody reads.
-        is_unbounded: whether packets never end, so that a grouping without a temporal term would never answer.
-        is_repeatable: whether the order of rows must not depend on timing, so that answers without
+        interfaces: the names of all interfaces, in order.
+        interface_sets: interfaces by the name of their set; ``default``, unless given, holds all.
+        parameters: the values of PARAM entries as text, by name.
+        only: the queries whose results are delivered; () for every query that no other query reads.
+        is_unbounded: whether packets never end, so that a grouping without a temporal term would
+            never answer.
+        is_repeatable: whether the order of rows must not depend on timing, so that results without
             a temporal column need a hidden one.
-        is_interleaved: whether that is true of the rows of several results together.
+        is_interleaved: whether that also holds for the rows of several results together.
     """
 
     interfaces: tuple[str, ...]
@@ -58,15 +59,17 @@ class Compiled:
     """A compiled query set.
 
     Attributes:
-        stages: the logical plan as built ("plan"), then after each rule that changed it.
+        stages: the logical plan as built, named "plan", then the plan after each rule that changed
+            it, under the name of the rule.
+        program: what the processes of a run execute.
     """
 
     stages: tuple[tuple[str, LogicalPlan], ...]
     program: Program
 
 
-def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> Compiled:
-    """Compile query texts together; they may read each other's results.
+def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:
+    """Compile query texts together, which may read each other's results.
 
     Raises:
         GsqlError: a text is wrong; with position, marked line and remedy.
@@ -74,17 +77,17 @@ def compile_queries(texts: Sequence[QueryText], surroundings: Surroundings) -> C
     files = [parse(each.text, each.source) for each in texts]
     plan = analyze(
         files,
-        surroundings.interfaces,
-        surroundings.interface_sets,
-        surroundings.parameters,
-        surroundings.only,
-        is_unbounded=surroundings.is_unbounded,
+        context.interfaces,
+        context.interface_sets,
+        context.parameters,
+        context.only,
+        is_unbounded=context.is_unbounded,
     )
-    results = surroundings.only or _delivered(plan)
+    results = context.only or _delivered(plan)
     compiled = _compiled(plan, results)
-    if surroundings.is_repeatable:
+    if context.is_repeatable:
         # Packets of one interface have an order of their own, which says nothing of other results.
-        is_interleaved = surroundings.is_interleaved and len(results) > 1
+        is_interleaved = context.is_interleaved and len(results) > 1
         unordered = [
             name
             for name, source in compiled.program.results
@@ -102,6 +105,6 @@ def _compiled(plan: LogicalPlan, results: tuple[str, ...]) -> Compiled:
 
 
 def _delivered(plan: LogicalPlan) -> tuple[str, ...]:
-    """The queries that nobody reads, and those marked external."""
+    """Return the queries that no other query reads, and those marked external."""
     read = {name for query in plan.queries for name in scans(query.root)}
     return tuple(q.name for q in plan.queries if q.is_external or q.name not in read)

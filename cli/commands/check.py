@@ -153,7 +153,7 @@ def _check(
     """A line for each right query; reports of wrong ones are added to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
     from gscope.queries.analysis.names.query_names import named_queries
-    from gscope.queries.compile import Surroundings, compile_queries
+    from gscope.queries.compile import CompileContext, compile_queries
     from gscope.queries.gsql.nodes import Watchlist
     from gscope.queries.plan.explain.show_plans import show_schema
     from gscope.queries.plan.whole_input import answers_at_the_end
@@ -172,9 +172,9 @@ def _check(
             if isinstance(query.body, Watchlist):
                 yield from _check_watchlist(name, query, query.body, file, wrong)
                 continue
-            surroundings = Surroundings(interfaces, config.sets, values, (name,))
+            context = CompileContext(interfaces, config.sets, values, (name,))
             try:
-                program = compile_queries(texts, surroundings).program
+                program = compile_queries(texts, context).program
                 generate(program.lftas)
             except GscopeError as error:
                 _add(wrong, error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gscope.cli.session.request import Asked as Asked  # noqa: TC001  # offered from here, too
 from gscope.errors import UsageError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.library.files import library_files
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def compile_asked(
         asked: the queries.
         interfaces: by name.
         config: everything else.
-        is_unbounded: see ``Surroundings``.
+        is_unbounded: see ``CompileContext``.
         is_repeatable: the same.
         is_interleaved: the same.
 
@@ -47,7 +47,7 @@ def compile_asked(
     """
     files = offer_user_code(config)
     texts, delivered = gather_texts(asked)
-    surroundings = Surroundings(
+    context = CompileContext(
         interfaces=tuple(interfaces),
         interface_sets=_sets(config, interfaces),
         parameters=parse_parameters(asked.parameters),
@@ -56,7 +56,7 @@ def compile_asked(
         is_repeatable=is_repeatable,
         is_interleaved=is_interleaved,
     )
-    compiled = compile_queries(texts, surroundings)
+    compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.golden.driver import COMPILED, INTERPRETED, answer
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def write_capture(folder: Path, addresses: list[Address]) -> Path:
 def answered(
     query: str, path: Path, variation: Variation, session: SparkSession | None
 ) -> list[Row]:
-    compiled = compile_queries([QueryText(query, "q")], Surroundings(("a",), {}, {}))
+    compiled = compile_queries([QueryText(query, "q")], CompileContext(("a",), {}, {}))
     (rows,) = answer(compiled.program, {"a": [path]}, variation, session).values()
     return rows
 
@@ -150,7 +150,7 @@ def test_an_lfta_keeps_the_families_apart(variation: Variation, tmp_path: Path) 
         + " FROM UDP"
         for n, part in enumerate(parts)
     )
-    compiled = compile_queries([QueryText(queries, "q")], Surroundings(("a",), {}, {}))
+    compiled = compile_queries([QueryText(queries, "q")], CompileContext(("a",), {}, {}))
     answers = answer(compiled.program, {"a": [path]}, variation, None)
     for n, part in enumerate(parts):
         rows = [row[1 : len(part) + 1] for row in answers[f"q{n}"]]
@@ -196,5 +196,5 @@ def test_an_integer_that_is_no_ipv4_address_is_refused(number: str) -> None:
     with pytest.raises(TypeMismatchError, match="is not the value of an IPv4 address"):
         compile_queries(
             [QueryText(f"SELECT time FROM IP WHERE srcIP = {number}", "q")],
-            Surroundings(("a",), {}, {}),
+            CompileContext(("a",), {}, {}),
         )

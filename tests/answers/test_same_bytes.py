@@ -21,7 +21,7 @@ from gscope.cli.sinks.replay_files import FolderSink, StreamSink
 from gscope.engine.spark import evaluation
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.watermarks import release_size
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
@@ -129,10 +129,10 @@ def delivered(
         text: queries over the packets of the case, in place of its own.
     """
     case = CASES[name]
-    surroundings = Surroundings(tuple(case.files), is_repeatable=True, is_interleaved=True)
+    context = CompileContext(tuple(case.files), is_repeatable=True, is_interleaved=True)
     program = case.program(case.files)
     if text is not None:
-        program = compile_queries([QueryText(text, "test.gsql")], surroundings).program
+        program = compile_queries([QueryText(text, "test.gsql")], context).program
     messages = capture(program, case.files, variation, folder / "log")
     sink = AllKinds(folder / "out", [query for query, _ in program.results])
     outputs = CommitLog(folder / "job").outputs

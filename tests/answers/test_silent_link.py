@@ -21,7 +21,7 @@ from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def test_it_is_right_at_every_heartbeat(
     tmp_path: Path,
 ) -> None:
     files = {**mains, "control": [control_capture(silence, mains, tmp_path)]}
-    surroundings = Surroundings(tuple(files), {"main1_and_control": ("main1", "control")})
-    program = compile_queries([QueryText(QUERIES, "q.gsql")], surroundings).program
+    context = CompileContext(tuple(files), {"main1_and_control": ("main1", "control")})
+    program = compile_queries([QueryText(QUERIES, "q.gsql")], context).program
     variation = Variation(
         "beating",
         heartbeat_interval_ns=interval_s * SECOND_NS,

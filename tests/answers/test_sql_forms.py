@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from tests.golden.driver import COMPILED, INTERPRETED, answer
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def expected(forms: list[str]) -> list[Row]:
 
 
 def answered(query: str, variation: Variation, spark: SparkSession | None) -> list[Row]:
-    compiled = compile_queries([QueryText(query, "q")], Surroundings(("a",), {}, {}))
+    compiled = compile_queries([QueryText(query, "q")], CompileContext(("a",), {}, {}))
     (rows,) = answer(compiled.program, {"a": [CAPTURE]}, variation, spark).values()
     return rows
 

@@ -25,7 +25,7 @@ from gscope.engine.steps.batch_leases import wanted, without
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ def test_every_packet_is_in_an_answer_or_in_a_counter(
     log_bytes: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     files = captures(tmp_path)
-    program = compile_queries([QueryText(FLOWS, "flows")], Surroundings(LINKS)).program
+    program = compile_queries([QueryText(FLOWS, "flows")], CompileContext(LINKS)).program
     settings = CaptureSettings(
         tuple(InterfaceSettings(name, (str(files[name]),), SKEW_NS) for name in LINKS),
         heartbeat_every_tick=True,

@@ -15,7 +15,7 @@ from tests.golden.driver import COMPILED, VARIATIONS, Variation, answer
 from tests.support.gscope_command import run
 
 from gscope.cli.config.capture_files import interfaces_of
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,7 +114,7 @@ def test_every_variation_gives_the_flows_of_tshark(
         for name, paths in interfaces_of(arguments()).items()
         if all(is_capture(Path(path)) for path in paths)
     }
-    compiled = compile_queries([QueryText(FLOW, "flow")], Surroundings(tuple(files)))
+    compiled = compile_queries([QueryText(FLOW, "flow")], CompileContext(tuple(files)))
     rows = answer(compiled.program, files, variation, spark)["flow"]
     assert differing(split_by_capture(rows)) == {}
 
@@ -129,7 +129,7 @@ def test_packets_dealt_over_three_interfaces_give_the_flows_of_tshark(
         if is_capture(Path(paths[0]))
         for number, path in enumerate(dealt(Path(paths[0]), tmp_path))
     }
-    compiled = compile_queries([QueryText(FLOW, "flow")], Surroundings(tuple(files)))
+    compiled = compile_queries([QueryText(FLOW, "flow")], CompileContext(tuple(files)))
     sums: Counter[Row] = Counter()
     sizes: Counter[Row] = Counter()
     for row in answer(compiled.program, files, COMPILED, spark)["flow"]:

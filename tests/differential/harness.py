@@ -27,7 +27,7 @@ from gscope.engine.spark.tasks import task_planner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.watermarks import release_size
 from gscope.errors import GsqlError, UnsupportedError
-from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import QueryInput, SelectionNode, StreamInput
 
@@ -192,7 +192,7 @@ def compiled_set(queries: Sequence[Query], traffic: Traffic) -> Compiled:
     """The queries, compiled together."""
     text = "\n".join(query.text for query in queries)
     sets = {n: m for n, m in INTERFACE_SETS.items() if set(m) <= set(traffic.interfaces)}
-    return compile_queries([QueryText(text, SOURCE)], Surroundings(traffic.interfaces, sets))
+    return compile_queries([QueryText(text, SOURCE)], CompileContext(traffic.interfaces, sets))
 
 
 def _accepted(scenario: Scenario, outcome: Outcome) -> list[Query]:

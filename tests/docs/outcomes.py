@@ -15,7 +15,7 @@ from gscope.cli.render.explain import as_text as explained
 from gscope.cli.render.explain import explain_compiled
 from gscope.engine.sinks.columns import as_text
 from gscope.errors import GsqlError
-from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def compile_example(example: Example) -> Compiled:
     """
     return compile_queries(
         [QueryText(example.query, example.name)],
-        Surroundings(_LINKS, _SETS, example.parameters),
+        CompileContext(_LINKS, _SETS, example.parameters),
     )
 
 
@@ -74,8 +74,8 @@ def answers(
         return {}
     parameters = {name: value for e in examples for name, value in e.parameters.items()}
     only = (*asked.values(), *([_VALUES] if tables else []))
-    surroundings = Surroundings(_LINKS, _SETS, parameters, only)
-    program = compile_queries(texts, surroundings).program
+    context = CompileContext(_LINKS, _SETS, parameters, only)
+    program = compile_queries(texts, context).program
     write_files(folder)
     rows = answer(program, write_links(folder), INTERPRETED, spark)
     shown = {query: _shown(rows[query], program.schema(query)) for query in only}

@@ -13,7 +13,7 @@ import pytest
 from gscope.cli.main import cli
 from gscope.queries.analysis.typing.user_code import offer, withdraw
 from gscope.queries.catalog.user_functions.files import UserFile
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -69,7 +69,7 @@ def test_a_documented_command_can_be_typed(command: str) -> None:
     try:
         offer([UserFile(name, user_files()[name]) for name in files])
         if texts:
-            compile_queries([QueryText(text, "-e") for text in texts], Surroundings(("main1",)))
+            compile_queries([QueryText(text, "-e") for text in texts], CompileContext(("main1",)))
     finally:
         withdraw()
 

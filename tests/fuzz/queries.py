@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.errors import GsqlError, UnsupportedError, UsageError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.printer import print_file
 
@@ -143,7 +143,7 @@ def _check(text: str) -> str:
     if print_file(again) != printed:
         return f"is printed in another way the second time: {printed!r}"
     try:
-        compiled = compile_queries([QueryText(text, "fuzz")], Surroundings(("main", "other")))
+        compiled = compile_queries([QueryText(text, "fuzz")], CompileContext(("main", "other")))
     except (GsqlError, UsageError):
         return ""
     try:

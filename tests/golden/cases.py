@@ -39,7 +39,7 @@ from tests.reference.running import RUNNING_REFERENCES
 from tests.reference.whole_input import WHOLE_INPUT_REFERENCES
 
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -104,12 +104,12 @@ class Case:
 
     def program(self, interfaces: Iterable[str]) -> Program:
         """Its queries, compiled for ``interfaces``."""
-        surroundings = Surroundings(
+        context = CompileContext(
             tuple(interfaces),
             self.settings.get("sets", {}),
             only=tuple(self.settings.get("only", ())),
         )
-        return compile_queries(self.texts, surroundings).program
+        return compile_queries(self.texts, context).program
 
     def expected(self) -> dict[str, list[Row]]:
         """The stored rows of each result."""

@@ -13,7 +13,7 @@ from tests.library.oracles import FIELD_QUERIES, FIELDS, ORACLES, SECOND, Oracle
 from tests.library.trace import Part, write_trace
 
 from gscope.capture.settings import SECOND_NS
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ def compare(folder: Path, spark: SparkSession) -> list[Comparison]:
     packets = tshark.read(path)
     texts = [QueryText((LIBRARY / f"{q}.gsql").read_text(), f"{q}.gsql") for q in ORACLES]
     texts.append(QueryText(FIELD_QUERIES, "fields.gsql"))
-    program = compile_queries(texts, Surroundings(("trace",))).program
+    program = compile_queries(texts, CompileContext(("trace",))).program
     answers = answer(program, {"trace": [path]}, _STEPS_BACK, spark)
     oracles = [*ORACLES.items(), *FIELDS.items(), *SECOND.items()]
     return [

@@ -10,7 +10,7 @@ from tests.golden.driver import INTERPRETED, answer
 from tests.library.things import THINGS
 from tests.library.traffic import write
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,9 @@ def rows(
 ) -> list[Row]:
     """The answer of the query of the library over a capture."""
     text = (LIBRARY / f"{query}.gsql").read_text()
-    program = compile_queries([QueryText(text, f"{query}.gsql")], Surroundings(("trace",))).program
+    program = compile_queries(
+        [QueryText(text, f"{query}.gsql")], CompileContext(("trace",))
+    ).program
     files = {"trace": [write(folder / "trace.pcap", sent)]}
     (found,) = answer(program, files, variation, spark).values()
     return sorted(found)
@@ -50,7 +52,7 @@ def test_what_is_not_there_is_not_found(query: str, tmp_path: Path, spark: Spark
 
 def test_all_can_be_asked_at_once() -> None:
     texts = [QueryText((LIBRARY / f"{q}.gsql").read_text(), f"{q}.gsql") for q in sorted(THINGS)]
-    program = compile_queries(texts, Surroundings(("trace",))).program
+    program = compile_queries(texts, CompileContext(("trace",))).program
     assert [query for query, _ in program.results] == sorted(THINGS)
 
 
@@ -58,7 +60,7 @@ def test_all_can_be_asked_at_once() -> None:
 def test_answers_are_ordered_in_time(query: str) -> None:
     """So that a live run can give them epoch by epoch."""
     text = QueryText((LIBRARY / f"{query}.gsql").read_text(), f"{query}.gsql")
-    program = compile_queries([text], Surroundings(("trace",))).program
+    program = compile_queries([text], CompileContext(("trace",))).program
     ((result, _),) = program.results
     assert program.schema(result).columns[0] in program.schema(result).temporal
 

@@ -13,7 +13,7 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.log.log import read_log
 from gscope.errors import StreamError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class QueryStage(Stage):
     def __init__(self, folder: Path, text: str) -> None:
         super().__init__(folder)
         query = QueryText(text, "query.gsql")
-        self.program = compile_queries([query], Surroundings(self.names)).program
+        self.program = compile_queries([query], CompileContext(self.names)).program
         self.streams = [lfta.stream("main") for lfta in self.program.lftas]
         self.demands = Demands(self.streams)
 

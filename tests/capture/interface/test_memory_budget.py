@@ -11,10 +11,10 @@ from gscope.capture.interface.memory_budget import PlannedMemory, ensure_fits, p
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.errors import UsageError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 FLOWS = "SELECT tb, srcIP, count(*) AS c FROM IP GROUP BY time/10 AS tb, srcIP"
-PROGRAM = compile_queries((QueryText(FLOWS, "flows"),), Surroundings(("one", "two"))).program
+PROGRAM = compile_queries((QueryText(FLOWS, "flows"),), CompileContext(("one", "two"))).program
 MB = 1 << 20
 
 

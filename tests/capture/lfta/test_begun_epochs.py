@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.capture.lfta.punctuation import punctuations
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 TEXT = "SELECT tb, t, count(*) as cnt FROM IP GROUP BY time/10 as tb, time as t"
 
@@ -22,6 +22,6 @@ TEXT = "SELECT tb, t, count(*) as cnt FROM IP GROUP BY time/10 as tb, time as t"
 def test_promises_hold_from_the_first_moment_of_the_epoch_on(
     bound_ns: int, promised: dict[str, int]
 ) -> None:
-    program = compile_queries([QueryText(TEXT, "q")], Surroundings(("main",))).program
+    program = compile_queries([QueryText(TEXT, "q")], CompileContext(("main",))).program
     made = punctuations(program.lftas[0], bound_ns)
     assert {each.column: each.bound for each in made} == promised

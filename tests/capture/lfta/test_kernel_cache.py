@@ -132,8 +132,8 @@ def test_the_source_of_a_query_set_does_not_depend_on_the_process() -> None:
     """
     program = f"""
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
-compiled = compile_queries([QueryText({text!r}, "set")], Surroundings(("main",)))
+from gscope.queries.compile import QueryText, CompileContext, compile_queries
+compiled = compile_queries([QueryText({text!r}, "set")], CompileContext(("main",)))
 print(generate(compiled.program.lftas).source)
 """
     sources = {

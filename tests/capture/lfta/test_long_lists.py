@@ -11,7 +11,7 @@ from tests.capture.lfta.lfta_builders import block_of, ipv4, ipv6, udp
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
@@ -21,7 +21,7 @@ QUERY = "SELECT time, srcIP, destIP, srcPort, destPort FROM UDP WHERE "
 
 def lfta_of(where: str) -> Lfta:
     compiled_set = compile_queries(
-        [QueryText(QUERY + where, "test")], Surroundings(interfaces=("main",))
+        [QueryText(QUERY + where, "test")], CompileContext(interfaces=("main",))
     )
     (lfta,) = compiled_set.program.lftas
     return lfta

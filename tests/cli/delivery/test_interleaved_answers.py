@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.delivery import Answers
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ Query sevens: SELECT count(*) as packets FROM TCP GROUP BY time/7 as tb
 """
 PROGRAM = compile_queries(
     [QueryText(QUERIES, "q")],
-    Surroundings(("a", "b"), is_repeatable=True, is_interleaved=True),
+    CompileContext(("a", "b"), is_repeatable=True, is_interleaved=True),
 ).program
 SECOND = 10**9
 UNITS = {"packets": SECOND, "instants": 1, "counts": SECOND, "sevens": 7 * SECOND}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gscope.cli.delivery.interleaving import Interleaving
 from gscope.cli.delivery.order_column import OrderColumn
 from gscope.cli.delivery.rounds import NEVER, Rounds
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ Query later: SELECT a.time, b.srcPort FROM a.TCP a JOIN b.TCP b
 Query before: SELECT 0 - time as back, srcPort FROM TCP WHERE pow(len, 2) > 9;
 Query ports: SELECT srcPort, count(*) FROM TCP GROUP BY srcPort
 """
-PROGRAM = compile_queries([QueryText(QUERIES, "q")], Surroundings(("a", "b"))).program
+PROGRAM = compile_queries([QueryText(QUERIES, "q")], CompileContext(("a", "b"))).program
 ROUNDS = Rounds(PROGRAM)
 COLUMNS = {
     "packets": OrderColumn("time"),
@@ -134,7 +134,7 @@ def test_time_completes_no_row_of_a_declared_order() -> None:
     text = (
         "Query q: SELECT increasing(id) as n, srcIP FROM a.IPV4; Query p: SELECT time FROM a.IPV4"
     )
-    surroundings = Surroundings(("a",), is_repeatable=True, is_interleaved=True)
-    rounds = Rounds(compile_queries([QueryText(text, "q")], surroundings).program)
+    context = CompileContext(("a",), is_repeatable=True, is_interleaved=True)
+    rounds = Rounds(compile_queries([QueryText(text, "q")], context).program)
     assert not rounds.is_timed("q", "n")
     assert rounds.is_timed("p", "time")

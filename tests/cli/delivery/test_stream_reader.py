@@ -13,7 +13,7 @@ from gscope.cli.delivery import stream_reader as module
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.stream_reader import Passthrough
 from gscope.errors import StreamError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gscope.cli.events import Event
 
 PROGRAM = compile_queries(
-    [QueryText("SELECT time, len FROM IP", "query")], Surroundings(("a",))
+    [QueryText("SELECT time, len FROM IP", "query")], CompileContext(("a",))
 ).program
 STREAM = PROGRAM.lftas[0].stream("a")
 GONE = StreamError("the capture daemon does not answer")

@@ -17,7 +17,7 @@ from gscope.cli.sinks.replay_files import StreamSink
 from gscope.engine.sinks import text
 from gscope.engine.sinks.columns import readable
 from gscope.engine.sinks.pieces import PIECE_BYTES
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 
@@ -44,8 +44,8 @@ def test_text_is_made_once_for_hundreds_of_rounds(
 
     monkeypatch.setattr(turns_module, "readable", counted("readable", readable))
     monkeypatch.setattr(text, "_ndjson_lines", counted("lines", text._ndjson_lines))
-    surroundings = Surroundings(("a",), is_repeatable=True, is_interleaved=True)
-    program = compile_queries([QueryText(TWO, "q")], surroundings).program
+    context = CompileContext(("a",), is_repeatable=True, is_interleaved=True)
+    program = compile_queries([QueryText(TWO, "q")], context).program
     stdout = io.BytesIO()
     sink = StreamSink(stdout, "ndjson", ["all", "some"])
     answers = Answers(program, tmp_path, sink, is_interleaved=True)

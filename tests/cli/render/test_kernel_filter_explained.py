@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gscope.cli.render.explain import as_text, explain_compiled
-from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 
 
 def compiled(text: str, *interfaces: str) -> Compiled:
-    return compile_queries([QueryText(text, "test")], Surroundings(interfaces))
+    return compile_queries([QueryText(text, "test")], CompileContext(interfaces))
 
 
 def test_explain_shows_it() -> None:

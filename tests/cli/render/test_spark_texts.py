@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.cli.render.explain import spark_texts
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from gscope.queries.compile import QueryText, Surroundings, compile_queries
     ],
 )
 def test_each_side_reads_rows_of_a_name_of_its_own(query: str, names: list[str]) -> None:
-    compiled = compile_queries([QueryText(query, "q.gsql")], Surroundings(("a", "b", "c")))
+    compiled = compile_queries([QueryText(query, "q.gsql")], CompileContext(("a", "b", "c")))
     ((_, text),) = spark_texts(compiled.program).items()
     read = [part.split()[0].rstrip(")") for part in text.split(" FROM ")[1:]]
     assert [name for name in read if not name.startswith("(")] == names

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gscope.engine.steps.steps import Steps
 from gscope.engine.watermarks import release_size
 from gscope.engine.watermarks.bounds import NOTHING
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ UNION = "MERGE R.time : S.time FROM a.TCP R, b.TCP S"
 
 
 def program(text: str = UNION) -> Program:
-    return compile_queries([QueryText(text, "union.gsql")], Surroundings(("a", "b"))).program
+    return compile_queries([QueryText(text, "union.gsql")], CompileContext(("a", "b"))).program
 
 
 @dataclass

@@ -8,7 +8,7 @@ from unittest import mock
 from gscope.engine.steps.needed_bounds import wanted
 from gscope.engine.steps.steps import Steps
 from gscope.engine.watermarks import release_size
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ TEXT = "Query total: SELECT count(*) AS cnt FROM IP; Query again: SELECT sum(cnt
 
 
 def program(text: str = TEXT) -> Program:
-    surroundings = Surroundings(("a", "b"), only=("total", "again") if text == TEXT else ())
-    return compile_queries([QueryText(text, "q.gsql")], surroundings).program
+    context = CompileContext(("a", "b"), only=("total", "again") if text == TEXT else ())
+    return compile_queries([QueryText(text, "q.gsql")], context).program
 
 
 def batch(stream: str, sequence: int) -> Batch:

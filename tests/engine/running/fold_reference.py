@@ -13,7 +13,7 @@ from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.catalog.scalar.logic import order_key
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.logical import RunningGroupBy
 from gscope.queries.plan.program import RunningNode
 
@@ -40,7 +40,7 @@ def compiled(text: str) -> Query:
         " interface;"
     )
     made = compile_queries(
-        [QueryText(f"{source} DEFINE {{ query_name 'q'; }} {text}", "q")], Surroundings(("a",))
+        [QueryText(f"{source} DEFINE {{ query_name 'q'; }} {text}", "q")], CompileContext(("a",))
     )
     node = made.program.nodes[-1]
     assert isinstance(node, RunningNode)

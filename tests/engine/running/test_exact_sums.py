@@ -14,7 +14,7 @@ from gscope.engine.counts import Counts
 from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import part_of, reduce_epochs
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import RunningNode
 
 WINDOW = 3
@@ -31,7 +31,7 @@ Answers = dict[tuple[int, int], tuple[int | None, int | None, int | None]]
 
 
 def node_of(text: str = QUERY) -> RunningNode:
-    (node,) = compile_queries([QueryText(text, "q")], Surroundings(("a",))).program.nodes
+    (node,) = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program.nodes
     assert isinstance(node, RunningNode)
     return node
 

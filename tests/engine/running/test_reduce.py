@@ -11,7 +11,7 @@ import pytest
 
 from gscope.engine.operators import running
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ QUERIES = [
 
 
 def program(text: str) -> Program:
-    return compile_queries([QueryText(text, "q")], Surroundings(("a",))).program
+    return compile_queries([QueryText(text, "q")], CompileContext(("a",))).program
 
 
 def node_of(made: Program) -> RunningNode:

@@ -18,7 +18,7 @@ from gscope.engine.running.vectors import from_arrow
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.written import State
 from gscope.engine.watermarks import release_size
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 from gscope.queries.streams.messages import (
     Batch,
@@ -52,7 +52,7 @@ GROUP BY time/10 as tb, str_truncate(TCP_data, 1) as host CLOSING_WHEN count(*) 
 
 
 def program(text: str = QUERIES) -> Program:
-    return compile_queries([QueryText(text, "q.gsql")], Surroundings(("a", "b"))).program
+    return compile_queries([QueryText(text, "q.gsql")], CompileContext(("a", "b"))).program
 
 
 @dataclass

@@ -13,7 +13,7 @@ from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -62,7 +62,7 @@ def test_late_rows_are_counted_and_in_no_answer(
 ) -> None:
     """Both streams promise 10; then one of them gives rows of 3 and 8 beside one of 12."""
     compiled = compile_queries(
-        [QueryText(SELECTIONS + QUERIES[query], "q.gsql")], Surroundings(("one", "two"))
+        [QueryText(SELECTIONS + QUERIES[query], "q.gsql")], CompileContext(("one", "two"))
     )
     program = compiled.program
     lftas = {lfta.interfaces[0]: lfta for lfta in program.lftas}

@@ -21,7 +21,7 @@ from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.engine.storage.written import files_in
 from gscope.errors import EngineError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def log_of_epochs(
     folder: Path, epochs: int, rows: int, query: str = QUERY
 ) -> tuple[Program, list[Message]]:
     """A log with a batch of ``rows`` tuples for each second."""
-    program = compile_queries([QueryText(query, "q.gsql")], Surroundings(("eth",))).program
+    program = compile_queries([QueryText(query, "q.gsql")], CompileContext(("eth",))).program
     (lfta,) = program.lftas
     (stream,) = lfta.streams
     (count,) = (n for n in lfta.stream_schema.names if n not in ("time", "len"))

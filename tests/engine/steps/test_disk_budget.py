@@ -10,7 +10,7 @@ from gscope.engine.steps.disk_budget import Room
 from gscope.engine.steps.steps import Carry, Evaluation, Steps
 from gscope.engine.storage.commits import Commit, CommitLog, Output
 from gscope.errors import EngineError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ DEFINE { query_name 'talkers'; } SELECT tb2, count(*) AS n FROM flows GROUP BY t
 
 def steps_with_carry(*rows: int) -> Steps:
     """A step each left so many rows, of ten bytes, which wait for the end of a minute."""
-    program = compile_queries((QueryText(QUERIES, "test"),), Surroundings(("eth0",))).program
+    program = compile_queries((QueryText(QUERIES, "test"),), CompileContext(("eth0",))).program
     steps = Steps(program)
     extents = (Extent("tb", 6, 6),)
     for number, count in enumerate(rows, 1):

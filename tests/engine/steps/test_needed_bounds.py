@@ -11,7 +11,7 @@ from tests.engine.steps.test_steps import SetPlane, drain, program, scripts
 from gscope.engine.steps.heartbeat_requests import Asker
 from gscope.engine.steps.needed_bounds import Wanted, wanted
 from gscope.engine.steps.steps import Steps
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SELECT tb, count(*) FROM both GROUP BY timestamp / INTERVAL '10 sec' as tb
 
 
 def compiled(text: str, *interfaces: str) -> Program:
-    return compile_queries([QueryText(text, "q.gsql")], Surroundings(interfaces)).program
+    return compile_queries([QueryText(text, "q.gsql")], CompileContext(interfaces)).program
 
 
 def beat(stream: str, sequence: int, **bounds: int) -> Heartbeat:

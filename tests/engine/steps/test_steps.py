@@ -15,7 +15,7 @@ from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.commits import batch_to_json
 from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import JoinNode, Program
 from gscope.queries.streams.messages import (
     Batch,
@@ -43,7 +43,7 @@ SELECT mb, total, cnt OUTER_JOIN FROM minutes M, tens T WHERE T.tb/3 = M.mb*2;
 
 
 def program(*interfaces: str) -> Program:
-    return compile_queries([QueryText(QUERIES, "q.gsql")], Surroundings(interfaces)).program
+    return compile_queries([QueryText(QUERIES, "q.gsql")], CompileContext(interfaces)).program
 
 
 @dataclass
@@ -327,7 +327,7 @@ DEFINE { query_name 'near'; } SELECT x.t, y.n FROM x LEFT JOIN y ON y.t BETWEEN 
 
 def test_rows_that_an_interval_join_keeps_are_not_late() -> None:
     """The second side's rows from 6 to 9 are read by the step up to 6 and by the next one."""
-    near = compile_queries([QueryText(NEAR, "q.gsql")], Surroundings(("one", "two"))).program
+    near = compile_queries([QueryText(NEAR, "q.gsql")], CompileContext(("one", "two"))).program
     steps = Steps(near)
     streams = [lfta.streams[0] for lfta in near.lftas]
     extents = (Extent("t", 0, 9),)

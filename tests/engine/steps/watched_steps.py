@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gscope.engine.steps.steps import Steps
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Hop, Punctuation
 
 QUERIES = """
@@ -16,7 +16,7 @@ SECOND = 1_000_000_000
 
 
 def steps(*interfaces: str) -> Steps:
-    program = compile_queries([QueryText(QUERIES, "q.gsql")], Surroundings(interfaces)).program
+    program = compile_queries([QueryText(QUERIES, "q.gsql")], CompileContext(interfaces)).program
     return Steps(program)
 
 

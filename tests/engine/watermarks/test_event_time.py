@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gscope.engine.watermarks.event_time import EventTimes
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 QUERIES = """
 DEFINE { query_name 'tens'; visibility 'external'; }
@@ -17,7 +17,7 @@ SECOND = 1_000_000_000
 
 
 def times() -> EventTimes:
-    program = compile_queries([QueryText(QUERIES, "q.gsql")], Surroundings(("eth0",))).program
+    program = compile_queries([QueryText(QUERIES, "q.gsql")], CompileContext(("eth0",))).program
     return EventTimes(program)
 
 

@@ -16,7 +16,7 @@ from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.config.effective import load_config
 from gscope.cli.session.request import Bounds
 from gscope.engine.watermarks.slack import least_skews
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ BEGIN = 1_500_000_000
 
 
 def compiled(text: str) -> Program:
-    return compile_queries([QueryText(text, "q.gsql")], Surroundings(("a", "b", "c"))).program
+    return compile_queries([QueryText(text, "q.gsql")], CompileContext(("a", "b", "c"))).program
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from gscope.errors import GsqlError
 from gscope.queries.analysis.typing.foreign_functions import FOREIGN_AGGREGATES, FOREIGN_FUNCTIONS
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 FALLING = (
     "DEFINE { query_name 'x'; } SELECT -time AS down, srcPort FROM main0.TCP; "
@@ -226,8 +226,8 @@ JOINED = "FROM main0.TCP a FULL JOIN main1.TCP b ON a.time/30 = b.time/30 AND a.
 
 
 def compile_text(text: str, *, is_unbounded: bool = False) -> None:
-    surroundings = Surroundings(("main0", "main1"), {}, {}, (), is_unbounded)
-    compile_queries([QueryText(text, "q")], surroundings)
+    context = CompileContext(("main0", "main1"), {}, {}, (), is_unbounded)
+    compile_queries([QueryText(text, "q")], context)
 
 
 @pytest.mark.parametrize(

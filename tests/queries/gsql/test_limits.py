@@ -9,7 +9,7 @@ import pytest
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.errors import GsqlSyntaxError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.gsql.limits import MAX_COLUMNS, MAX_JOINED, MAX_PARTS
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.scanner import MAX_DEPTH
@@ -117,7 +117,7 @@ ALLOWED: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("make", ALLOWED.values(), ids=ALLOWED)
 def test_what_is_within_the_limits_becomes_a_kernel_in_seconds(make: Callable[[], str]) -> None:
     began_s = time.process_time()
-    compiled = compile_queries([QueryText(make(), "wide")], Surroundings(("main",)))
+    compiled = compile_queries([QueryText(make(), "wide")], CompileContext(("main",)))
     kernel = generate(compiled.program.lftas)
     compile(kernel.source, "kernel", "exec")
     assert time.process_time() - began_s < LIMIT_CPU_S

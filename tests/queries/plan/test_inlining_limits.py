@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
@@ -18,7 +18,7 @@ def chain(length: int, columns: str) -> Program:
         for number in range(1, length)
     ]
     text = QueryText("; ".join(queries), "q.gsql")
-    return compile_queries([text], Surroundings(("main1",))).program
+    return compile_queries([text], CompileContext(("main1",))).program
 
 
 def test_a_few_selections_are_one() -> None:

@@ -15,7 +15,7 @@ from tests.support.user_code import user_file
 
 from gscope import __version__
 from gscope.errors import UsageError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Call, Expression, Literal, NamedExpression, Value
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program, SelectionNode, StreamInput
@@ -43,7 +43,7 @@ def with_expression(expression: Expression, schema: Schema) -> Program:
 @pytest.fixture
 def schema() -> Schema:
     text = QueryText("SELECT time FROM IP", "q")
-    return compile_queries([text], Surroundings(("a",))).program.schemas[0][1]
+    return compile_queries([text], CompileContext(("a",))).program.schemas[0][1]
 
 
 def through_a_file(program: Program, folder: Path) -> Program:
@@ -62,7 +62,7 @@ def test_golden_programs_come_back_as_they_were(case: Case, tmp_path: Path) -> N
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.gsql")), ids=lambda path: path.stem)
 def test_programs_of_the_library_come_back_as_they_were(path: Path, tmp_path: Path) -> None:
     text = QueryText(path.read_text(encoding="utf-8"), path.name)
-    program = compile_queries([text], Surroundings(())).program
+    program = compile_queries([text], CompileContext(())).program
     assert through_a_file(program, tmp_path) == program
     assert json.loads((tmp_path / "program.json").read_text())["gscope"] == __version__
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.errors import GsqlError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column, Expression, walk
 from gscope.queries.plan.program import (
     JoinNode,
@@ -91,8 +91,8 @@ def test_random_joins_are_refused_with_a_place_or_fit_together(
         f" WHERE {' AND '.join(conditions)}{tail}"
     )
     only = ("g", "s", "m", "j") if delivers_all else ("j",)
-    surroundings = Surroundings(("x", "y"), only=only)
-    program = compiled(text, surroundings)
+    context = CompileContext(("x", "y"), only=only)
+    program = compiled(text, context)
     if isinstance(program, GsqlError):
         assert program.position is not None
         return
@@ -102,9 +102,9 @@ def test_random_joins_are_refused_with_a_place_or_fit_together(
             check(program, node)
 
 
-def compiled(text: str, surroundings: Surroundings) -> Program | GsqlError:
+def compiled(text: str, context: CompileContext) -> Program | GsqlError:
     try:
-        return compile_queries([QueryText(INPUTS + text, "j.gsql")], surroundings).program
+        return compile_queries([QueryText(INPUTS + text, "j.gsql")], context).program
     except GsqlError as error:
         return error
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.plan.explain.show_plans import show_tree
 from gscope.queries.plan.rules.optimize import RULES
 
@@ -24,7 +24,7 @@ def cases() -> list[tuple[str, str, str]]:
 
 def compiled(text: str) -> Compiled:
     texts = [QueryText(part.replace(": SELECT", " : SELECT"), "case") for part in [_named(text)]]
-    return compile_queries(texts, Surroundings(("main1", "main2")))
+    return compile_queries(texts, CompileContext(("main1", "main2")))
 
 
 def _named(text: str) -> str:

@@ -20,7 +20,7 @@ from gscope.capture.sources.af_packet.derived_filter import both, compile_condit
 from gscope.capture.sources.af_packet.filter import accept_all
 from gscope.capture.sources.af_packet.packet_socket import attach_filter
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.split.kernel_filter import TRUE, needed_packets
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ CASES = [(protocol, where) for protocol, each in PREDICATES.items() for where in
 
 def compiled(protocol: str, where: str) -> tuple[Expression | None, Condition]:
     text = f"SELECT time FROM {protocol} WHERE {where.replace('TRUE', '1 = 1')}"
-    program = compile_queries([QueryText(text, "test")], Surroundings(("main",))).program
+    program = compile_queries([QueryText(text, "test")], CompileContext(("main",))).program
     (lfta,) = program.lftas
     return lfta.predicate, needed_packets([lfta], "main")
 

@@ -9,7 +9,7 @@ import pytest
 from gscope.engine.spark.sql.expressions import column_leaf, to_sql
 from gscope.engine.spark.sql.udf import register_functions
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Call, Column, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 
@@ -36,7 +36,7 @@ def test_what_cannot_be_read_is_null_and_counted_once_for_each_row(spark: SparkS
 
 def test_an_lfta_ships_no_more_of_a_payload_than_is_looked_at() -> None:
     text = "SELECT time, dns_qname(UDP_data) as q, dns_qtype(UDP_data) as t FROM UDP WHERE destPort = 53"
-    program = compile_queries([QueryText(text, "q")], Surroundings(("main1",))).program
+    program = compile_queries([QueryText(text, "q")], CompileContext(("main1",))).program
     (lfta,) = program.lftas
     shipped = [column.expression for column in lfta.columns]
     assert len(shipped) == 2

@@ -10,7 +10,7 @@ import pytest
 from gscope.engine.operators import watchlist_join
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.errors import EngineError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, WatchlistJoinNode
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ROWS = (
 
 def compiled(folder: Path) -> Program:
     text = QueryText(QUERY, str(folder / "q.gsql"))
-    return compile_queries([text], Surroundings(("m",))).program
+    return compile_queries([text], CompileContext(("m",))).program
 
 
 def answer(spark: SparkSession, program: Program) -> list[tuple[object, ...]]:

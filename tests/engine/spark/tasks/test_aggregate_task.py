@@ -17,7 +17,7 @@ from gscope.engine.spark.tasks.aggregate_task import (
     plain_merge,
 )
 from gscope.engine.spark.tasks.task import FileTask, run_tasks
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import AggregationNode, Program, QueryInput
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ QUERY = (
 
 
 def program(text: str) -> Program:
-    return compile_queries([QueryText(text, "q")], Surroundings(("a", "b"))).program
+    return compile_queries([QueryText(text, "q")], CompileContext(("a", "b"))).program
 
 
 def node(text: str) -> AggregationNode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.errors import TemporalError
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.explain.state_bounds import WHOLE_INPUT_BOUND, lfta_bound, node_bound
 from gscope.queries.plan.program import AggregationNode, Program
 from gscope.queries.plan.whole_input import answers_at_the_end, is_global
@@ -24,8 +24,8 @@ QUERIES = (
 
 
 def compiled(text: str, *, is_unbounded: bool = False) -> Program:
-    surroundings = Surroundings(("x", "y"), is_unbounded=is_unbounded)
-    return compile_queries([QueryText(text, "q.gsql")], surroundings).program
+    context = CompileContext(("x", "y"), is_unbounded=is_unbounded)
+    return compile_queries([QueryText(text, "q.gsql")], context).program
 
 
 def last(program: Program) -> AggregationNode:

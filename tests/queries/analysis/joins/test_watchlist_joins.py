@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -23,7 +23,7 @@ BAD = (
 
 def program(text: str, source: str = "q.gsql") -> Program:
     return compile_queries(
-        [QueryText(f"{BAD} Query q: {text}", source)], Surroundings(("m",))
+        [QueryText(f"{BAD} Query q: {text}", source)], CompileContext(("m",))
     ).program
 
 

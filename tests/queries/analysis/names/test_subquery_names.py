@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import JoinNode, Program, QueryInput
 
 COUNT = "SELECT tb, count(*) AS c FROM {} GROUP BY time/10 AS tb"
@@ -12,7 +12,7 @@ TCP, UDP = COUNT.format("TCP"), COUNT.format("UDP")
 
 
 def program(text: str) -> Program:
-    return compile_queries([QueryText(text, "q.gsql")], Surroundings(("main1",))).program
+    return compile_queries([QueryText(text, "q.gsql")], CompileContext(("main1",))).program
 
 
 def protocols_of_sides(made: Program) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column, Expression, Literal
 from gscope.queries.plan.program import Aggregate, AggregationNode
 from gscope.queries.plan.show_expressions import show
 
-INTERFACES = Surroundings(("eth0", "eth1"))
+INTERFACES = CompileContext(("eth0", "eth1"))
 
 
 def aggregates(text: str, query: str = "q") -> dict[str, Aggregate]:

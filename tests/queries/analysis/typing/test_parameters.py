@@ -6,15 +6,15 @@ import pytest
 
 from gscope.errors import GsqlError
 from gscope.queries.catalog.scalar.addresses import parse_ip
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Literal, Value, walk
 from gscope.queries.plan.logical import Project
 
 
 def column(text: str, **parameters: str) -> Value:
     """The constant that the query selects."""
-    surroundings = Surroundings(("main1",), parameters=parameters)
-    plan = compile_queries([QueryText(text, "q")], surroundings).stages[-1][1]
+    context = CompileContext(("main1",), parameters=parameters)
+    plan = compile_queries([QueryText(text, "q")], context).stages[-1][1]
     root = plan.queries[0].root
     assert isinstance(root, Project)
     (found,) = [p for p in walk(root.columns[1].expression) if isinstance(p, Literal)]

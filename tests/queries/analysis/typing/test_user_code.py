@@ -11,7 +11,7 @@ from gscope.errors import GsqlError, UsageError
 from gscope.queries.analysis.typing.calls import BUILDERS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ TOTAL = """
 
 
 def compiled(text: str) -> Program:
-    return compile_queries([QueryText(text, "q")], Surroundings(("main1",))).program
+    return compile_queries([QueryText(text, "q")], CompileContext(("main1",))).program
 
 
 def refused(*texts: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -28,8 +28,8 @@ Query syn: SELECT time, time/60 as tb, srcIP, destIP, ttl FROM TCP WHERE SYN = 1
 
 
 def program(text: str, *interfaces: str, only: tuple[str, ...] = ()) -> Program:
-    surroundings = Surroundings(interfaces or ("m",), {"s": ("m", "n")}, only=only)
-    return compile_queries([QueryText(text, "q.gsql")], surroundings).program
+    context = CompileContext(interfaces or ("m",), {"s": ("m", "n")}, only=only)
+    return compile_queries([QueryText(text, "q.gsql")], context).program
 
 
 def join_node(made: Program) -> JoinNode:
@@ -200,8 +200,8 @@ PUBLISHED_JOINS = {
 @pytest.mark.parametrize("name", PUBLISHED_JOINS)
 def test_published_joins_become_programs_whose_results_are_temporal(name: str) -> None:
     text = (PUBLISHED / f"{name}.gsql").read_text()
-    surroundings = Surroundings(PUBLISHED_JOINS[name], {"main0_and_control": ("main0", "control")})
-    made = compile_queries([QueryText(text, f"{name}.gsql")], surroundings).program
+    context = CompileContext(PUBLISHED_JOINS[name], {"main0_and_control": ("main0", "control")})
+    made = compile_queries([QueryText(text, f"{name}.gsql")], context).program
     assert [result for result, _ in made.results] == [name]
     assert any(isinstance(node, JoinNode) for node in made.nodes)
     assert made.schema(name).columns[0].ordering.is_temporal

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.queries.compile import Compiled, QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.plan.split.kernel_filter import TRUE, needed_packets, show_condition
 
 
 def compiled(text: str, *interfaces: str) -> Compiled:
-    return compile_queries([QueryText(text, "test")], Surroundings(interfaces))
+    return compile_queries([QueryText(text, "test")], CompileContext(interfaces))
 
 
 def needed(text: str, interface: str = "main") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.explain.running_bounds import idle_groups_close
 from gscope.queries.plan.explain.state_bounds import node_bound
 from gscope.queries.plan.program import Program, RunningNode
@@ -14,7 +14,7 @@ HEAD = "SELECT tb, srcIP, running_sum(len) FROM TCP GROUP BY time/60 as tb, srcI
 
 
 def program(text: str) -> Program:
-    return compile_queries([QueryText(text, "q.gsql")], Surroundings(("main1",))).program
+    return compile_queries([QueryText(text, "q.gsql")], CompileContext(("main1",))).program
 
 
 def node(text: str) -> RunningNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, QueryInput, StreamInput, node_inputs
 
 FLOWS = "SELECT tb, srcIP, count(*) as cnt FROM TCP GROUP BY time/60 as tb, srcIP"
@@ -10,7 +10,7 @@ FLOWS = "SELECT tb, srcIP, count(*) as cnt FROM TCP GROUP BY time/60 as tb, srcI
 
 def program(*texts: str, only: tuple[str, ...] = ()) -> Program:
     queries = [QueryText(text, f"q{number}") for number, text in enumerate(texts)]
-    return compile_queries(queries, Surroundings(("main",), only=only)).program
+    return compile_queries(queries, CompileContext(("main",), only=only)).program
 
 
 def named(name: str, text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
-from gscope.queries.compile import QueryText, Surroundings, compile_queries
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -21,8 +21,8 @@ FLOW = "SELECT tb, srcIP, count(*) as cnt, avg(len) as size FROM IP GROUP BY tim
 
 
 def program(text: str, *interfaces: str, only: tuple[str, ...] = ()) -> Program:
-    surroundings = Surroundings(interfaces or ("main1",), only=only)
-    return compile_queries([QueryText(text, "q.gsql")], surroundings).program
+    context = CompileContext(interfaces or ("main1",), only=only)
+    return compile_queries([QueryText(text, "q.gsql")], context).program
 
 
 def test_an_aggregation_is_partial_low_and_final_high() -> None:
