@@ -17,7 +17,7 @@ from gscope.cli.rundir.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.cli.rundir.records import ProcessState, RunRecord, RunState
+    from gscope.cli.rundir.records import RecordedState, RunRecord, RunState
 
     Listener = Callable[[RunRecord, RunRecord], None]
     """Called with the record before a change and after."""
@@ -65,7 +65,7 @@ class RunFile:
             processes = {n: replace(p, pid=None, state=state) for n, p in processes.items()}
         self.change(state=state, failure=failure, processes=processes)
 
-    def on_process(self, name: str, state: ProcessState, pid: int | None = None) -> None:
+    def on_process(self, name: str, state: RecordedState, pid: int | None = None) -> None:
         """The process ``name`` (``capture`` or ``job``) is in another state; None keeps its pid.
 
         A process that ended or failed has none.

@@ -24,7 +24,7 @@ FOLDER_PREFIX = "run-"
 MAX_RESTARTS_KEPT = 100
 
 RunState = Literal["starting", "running", "stopping", "ended", "failed"]
-ProcessState = Literal["starting", "running", "restarting", "ended", "failed"]
+RecordedState = Literal["starting", "running", "restarting", "ended", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ProcessRecord:
     """
 
     pid: int | None = None
-    state: ProcessState = "starting"
+    state: RecordedState = "starting"
     restarts: tuple[RestartRecord, ...] = ()
     restarts_total: int = 0
 

@@ -84,8 +84,8 @@ class Process:
         """The process id."""
         return self._process.pid
 
-    def tell(self, line: str) -> None:
-        """Write one line to the pipe; a child that is gone shows as its exit event."""
+    def write_line(self, line: str) -> None:
+        """Write a line to the pipe; a child that is gone is noticed by its exit event."""
         with suppress(BrokenPipeError):
             self._pipe.write(line.encode() + b"\n")
             self._pipe.flush()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CAPTURE = "capture"
 JOB = "job"
+PASSTHROUGH = "passthrough"
 
 TITLES = {CAPTURE: "the capture daemon", JOB: "the HFTA job"}
 

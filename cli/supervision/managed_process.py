@@ -1,4 +1,4 @@
-"""One process of a run: started, watched, and started again when it fails."""
+"""One process of a run: started, watched, and restarted when it fails."""
 
 from __future__ import annotations
 
@@ -9,35 +9,32 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.cli.supervision.liveness import Liveness, is_runnable
+from gscope.cli.supervision.process_state import Lifecycle, ProcessState
 from gscope.cli.supervision.restart_policy import RestartPolicy, Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.cli.rundir.record_file import RunFile
-    from gscope.cli.rundir.records import ProcessState
     from gscope.cli.supervision.child_process import Process
 
 
-class Supervised:
-    """A process and what became of those before it.
+class ManagedProcess:
+    """The capture daemon or the HFTA job of a run, over its restarts; owns its state.
 
     Args:
         name: of the process in ``run.json``.
-        spawn: starts it.
-        start_s: how long it may take to begin its work.
-        file: the run's record.
-        policy: when it is started again.
-        monotonic: seconds.
+        spawn: starts the process.
+        start_s: how long the process may take to report that it works, in seconds.
+        file: the run's record, which each change of state is written to.
+        policy: when the process is restarted.
+        monotonic: the clock, in seconds.
 
     Attributes:
-        process: the present one, or the last.
-        is_down: whether it ended and is not started again yet.
-        has_worked: whether it, or one before it, ever began its work: what fails later can be tried again.
-        is_working: whether the present one has begun its work.
-        is_stopping: whether the present one was asked to end its input.
-        complaint: why the present one says that it will end, "" if it does not.
-        lacks_memory: whether it says that it ends because its memory was too small.
+        process: the present process, or the last one.
+        liveness: its signs of life.
+        complaint: why the present process says that it will end; "" if it does not.
+        lacks_memory: whether the present process says that it ends for lack of memory.
     """
 
     def __init__(
@@ -57,12 +54,11 @@ class Supervised:
         self._restarts = Restarts(policy, monotonic)
         self._due_s = 0.0
         self._children: list[int] = []
+        self._lifecycle = Lifecycle(name)
         self.liveness = Liveness(None, monotonic)
-        self.has_worked = False
         self.process = self._start()
 
     def _start(self) -> Process:
-        self.is_down = self.is_working = self.is_stopping = False
         self.complaint, self.lacks_memory = "", False
         self.liveness.expect(self._start_s)
         self._restarts.on_start()
@@ -70,63 +66,113 @@ class Supervised:
         self._file.on_process(self.name, "starting", process.pid)
         return process
 
-    def on_working(self, patience_s: float | None) -> None:
-        """It has begun its work; from now on a sign of life must come within so long (None: not watched)."""
-        self.is_working = self.has_worked = True
-        self.liveness.expect(patience_s)
+    @property
+    def state(self) -> ProcessState:
+        """What the process is doing."""
+        return self._lifecycle.state
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether this process or one before it worked: if so, a failure may pass at a restart."""
+        return self._lifecycle.has_worked
+
+    def on_working(self, limit_s: float | None) -> None:
+        """Note that the process works.
+
+        Args:
+            limit_s: how long it may give no sign of life from now on, in seconds; None: for ever.
+        """
+        is_interrupted = self.state is ProcessState.INTERRUPTED
+        self._lifecycle.enter(ProcessState.STOPPING if is_interrupted else ProcessState.RUNNING)
+        self.liveness.expect(limit_s)
         self._file.on_process(self.name, "running")
 
+    def end_input(self, limit_s: float | None) -> None:
+        """Ask the process, the capture daemon, to end its input.
+
+        Args:
+            limit_s: see ``on_working``.
+        """
+        is_working = self.state is ProcessState.RUNNING
+        self._lifecycle.enter(ProcessState.STOPPING if is_working else ProcessState.INTERRUPTED)
+        self.process.signal(signal.SIGTERM)
+        self.liveness.expect(limit_s)
+
+    def on_finished(self) -> None:
+        """Note that the process, the HFTA job, has answered everything."""
+        self._lifecycle.enter(ProcessState.FINISHED)
+        self.liveness.expect(None)
+        self._file.on_process(self.name, "ended")
+
     def on_child(self, pid: int) -> None:
-        """It has a child, which must not outlive it."""
-        # The descriptor means this very process, also when its number is given to another.
+        """Note that the process has a child, which must not outlive it."""
+        # The descriptor means this very process, even after its number is reused.
         with suppress(OSError):
             self._children.append(os.pidfd_open(pid))
 
     def on_failure(self, reason: str) -> float | None:
-        """It failed: stop what is left, note it, and plan the next start.
+        """End what is left of the process that failed, and plan its restart.
 
         Returns:
-            The seconds until then; None if it is given up.
+            The seconds until the restart; None if the process is given up.
         """
-        self.stop()
-        self.is_down, self.is_working = True, False
+        self._kill()
         delay_s = self._restarts.on_failure()
-        if delay_s is not None:
+        if delay_s is None:
+            self.give_up()
+        else:
+            self._lifecycle.enter(ProcessState.BACKOFF)
             self._due_s = self._monotonic() + delay_s
             self._file.on_restart(self.name, reason)
         return delay_s
 
+    def give_up(self) -> None:
+        """Note that the process failed and is not restarted."""
+        self._lifecycle.enter(ProcessState.FATAL)
+
     def silence_s(self) -> float | None:
-        """How long it has given no sign of life if that is too long, None if all is well; ask every ``LOOK_S``."""
+        """Return the seconds without a sign of life if they exceed the limit, else None.
+
+        To be called every ``LOOK_S``.
+        """
         return self.liveness.silence_s(is_runnable=lambda: is_runnable(self.process.pid))
 
     @property
     def verdict(self) -> str:
-        """Why it was given up, one phrase."""
+        """Why the process was given up, one phrase."""
         return self._restarts.verdict
 
     @property
     def is_due(self) -> bool:
-        """Whether it is to be started again now."""
-        return self.is_down and self._monotonic() >= self._due_s
+        """Whether the process is to be restarted now."""
+        return self.state is ProcessState.BACKOFF and self._monotonic() >= self._due_s
 
     @property
     def until_due_s(self) -> float | None:
-        """Seconds until it is to be started again; None if it need not be."""
-        return max(0.0, self._due_s - self._monotonic()) if self.is_down else None
+        """Seconds until the process is restarted; None if no restart is planned."""
+        if self.state is not ProcessState.BACKOFF:
+            return None
+        return max(0.0, self._due_s - self._monotonic())
 
-    def start_again(self) -> None:
-        """Start it again."""
+    def restart(self) -> None:
+        """Start the process again."""
+        self._lifecycle.enter(ProcessState.STARTING)
         self.process = self._start()
 
-    def end(self, state: ProcessState = "ended") -> None:
-        """It is needed no more."""
+    def end(self) -> None:
+        """End the process, which is not needed any more."""
         self.stop()
         self.liveness.expect(None)
-        self._file.on_process(self.name, state)
+        self._file.on_process(self.name, "ended")
 
     def stop(self) -> None:
-        """End it and its children, also those that are halted; harmless when they have ended."""
+        """End the process and its children; harmless when they have ended."""
+        self._kill()
+        if self.state not in (ProcessState.EXITED, ProcessState.FATAL):
+            self._lifecycle.enter(ProcessState.EXITED)
+
+    def _kill(self) -> None:
+        """End the process and its children, also those that are halted."""
         self.process.stop()
         for child in self._children:
             with suppress(OSError):

@@ -1,8 +1,7 @@
-"""The processes of one run: started in their order, told of each other, and ended."""
+"""The processes of one run: start them in order, connect them, and end them."""
 
 from __future__ import annotations
 
-import signal
 import threading
 from dataclasses import replace
 from functools import partial
@@ -13,8 +12,9 @@ from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.config.capture_files import STDIN
 from gscope.cli.rundir.plain_path import forget, plain_path
 from gscope.cli.supervision.child_process import Process
-from gscope.cli.supervision.failures import CAPTURE, JOB
-from gscope.cli.supervision.managed_process import Supervised
+from gscope.cli.supervision.failures import CAPTURE, JOB, PASSTHROUGH
+from gscope.cli.supervision.managed_process import ManagedProcess
+from gscope.cli.supervision.process_state import ProcessState
 from gscope.engine.settings import LOG_FOLDER, SETTINGS_FILE
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ class RunProcesses:
     """The capture daemon and the HFTA job, as far as they exist.
 
     Args:
-        file: the run's record of itself, kept true.
-        events: where theirs go.
-        patience: how long they may be silent.
-        policy: how often they are started again.
-        log: told what they write to standard error.
-        confinement: what they give up; written down already.
+        file: the run's record of itself, updated at each change.
+        events: the queue for the events of the processes.
+        patience: how long the processes may be silent.
+        policy: how often they are restarted.
+        log: receives what they write to standard error; None: no log is kept.
+        confinement: what the processes give up; it is in the run's folder already.
 
     Attributes:
-        settings: what the daemon was told first; None before it is started.
-        is_resumed: whether an earlier daemon left a log.
-        patience: how long they may be silent.
+        settings: the settings of the first daemon; None before it is started.
+        is_resumed: whether an earlier run of this name left a log.
+        patience: how long the processes may be silent.
     """
 
     def __init__(
@@ -72,38 +72,53 @@ class RunProcesses:
         self._confinement = confinement or Confinement()
         if self._plain_dir != self._run_dir:
             let_pass(self._plain_dir.parent, self._confinement.identity)
-        self._supervised: dict[str, Supervised] = {}
+        self._managed: dict[str, ManagedProcess] = {}
+        self._is_reading_streams = False
         self._dropping: threading.Thread | None = None
         self.is_resumed = (self._run_dir / LOG_FOLDER).is_dir()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._supervised
+        return name in self._managed
 
-    def __getitem__(self, name: str) -> Supervised:
-        return self._supervised[name]
+    def __getitem__(self, name: str) -> ManagedProcess:
+        return self._managed[name]
 
-    def __iter__(self) -> Iterator[Supervised]:
-        return iter(tuple(self._supervised.values()))
+    def __iter__(self) -> Iterator[ManagedProcess]:
+        return iter(tuple(self._managed.values()))
 
-    def get(self, name: str) -> Supervised | None:
-        """The process of that name; None if the run has none."""
-        return self._supervised.get(name)
+    def get(self, name: str) -> ManagedProcess | None:
+        """Return the process of that name; None if the run has none."""
+        return self._managed.get(name)
 
     @property
     def is_live(self) -> bool:
-        """Whether devices are captured: then whoever hangs is found out, and the daemon started again."""
+        """Whether devices are captured: a process that hangs is detected, the daemon restarted."""
         return self.settings is not None and self.settings.is_live
+
+    @property
+    def awaited(self) -> frozenset[str]:
+        """The processes, and the reader of streams, that the run waits for."""
+        names = {each.name for each in self if not each.state.is_over}
+        return frozenset(names | {PASSTHROUGH} if self._is_reading_streams else names)
+
+    def await_streams(self) -> None:
+        """Wait for the reader of the streams that are answers, too."""
+        self._is_reading_streams = True
+
+    def on_streams_delivered(self) -> None:
+        """Note that the reader of streams has delivered all of them."""
+        self._is_reading_streams = False
 
     def start_job(self, settings: EngineSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         settings.write(self._run_dir)
         let_read(self._run_dir / SETTINGS_FILE, self._confinement)
-        # Killed while its Java starts, it would leave one that waits for ever: the run's folder, in
-        # which Java answers its owner, is removed with the run.
+        # A job that is killed while its Java starts leaves a Java that waits for ever: the run's
+        # folder, in which Java answers its owner, is removed with the run.
         self._supervise(JOB, grace_s=JOB_GRACE_S)
 
     def restart_job(self, needed: Iterable[Path]) -> None:
-        """Start the HFTA job once more, before it has begun to work, and let it reach further folders.
+        """Restart the HFTA job before it works, with access to further folders.
 
         Args:
             needed: the folders.
@@ -111,64 +126,68 @@ class RunProcesses:
         self._confinement = replace(self._confinement, needed=tuple(map(str, needed)))
         self._confinement.write(self._run_dir)
         let_read(self._run_dir / CONFINEMENT_FILE, self._confinement)
-        self._supervised.pop(JOB).stop()
+        self._managed.pop(JOB).stop()
         self._supervise(JOB, grace_s=JOB_GRACE_S)
 
     def drop_job(self) -> None:
-        """The program needs no Spark after all; the job ends while the capture begins."""
-        job = self._supervised.pop(JOB, None)
+        """End the job, which the program does not need; it ends while the capture begins."""
+        job = self._managed.pop(JOB, None)
         if job is not None:
             self._file.drop(JOB)
             self._dropping = threading.Thread(target=job.stop, name="drop the job")
             self._dropping.start()
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
-        """Hand the program over and start the capture daemon, which compiles its kernel first."""
+        """Write the program and start the capture daemon, which compiles its kernel first."""
         from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
 
         write_program(self._run_dir / PROGRAM_FILE, program)
         let_read(self._run_dir / PROGRAM_FILE, self._confinement)
         give_folder(self._run_dir / LOG_FOLDER, self._confinement.identity)
         self.settings = settings
-        self._tell_capture(settings)
+        self._write_settings(settings)
         self._supervise(
             CAPTURE,
             is_privileged=True,
             gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
         )
 
-    def start_again(self, name: str, settings: CaptureSettings | None = None) -> None:
-        """Start a process that has failed.
+    def restart(self, name: str, settings: CaptureSettings | None = None) -> None:
+        """Restart a process that has failed.
 
         Args:
-            name: which.
-            settings: what the daemon is told now; None for the same as before.
+            name: of the process.
+            settings: new ones of the daemon; None: those of before.
         """
         if settings is not None:
-            self._tell_capture(settings)
-        self._supervised[name].start_again()
+            self._write_settings(settings)
+        self._managed[name].restart()
 
     def connect(self) -> None:
-        """Tell the job that the daemon is there."""
+        """Notify the job that the daemon listens, or has: then the job may find all answered."""
         capture, job = self.get(CAPTURE), self.get(JOB)
-        if capture is not None and job is not None and capture.is_working and not job.is_down:
-            job.process.tell("connect")
+        if capture is None or job is None or not job.state.is_up:
+            return
+        if capture.state.is_working or capture.state is ProcessState.EXITED:
+            job.process.write_line("connect")
 
     def close_windows(self) -> None:
-        """End the input, once; a live daemon is told when it listens, before that it would only die of it."""
-        capture = self._supervised[CAPTURE]
-        if not capture.is_stopping and (capture.is_working or not self.is_live):
-            capture.is_stopping = True
-            capture.process.signal(signal.SIGTERM)
-            capture.liveness.expect(self.patience.start_s if self.is_live else None)
+        """Ask the daemon to end its input, once.
+
+        A live daemon is asked when it listens; a signal before that would only kill it.
+        """
+        capture = self._managed[CAPTURE]
+        is_starting = capture.state is ProcessState.STARTING
+        if capture.state is ProcessState.RUNNING or (is_starting and not self.is_live):
+            capture.end_input(self.patience.start_s if self.is_live else None)
 
     def last_words(self, name: str) -> str:
-        """The last line that a process wrote to standard error, "" for none."""
-        supervised = self.get(name)
-        return supervised.process.last_words() if supervised is not None else ""
+        """Return the last line that a process wrote to standard error, "" for none."""
+        managed = self.get(name)
+        return managed.process.last_words() if managed is not None else ""
 
     def stop(self) -> None:
-        """End them all."""
+        """End all processes."""
         for each in self:
             each.stop()
         if self._dropping is not None:
@@ -183,11 +202,11 @@ class RunProcesses:
                 name, MODULES[name], self._plain_dir, self._events, on_words=on_words, **how
             )
 
-        self._supervised[name] = Supervised(
+        self._managed[name] = ManagedProcess(
             name, spawn, self.patience.start_s, self._file, self._policy
         )
 
-    def _tell_capture(self, settings: CaptureSettings) -> None:
+    def _write_settings(self, settings: CaptureSettings) -> None:
         from gscope.capture.settings import SETTINGS_FILE as CAPTURE_SETTINGS_FILE
 
         path = self._run_dir / CAPTURE_SETTINGS_FILE

@@ -35,7 +35,6 @@ class Recovery:
 
     Args:
         processes: of the run.
-        awaited: those whose end the run waits for; who ended is taken out.
         outcome: of the run; restarts are noted there.
         watcher: told of restarts.
         events: of the processes.
@@ -48,7 +47,6 @@ class Recovery:
     def __init__(
         self,
         processes: RunProcesses,
-        awaited: set[str],
         outcome: Outcome,
         watcher: Watcher,
         events: Events,
@@ -56,7 +54,6 @@ class Recovery:
     ) -> None:
         self.next_look_s = 0.0
         self._processes = processes
-        self._awaited = awaited
         self._outcome = outcome
         self._watcher = watcher
         self._events = events
@@ -78,8 +75,8 @@ class Recovery:
         for process in self._processes:
             silent_s = process.silence_s()
             if process.is_due:
-                self._start_again(process.name)
-            elif not process.is_down and silent_s is not None:
+                self._restart(process.name)
+            elif process.state.is_up and silent_s is not None:
                 self._on_silence(process.name, silent_s)
         self._end_capture()
         pauses = [each.until_due_s for each in self._processes]
@@ -101,7 +98,7 @@ class Recovery:
         reason = f"did not respond for {silent_s:.0f} s"
         if self._processes.is_live:
             self.on_failure(name, reason)
-        elif self._outcome.signal and name in self._awaited:
+        elif self._outcome.signal:
             failure = self._failure(name, f"{TITLES[name]} {reason} after the signal to stop")
             failure.exit_code = 128 + self._outcome.signal
             raise failure
@@ -113,14 +110,13 @@ class Recovery:
             GscopeError: it is given up.
         """
         process = self._processes[source]
-        if process.is_down or process.process.pid != pid:
+        if not process.state.is_up or process.process.pid != pid:
             return
         how = f"failed: {process.complaint}" if process.complaint else how_ended(code)
-        is_over = code == 0 or self._awaited == {CAPTURE}
+        is_over = code == 0 or self._processes.awaited == {CAPTURE}
         if source == CAPTURE and self._outcome.capture and is_over:
             process.end()
-            self._awaited.discard(CAPTURE)
-        elif source in self._awaited:
+        else:
             was_killed = code < 0 and not process.complaint
             self.on_failure(source, how, was_killed=was_killed)
 
@@ -138,9 +134,11 @@ class Recovery:
         title = TITLES[name]
         can_work = process.has_worked or (was_killed and self._processes.is_resumed)
         if name == CAPTURE and not (self._processes.is_live and can_work):
+            process.give_up()
             raise self._failure(name, f"{title} {reason}")
         if process.lacks_memory:
             if self._short_of_memory_at == self._committed_step:
+                process.give_up()
                 message = f"{title} {reason} twice in the same step; {MEMORY_REMEDY}"
                 raise self._failure(name, message)
             self._short_of_memory_at = self._committed_step
@@ -170,8 +168,8 @@ class Recovery:
         failure.exit_code = error.fields.get("exit_code", failure.exit_code)
         return failure
 
-    def _start_again(self, name: str) -> None:
-        self._processes.start_again(name, self._settings_now() if name == CAPTURE else None)
+    def _restart(self, name: str) -> None:
+        self._processes.restart(name, self._settings_now() if name == CAPTURE else None)
         if name == JOB:
             self._processes.connect()
 
@@ -189,14 +187,13 @@ class Recovery:
 
     def _end_capture(self) -> None:
         """End a daemon that waits for acknowledgements which the one before it was given."""
-        if self._awaited != {CAPTURE} or not self._outcome.capture:
+        if self._processes.awaited != {CAPTURE} or not self._outcome.capture:
             return
         now_s = time.monotonic()
         if self._answered_s is None:
             self._answered_s = now_s
         elif now_s - self._answered_s >= END_GRACE_S:
             self._processes[CAPTURE].end()
-            self._awaited.discard(CAPTURE)
 
     def _failure(self, source: str, message: str) -> GscopeError:
         return failure_of(source, message, self._processes.last_words(source))

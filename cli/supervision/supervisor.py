@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.run_log import RunLog
     from gscope.queries.plan.program import Program
 
-PASSTHROUGH = "passthrough"
-
 
 class Interrupted(GscopeError):
     """A signal asked to stop at once.
@@ -89,13 +87,10 @@ class Supervisor:
         self._progress: dict[str, Any] = {}
         self._told_step: int | None = None
         self._events: Events = queue.SimpleQueue()
-        self._awaited: set[str] = set()
         self._processes = RunProcesses(
             run_file, self._events, self._patience, policy or RestartPolicy(), log, confinement
         )
-        self._recovery = Recovery(
-            self._processes, self._awaited, self.outcome, watcher, self._events, began
-        )
+        self._recovery = Recovery(self._processes, self.outcome, watcher, self._events, began)
 
     @property
     def outputs(self) -> Path:
@@ -148,10 +143,9 @@ class Supervisor:
             GscopeError: a process failed for good, or the user left.
             BrokenPipeError: nobody reads the answers any more.
         """
-        self._awaited |= {name for name in (CAPTURE, JOB) if name in self._processes}
         if passthrough.streams:
-            self._awaited.add(PASSTHROUGH)
-        while self._awaited:
+            self._processes.await_streams()
+        while self._processes.awaited:
             event = self._next()
             if event is not None:
                 self._on_event(event, answers, passthrough)
@@ -192,7 +186,7 @@ class Supervisor:
             case Event("job", "failed"):
                 self._processes[JOB].complaint = event.fields["message"]
                 self._processes[JOB].lacks_memory = event.fields.get("out_of_memory", False)
-            case Event("capture", "listening"):
+            case Event("capture", "listening") if self._processes[CAPTURE].state.is_up:
                 self._on_listening(answers, passthrough)
             case Event("capture", "progress"):
                 self._progress = event.fields
@@ -211,7 +205,7 @@ class Supervisor:
                 self._processes[JOB].on_child(event.fields["pid"])
             case Event("job", "alive", {"step": int(step), "still_s": float(still_s)}):
                 self._on_step(step, still_s)
-            case Event("job", "ready"):
+            case Event("job", "ready") if self._processes[JOB].state.is_up:
                 self.reached("Spark ready")
                 self._processes[JOB].on_working(
                     self._patience.job_s if self._processes.is_live else None
@@ -232,14 +226,12 @@ class Supervisor:
                 with self._watcher.aside():
                     answers.on_bounds(event.fields["bounds"])
             case Event("job", "finished"):
-                self._file.on_process(JOB, "ended")
                 self.outcome.job_phases = event.fields["phases"]
-                self._awaited.discard(JOB)
-                self._processes[JOB].liveness.expect(None)
+                self._processes[JOB].on_finished()
             case Event("passthrough", "rows"):
                 self._on_rows(event.fields, answers)
             case Event("passthrough", "finished"):
-                self._awaited.discard(PASSTHROUGH)
+                self._processes.on_streams_delivered()
             case Event("capture" | "job", "exit"):
                 self._recovery.on_exit(event.source, event.fields["pid"], event.fields["code"])
 
@@ -278,8 +270,8 @@ class Supervisor:
 
     def _on_step(self, step: int, still_s: float) -> None:
         """A step is evaluated, and no task of it has ended for so long: it may hang, or take long."""
-        if not self._processes[JOB].is_working:
-            return  # said by one that was ended since
+        if not self._processes[JOB].state.is_working:
+            return  # reported by a job that was ended since
         if self._patience.step_s is not None and still_s > self._patience.step_s:
             reason = f"ended no task of step {step} for {still_s:.0f} s"
             self._recovery.on_failure(JOB, reason)

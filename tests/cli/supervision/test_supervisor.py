@@ -44,12 +44,15 @@ IMPATIENT = Patience(stream_s=5.0, start_s=60.0)
 """Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
 SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
-ANSWERS = """
+READY = 'tell("ready", session_s=0.0)\n'
+FINISHES = """
 sys.stdin.readline()
 tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
 tell("finished", phases={})
 """
+ANSWERS = READY + FINISHES
 COMMITS = """
+tell("ready", session_s=0.0)
 sys.stdin.readline()
 tell("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, undecodable={}, wrapped_sums={})
 """
@@ -436,14 +439,13 @@ def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
 
 STANDS_STILL = """
 if started() < 2:
-    tell("ready")
     for still_s in (299.0, 301.0, 302.0):
         tell("alive", step=7, step_s=still_s, still_s=still_s)
 """
 
 
 def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -> None:
-    stage.start(CAPTURES, STANDS_STILL + ANSWERS)
+    stage.start(CAPTURES, READY + STANDS_STILL + FINISHES)
     stage.run()
     (notice,) = stage.watcher.notices
     assert notice.startswith("no task of step 7 has ended for 301 s; it is waited for")
@@ -455,7 +457,7 @@ def test_a_step_that_stands_still_for_too_long_is_tried_again(
 ) -> None:
     monkeypatch.setattr(stage.supervisor, "_patience", Patience(step_s=300.0))
     hangs = STANDS_STILL + "    time.sleep(600)\n"
-    stage.start(CAPTURES, hangs + ANSWERS)
+    stage.start(CAPTURES, READY + hangs + FINISHES)
     stage.run()
     (notice,) = stage.watcher.notices
     assert notice == "the HFTA job ended no task of step 7 for 301 s; restarting it"
