@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gscope.capture.settings import CaptureSettings, DeviceSettings
-    from gscope.capture.sources.live_base import LiveSource
+    from gscope.capture.sources.base import LiveSource
 
 
 class Devices:
@@ -99,21 +99,16 @@ def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
         )
         raise CaptureError(message)
     if device.fanout == 1:
-        return _opened_ring(name, device, None)
-    rings: list[AfPacketSource] = []
-    try:
-        for _ in range(device.fanout):
-            group = rings[0].fanout_group if rings else None
-            rings.append(_opened_ring(name, device, Fanout(group)))
-    except BaseException:
-        for ring in rings:
-            ring.close()
-        raise
-    return FanoutSource(name, rings)
+        ring = _ring(name, device, None)
+        ring.open()
+        return ring
+    source = FanoutSource(name, [_ring(name, device, Fanout()) for _ in range(device.fanout)])
+    source.open()
+    return source
 
 
-def _opened_ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> AfPacketSource:
-    source = AfPacketSource(
+def _ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> AfPacketSource:
+    return AfPacketSource(
         name,
         device.device,
         snaplen=device.snaplen,
@@ -123,8 +118,6 @@ def _opened_ring(name: str, device: DeviceSettings, fanout: Fanout | None) -> Af
         fanout=fanout,
         hardware_time=device.timestamps == "hardware",
     )
-    source.open(is_paused=True)
-    return source
 
 
 def _opened_by_scapy(name: str, device: DeviceSettings) -> LiveSource:
@@ -141,9 +134,5 @@ def _opened_by_scapy(name: str, device: DeviceSettings) -> LiveSource:
         promiscuous=device.is_promiscuous,
         filter=device.filter,
     )
-    try:
-        source.open()
-    except BaseException:
-        source.close()
-        raise
+    source.open()
     return source

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.process.thread_watchdog import Pulse
     from gscope.capture.settings import CaptureSettings
-    from gscope.capture.sources.live_base import LiveSource
+    from gscope.capture.sources.base import LiveSource
     from gscope.queries.plan.program import Program
 
 WAIT_S = 0.1

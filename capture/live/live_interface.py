@@ -11,7 +11,6 @@ from gscope.capture.interface.base import Feed
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.live.resume import CLOCK_OFFSET, Past
 from gscope.capture.replay.trace_clock import MAX_TIME_NS, MIN_TIME_NS
-from gscope.capture.sources.af_packet.device import DeviceState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from gscope.capture.interface.summary import InterfaceSummary
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.live.stop import Limit
-    from gscope.capture.sources.live_base import LiveDevice, LiveSource
+    from gscope.capture.sources.base import LiveDevice, LiveSource
 
 
 class LiveInterface(Feed):
@@ -130,15 +129,15 @@ class LiveInterface(Feed):
 
     def source_state(self) -> SourceState:
         """See ``Feed``."""
-        stats = self.source.stats
+        stats, ring = self.source.stats, self.source.ring_use()
         return SourceState(
-            device=getattr(self.source, "device", self.name),
-            state=getattr(self.source, "state", DeviceState.UP).value,
+            device=self.source.device,
+            state=self.source.state().value,
             received_bytes=stats.received_bytes,
             frozen_total=stats.frozen_total,
-            interruptions_total=getattr(stats, "interruptions_total", 0),
-            ring_bytes=getattr(self.source, "ring_bytes", 0),
-            ring_occupancy=getattr(self.source, "occupancy", 0.0),
+            interruptions_total=stats.interruptions_total,
+            ring_bytes=ring.size_bytes,
+            ring_occupancy=ring.occupancy,
             skew_ns=self.skew_ns,
             largest_lag_ns=self.largest_lag_ns,
             last_packet_ns=_known(self.latest_ns),

@@ -18,7 +18,7 @@ from gscope.capture.sources.files.file import FileSource, Passed
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.sources.base import PacketSource
+    from gscope.capture.sources.base import CaptureSource
     from gscope.capture.sources.block import Block
 
 PASS_BYTES = 16 << 20
@@ -57,7 +57,7 @@ class Pump:
         self._clock = np.zeros(2, np.int64)
 
     @classmethod
-    def between(cls, source: PacketSource, engine: LftaEngine) -> Pump | None:
+    def between(cls, source: CaptureSource, engine: LftaEngine) -> Pump | None:
         """A pump, if the two are of the kinds that it knows."""
         if isinstance(source, FileSource) and isinstance(engine, LftaRuntime):
             return cls(source, engine)

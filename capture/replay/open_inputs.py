@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
-    from gscope.capture.sources.base import BlockSource, PacketSource
+    from gscope.capture.sources.base import BlockSource, CaptureSource
 
 READ_AHEAD_BYTES = 4 << 20
 """A smaller file is read by the time a thread for it has started."""
@@ -33,7 +33,7 @@ class Inputs:
     """
 
     def __init__(self, settings: CaptureSettings) -> None:
-        self._sources: dict[str, PacketSource] = {}
+        self._sources: dict[str, CaptureSource] = {}
         self._files: list[BlockSource] = []
         self._steps: BackwardSteps | None = None
         self.refused: dict[str, str] = {}
@@ -52,7 +52,7 @@ class Inputs:
         walked = (i for i in settings.interfaces if i.finds_skew and i.name not in self.refused)
         self._steps = BackwardSteps({each.name: each.files for each in walked})
 
-    def __getitem__(self, interface: str) -> PacketSource:
+    def __getitem__(self, interface: str) -> CaptureSource:
         return self._sources[interface]
 
     def __iter__(self) -> Iterator[str]:
@@ -86,7 +86,7 @@ class Inputs:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _open(self, interface: InterfaceSettings, settings: CaptureSettings) -> PacketSource:
+    def _open(self, interface: InterfaceSettings, settings: CaptureSettings) -> CaptureSource:
         file = open_source(
             *interface.files, block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES
         )

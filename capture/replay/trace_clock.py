@@ -24,7 +24,6 @@ from gscope.capture.interface.base import Feed
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.progress import Progress
 from gscope.capture.replay.bulk_path import Pump
-from gscope.capture.sources.read_ahead import RingSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import Beat, StreamLog
     from gscope.capture.process.statistics import CaptureStatistics
-    from gscope.capture.sources.base import PacketSource
+    from gscope.capture.sources.base import CaptureSource
     from gscope.capture.sources.block import Block
 
 MAX_TIME_NS = 2**63 - 1
@@ -83,7 +82,7 @@ class TraceInterface(Feed):
     def __init__(
         self,
         name: str,
-        source: PacketSource,
+        source: CaptureSource,
         runtime: LftaEngine,
         streams: Mapping[str, str],
         skew_ns: int,
@@ -127,16 +126,15 @@ class TraceInterface(Feed):
 
     def source_state(self) -> SourceState:
         """See ``Feed``."""
-        stats = self.source.stats
-        slots = getattr(self.source, "slots", 0)
+        stats, ring = self.source.stats, self.source.ring_use()
         return SourceState(
-            device=self.source.name,
-            state="ended" if self.is_ended else "reading",
+            device=self.source.device,
+            state=self.source.state().value,
             received_bytes=stats.received_bytes,
-            frozen_total=0,
-            interruptions_total=0,
-            ring_bytes=0,
-            ring_occupancy=getattr(self.source, "occupancy", 0) / slots if slots else 0.0,
+            frozen_total=stats.frozen_total,
+            interruptions_total=stats.interruptions_total,
+            ring_bytes=ring.size_bytes,
+            ring_occupancy=ring.occupancy,
             skew_ns=self.skew_ns,
             largest_lag_ns=None,
             last_packet_ns=None if self._latest_ns == MIN_TIME_NS else self._latest_ns,
@@ -160,7 +158,7 @@ class TraceInterface(Feed):
 
         Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
         """
-        return isinstance(self.source, RingSource) and not self.source.is_ready(patience_s)
+        return not self.source.is_ready(patience_s)
 
     def advance(
         self,

@@ -7,29 +7,30 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import InputState, RingUse, SourceStats
 
 if TYPE_CHECKING:
     from gscope.capture.sources.base import BlockSource
     from gscope.capture.sources.block import Block
 
 DEFAULT_SLOTS = 4
-"""Blocks in a ring: one is worked on, one is filled, two even out."""
+"""Blocks in a ring: one is processed, one is filled, and two absorb jitter."""
 
 
 class RingSource:
-    """Runs ``source`` in a thread of its own, up to ``slots`` blocks ahead; see ``PacketSource``.
+    """A capture source that reads another one ahead, in a thread of its own; see ``CaptureSource``.
 
-    Blocks are made when they are first needed, and then reused: a small file makes one or two. ``stats`` count what
-    was handed out; ``damage`` is the source's own and may run ahead.
+    Blocks are allocated when they are first needed and then reused: a small file allocates one or two.
+    ``stats`` count what was handed out; ``damage`` is the other source's own and may be ahead of that.
 
     Args:
-        source: what fills the blocks. Nobody else may use it meanwhile.
-        slots: blocks in all, the one that is handed out among them; at least 2.
+        source: what fills the blocks; this object alone may use it.
+        slots: blocks in all, including the one that is handed out; at least 2.
     """
 
     def __init__(self, source: BlockSource, slots: int = DEFAULT_SLOTS) -> None:
         self.name = source.name
+        self.device = source.device
         self.stats = SourceStats()
         self.size_bytes = source.size_bytes
         self.damage = source.damage
@@ -40,15 +41,11 @@ class RingSource:
         self._current: Block | None = None
         self._made = 0
         self._failure: BaseException | None = None
+        self._is_read = False
         self._is_ended = False
         self._is_closed = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-
-    @property
-    def occupancy(self) -> int:
-        """Full blocks that wait for the consumer."""
-        return len(self._full)
 
     def open(self) -> None:
         """Open the source and start reading; see ``PacketSource``."""
@@ -56,21 +53,21 @@ class RingSource:
         self.start()
 
     def start(self) -> None:
-        """Start reading a source that is open already."""
+        """Start reading a source that is already open."""
         self.size_bytes = self._source.size_bytes
         self._thread = threading.Thread(target=self._run, name=f"read {self.name}", daemon=True)
         self._thread.start()
 
     def is_ready(self, timeout_s: float) -> bool:
-        """Return whether ``next_block`` returns at once; wait for that up to ``timeout_s``."""
+        """See ``CaptureSource``."""
         with self._changed:
             return self._changed.wait_for(self._has_something, timeout_s)
 
     def next_block(self) -> Block | None:
-        """See ``PacketSource``.
+        """See ``CaptureSource``.
 
         Raises:
-            Exception: what the source raised, once the blocks before it are handed out.
+            Exception: what the source raised, after the blocks that precede it.
         """
         with self._changed:
             if self._current is not None:
@@ -78,16 +75,21 @@ class RingSource:
                 self._current = None
                 self._changed.notify_all()
             self._changed.wait_for(self._has_something)
-            if self._is_closed:
-                return None
-            if self._full:
-                self._current, stats = self._full.popleft()
-                for field in dataclasses.fields(SourceStats):
-                    setattr(self.stats, field.name, getattr(stats, field.name))
+            if self._full and not self._is_closed:
+                self._current, self.stats = self._full.popleft()
                 return self._current
-            if self._failure is not None:
+            if self._failure is not None and not self._is_closed:
                 raise self._failure
+            self._is_ended = True
             return None
+
+    def state(self) -> InputState:
+        """See ``PacketSource``."""
+        return InputState.ENDED if self._is_ended else InputState.READING
+
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``; the size of the blocks depends on the input."""
+        return RingUse(0, len(self._full) / self.slots)
 
     def close(self) -> None:
         """End the thread, wherever it waits, and close the source; see ``PacketSource``."""
@@ -104,7 +106,7 @@ class RingSource:
         self._current = None
 
     def _has_something(self) -> bool:
-        return bool(self._full) or self._is_ended or self._is_closed
+        return bool(self._full) or self._is_read or self._is_closed
 
     def _run(self) -> None:
         try:
@@ -118,11 +120,11 @@ class RingSource:
             self._failure = error
         finally:
             with self._changed:
-                self._is_ended = True
+                self._is_read = True
                 self._changed.notify_all()
 
     def _next_free(self) -> Block | None:
-        """A block to be filled, None when the ring is closed. Waits for the consumer."""
+        """Return a block to be filled, None once the ring is closed; wait for the consumer."""
         with self._changed:
             self._changed.wait_for(lambda: self._free or self._made < self.slots or self._is_closed)
             if self._is_closed:

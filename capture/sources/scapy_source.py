@@ -11,10 +11,11 @@ import select
 import socket
 import struct
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.sources.af_packet.device import unknown_device
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import InputState, RingUse, SourceStats
 from gscope.capture.sources.block import Block
 from gscope.errors import CaptureError, NoDeviceError
 
@@ -67,8 +68,9 @@ class ScapySource:
         self.name = name
         self.device = device
         self.stats = SourceStats()
-        self.ring_bytes = buffer_bytes
+        self.damage: list[str] = []
         self.failure = ""
+        self._buffer_bytes = buffer_bytes
         self._snaplen = snaplen
         self._promiscuous = promiscuous
         self._filter = filter
@@ -79,20 +81,29 @@ class ScapySource:
         self._listener: Listener = None
         self._held: Block | None = None
         self._block = Block.allocate(BLOCK_BYTES, BLOCK_PACKETS)
-        self._woken, self._wakes = socket.socketpair()
+        self._woken: socket.socket | None = None
+        self._wakes: socket.socket | None = None
 
     def open(self) -> None:
-        """Open the interface; packets are taken from ``start`` on.
+        """See ``PacketSource``.
 
         Raises:
-            CaptureError: not allowed, no such interface, or the filter is wrong; one sentence.
+            CaptureError: not permitted, no such interface, or an invalid filter; one sentence.
         """
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self._woken, self._wakes = socket.socketpair()
         try:
             self._listener = self._listen(
                 iface=self.device,
                 promisc=self._promiscuous,
                 filter=self._filter or None,
-                buffer_bytes=self.ring_bytes,
+                buffer_bytes=self._buffer_bytes,
             )
             self._linktype = _linktype(self._listener.LL)
         except CaptureError:
@@ -113,11 +124,11 @@ class ScapySource:
     def next_block(self, timeout_s: float) -> Block | None:
         """See ``LiveSource``: what is there now, up to a full block."""
         self._held = None
-        ready, _, _ = select.select(
-            self._sockets(), [], [], 0 if self._has_buffered() else timeout_s
-        )
-        if self._woken in ready:
-            self._woken.recv(1 << 16)
+        listener, woken = self._sockets()
+        timeout_s = 0 if self._has_buffered() else timeout_s
+        ready, _, _ = select.select([listener, woken], [], [], timeout_s)
+        if woken in ready:
+            woken.recv(1 << 16)
         block = self._block
         block.count = used = 0
         while (
@@ -147,21 +158,36 @@ class ScapySource:
 
     def wake(self) -> None:
         """See ``LiveSource``."""
-        self._wakes.send(b"\0")
+        wakes = self._wakes
+        if wakes is not None:
+            # Closed meanwhile by the reader's thread: there is no wait to end.
+            with suppress(OSError):
+                wakes.send(b"\0")
+
+    def state(self) -> InputState:
+        """See ``PacketSource``; scapy does not report what becomes of a device, so it counts as up."""
+        return InputState.UP
+
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``; how full the system's buffer is cannot be asked."""
+        return RingUse(self._buffer_bytes, 0.0)
 
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """See ``PacketSource``."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        self._held = None
         for each in (self._woken, self._wakes):
-            each.close()
+            if each is not None:
+                each.close()
+        self._woken = self._wakes = None
 
-    def _sockets(self) -> list[Any]:
-        if self._listener is None:
+    def _sockets(self) -> tuple[Listener, socket.socket]:
+        if self._listener is None or self._woken is None:
             message = f"{self.name} is not open"
             raise CaptureError(message)
-        return [self._listener, self._woken]
+        return self._listener, self._woken
 
     def _has_buffered(self) -> bool:
         """Whether scapy has taken packets from the system that nobody has asked for (BSD)."""
@@ -170,7 +196,8 @@ class ScapySource:
     def _has_more(self) -> bool:
         if self._has_buffered():
             return True
-        return bool(select.select([self._sockets()[0]], [], [], 0)[0])
+        listener, _ = self._sockets()
+        return bool(select.select([listener], [], [], 0)[0])
 
     def _take(self, block: Block, used: int) -> int:
         """Put the next packet into the block, behind ``used`` bytes; the bytes used then."""

@@ -166,6 +166,7 @@ def captured(device: str, path: Path) -> Iterator[None]:
     """Write everything that arrives at a device meanwhile to a file, with the times it has."""
     source = AfPacketSource(device, device, ring_bytes=16 << 20)
     source.open()
+    source.start()
     packets: list[tuple[int, bytes]] = []
     is_over = threading.Event()
 

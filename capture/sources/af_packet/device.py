@@ -7,7 +7,6 @@ import fcntl
 import socket
 import struct
 from dataclasses import dataclass
-from enum import Enum
 
 from gscope.capture.sources.af_packet.kernel_api import (
     IFF_LOOPBACK,
@@ -22,14 +21,6 @@ from gscope.capture.sources.af_packet.link_type import COOKED, LinkType, link_ty
 
 ANY = "any"
 """All devices of the network namespace at once, as tcpdump calls them."""
-
-
-class DeviceState(Enum):
-    """Whether packets can come from a device."""
-
-    UP = "up"
-    DOWN = "down"
-    GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)

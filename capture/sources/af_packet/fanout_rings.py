@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from gscope.capture.sources.af_packet.device import DeviceState
-from gscope.capture.sources.af_packet.live_stats import LiveStats
+from gscope.capture.sources.af_packet.live_stats import LiveStats, total_of
+from gscope.capture.sources.base import InputState, RingUse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,66 +13,68 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.source import AfPacketSource
     from gscope.queries.plan.split.kernel_filter import Condition
 
-_WORST_FIRST = (DeviceState.GONE, DeviceState.DOWN, DeviceState.UP)
+_WORST_FIRST = (InputState.GONE, InputState.DOWN, InputState.UP)
 
 
 class FanoutSource:
-    """All rings of an interface; what each of them holds is for the thread that it belongs to.
+    """All rings of an interface; see ``LiveDevice``. Each ring's packets are for the thread that it belongs to.
 
     Args:
         name: of the interface.
-        rings: open and paused, members of one fanout group.
+        rings: at least one, not yet open, each with a ``Fanout`` of no group: the first founds the group.
     """
 
     def __init__(self, name: str, rings: Sequence[AfPacketSource]) -> None:
         self.name = name
-        self.rings = tuple(rings)
         self.device = rings[0].device
+        self.rings = tuple(rings)
+
+    def open(self) -> None:
+        """See ``PacketSource``; opens all rings as members of one fanout group."""
+        try:
+            for ring in self.rings:
+                if ring is not self.rings[0]:
+                    ring.join(self.rings[0].fanout_group)
+                ring.open()
+        except BaseException:
+            self.close()
+            raise
 
     def narrow(self, condition: Condition) -> None:
-        """Have the kernel leave out packets that cannot fulfil ``condition``, where it can tell; before ``start``."""
+        """See ``LiveDevice``."""
         for ring in self.rings:
             ring.narrow(condition)
 
     def start(self) -> None:
-        """Let packets in."""
+        """See ``LiveDevice``."""
         for ring in self.rings:
             ring.start()
 
     @property
     def stats(self) -> LiveStats:
-        """What all rings have counted; an interruption of the interface is one of each."""
-        total = LiveStats()
-        for each in dataclasses.fields(LiveStats):
-            values = [getattr(ring.stats, each.name) for ring in self.rings]
-            if each.name == "unread_links":
-                total.unread_links = dict(sum((Counter(value) for value in values), Counter()))
-            else:
-                is_shared = each.name == "interruptions_total"
-                setattr(total, each.name, max(values) if is_shared else sum(values))
-        return total
+        """See ``PacketSource``."""
+        return total_of([ring.stats for ring in self.rings])
 
     @property
-    def state(self) -> DeviceState:
-        """The worst that a ring tells of the device."""
-        return min((ring.state for ring in self.rings), key=_WORST_FIRST.index)
+    def damage(self) -> list[str]:
+        """See ``PacketSource``; what several rings report appears once."""
+        return list(dict.fromkeys(sentence for ring in self.rings for sentence in ring.damage))
 
-    @property
-    def ring_bytes(self) -> int:
-        """Memory for packets that wait, of all rings together."""
-        return sum(ring.ring_bytes for ring in self.rings)
+    def state(self) -> InputState:
+        """See ``PacketSource``; the worst state that a ring reports."""
+        return min((ring.state() for ring in self.rings), key=_WORST_FIRST.index)
 
-    @property
-    def occupancy(self) -> float:
-        """Of the fullest ring: that is the one which loses packets first."""
-        return max(ring.occupancy for ring in self.rings)
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``; the size of all rings and the occupancy of the fullest."""
+        uses = [ring.ring_use() for ring in self.rings]
+        return RingUse(sum(use.size_bytes for use in uses), max(use.occupancy for use in uses))
 
     @property
     def failure(self) -> str:
-        """Why the interface is gone for good, "" if it is not."""
+        """See ``LiveDevice``; the reason that the first failed ring gives."""
         return next((ring.failure for ring in self.rings if ring.failure), "")
 
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """See ``PacketSource``."""
         for ring in self.rings:
             ring.close()

@@ -9,14 +9,11 @@ import select
 import socket
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
-from gscope.capture.sources.af_packet.device import (
-    DeviceState,
-    look_up,
-    unknown_device,
-)
+from gscope.capture.sources.af_packet.device import look_up, unknown_device
 from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
 from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
@@ -37,6 +34,7 @@ from gscope.capture.sources.af_packet.ring import (
     RingShape,
     load_kernels,
 )
+from gscope.capture.sources.base import InputState, RingUse
 from gscope.errors import CaptureError, NoDeviceError, UsageError
 from gscope.queries.plan.split.kernel_filter import TRUE
 
@@ -94,9 +92,8 @@ class AfPacketSource:
         self.name = name
         self.device = device
         self.stats = LiveStats()
-        self.size_bytes: int | None = None
         self.damage: list[str] = []
-        self.state = DeviceState.GONE
+        self._state = InputState.GONE
         self._shape = RingShape.of(ring_bytes)
         self._snaplen = snaplen
         self._promiscuous = promiscuous
@@ -124,38 +121,36 @@ class AfPacketSource:
         return self._link
 
     @property
-    def ring_bytes(self) -> int:
-        """Memory for packets that wait."""
-        return self._shape.size_bytes
-
-    @property
     def fanout_group(self) -> int:
-        """The number of its fanout group, once open as a member of one."""
+        """Number of the fanout group that an open member belongs to."""
         assert self._socket is not None
         return fanout_group(self._socket)
 
-    @property
-    def occupancy(self) -> float:
-        """Share of the ring that the kernel has filled and the consumer has not given back, 0 to 1."""
-        return self._open_ring().ready_blocks / self._shape.blocks
+    def join(self, group: int) -> None:
+        """Become a member of an existing fanout group instead of founding one; before ``open``."""
+        assert self._fanout is not None
+        self._fanout = replace(self._fanout, group=group)
+
+    def state(self) -> InputState:
+        """See ``PacketSource``."""
+        return self._state
+
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``; blocks that the kernel has filled and the reader has not released are in use."""
+        ready_blocks = 0 if self._ring is None else self._ring.ready_blocks
+        return RingUse(self._shape.size_bytes, ready_blocks / self._shape.blocks)
 
     @property
     def failure(self) -> str:
         """Why no packet can come any more unless the device comes back, "" while it is there."""
-        if self._ring is None or self.state is not DeviceState.GONE:
+        if self._ring is None or self._state is not InputState.GONE:
             return ""
         return self.damage[-1] if self.damage else f"{self.device} vanished and has not come back"
 
-    def open(self, *, is_paused: bool = False) -> None:
-        """Open the interface; from here on packets arrive, or, when it is paused, from ``start`` on.
-
-        Raises:
-            NoDeviceError: no such interface.
-            CaptureError: not allowed; one sentence with the remedy.
-            UsageError: the filter is wrong.
-        """
+    def open(self) -> None:
+        """See ``PacketSource``; packets arrive from ``start`` on."""
         try:
-            self._open(is_paused=is_paused)
+            self._open()
         except BaseException:
             self.close()
             raise
@@ -169,7 +164,7 @@ class AfPacketSource:
             self._program = both(self._program, compile_condition(condition, self._snaplen))
 
     def start(self) -> None:
-        """Let packets in that were kept out, not counted, since a paused ``open``; needs no privilege."""
+        """See ``LiveDevice``; needs no privilege."""
         assert self._socket is not None
         load_kernels()
         attach_filter(self._socket, self._program)
@@ -255,7 +250,7 @@ class AfPacketSource:
                 os.close(self._interruption)
                 self._interruption = -1
 
-    def _open(self, *, is_paused: bool) -> None:
+    def _open(self) -> None:
         # Before the device is looked at, so that no change is missed.
         self._changes = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_ROUTE
@@ -270,7 +265,7 @@ class AfPacketSource:
         self._program = compile_filter(
             self._filter, device=self.device, link_type=device.link_type, snaplen=self._snaplen
         )
-        attach_filter(self._socket, accept_all(0) if is_paused else self._program)
+        attach_filter(self._socket, accept_all(0))
         if self._hardware_time:
             ask_for_hardware_time(self._socket, self.device)
         self._ring = MappedRing(self._socket, self._shape)
@@ -297,7 +292,7 @@ class AfPacketSource:
         )
         self._index = device.index
         self._link = device.link_type.number
-        self.state = DeviceState.UP if device.is_up else DeviceState.DOWN
+        self._state = InputState.UP if device.is_up else InputState.DOWN
 
     def _fill_index(self, block: Block) -> None:
         block.count, skipped, lost, hardware = index_ring_block(
@@ -369,16 +364,16 @@ class AfPacketSource:
     def _look_again(self) -> None:
         """Take note of how the device is now; attach to one that is back."""
         assert self._socket is not None
-        was = self.state
+        was = self._state
         device = look_up(self._socket, self.device)
         if device is None:
-            self.state = DeviceState.GONE
-        elif device.index == self._index and was is not DeviceState.GONE:
-            self.state = DeviceState.UP if device.is_up else DeviceState.DOWN
+            self._state = InputState.GONE
+        elif device.index == self._index and was is not InputState.GONE:
+            self._state = InputState.UP if device.is_up else InputState.DOWN
         else:
-            self.state = DeviceState.GONE
+            self._state = InputState.GONE
             self._attach_again(device)
-        if was is DeviceState.UP and self.state is not DeviceState.UP:
+        if was is InputState.UP and self._state is not InputState.UP:
             self.stats.interruptions_total += 1
 
     def _attach_again(self, device: Device) -> None:

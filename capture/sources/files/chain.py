@@ -6,7 +6,7 @@ import stat
 import threading
 from typing import TYPE_CHECKING
 
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.files.held import status_of
 from gscope.capture.sources.files.stored import STANDARD_INPUT, ReadingInterrupted
 from gscope.errors import CaptureError, CutCaptureError
@@ -28,6 +28,7 @@ class ChainSource:
 
     def __init__(self, members: Sequence[FileSource], *, name: str) -> None:
         self.name = name
+        self.device = name
         self.stats = SourceStats()
         self.size_bytes: int | None = None
         self.damage: list[str] = []
@@ -37,6 +38,7 @@ class ChainSource:
         self._base_bytes = 0
         self._interrupted = threading.Event()
         self._block: Block | None = None
+        self._is_ended = False
         for member in self._members:
             member.stats = self.stats
             member.damage = self.damage
@@ -73,10 +75,22 @@ class ChainSource:
         return max(self._members, key=lambda member: member.block_bytes).new_block()
 
     def next_block(self) -> Block | None:
-        """See ``PacketSource``."""
+        """See ``CaptureSource``."""
         if self._block is None:
             self._block = self.new_block()
         return self._block if self.fill(self._block) else None
+
+    def is_ready(self, timeout_s: float) -> bool:  # noqa: ARG002  # does not read ahead
+        """See ``CaptureSource``."""
+        return True
+
+    def state(self) -> InputState:
+        """See ``PacketSource``."""
+        return InputState.ENDED if self._is_ended else InputState.READING
+
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``."""
+        return NO_RING
 
     def fill(self, block: Block) -> bool:
         """See ``BlockSource``."""
@@ -91,6 +105,7 @@ class ChainSource:
             self._current += 1
             self._open_current()
         block.count = 0
+        self._is_ended = True
         return False
 
     def interrupt(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gscope.capture.packet.link_names import link_type_name
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import Block, PacketSums
 from gscope.capture.sources.files.compressed import DecompressedBytes, is_compressed
 from gscope.capture.sources.files.detect import MAGIC_BYTES, detect_format, header_bytes
@@ -90,6 +90,7 @@ class FileSource:
     ) -> None:
         self.path = path
         self.name = name or ("standard input" if path == STANDARD_INPUT else path)
+        self.device = self.name
         self.stats = SourceStats()
         self.size_bytes: int | None = None
         self.damage: list[str] = []
@@ -104,6 +105,7 @@ class FileSource:
         self._base = 0
         self._ending: list[str] = []
         self._is_interrupted = False
+        self._is_ended = False
 
     def open(self) -> None:
         """See ``PacketSource``."""
@@ -143,15 +145,32 @@ class FileSource:
         return Block.allocate(self.block_bytes, self.block_bytes // _LEAST_RECORD_BYTES + 1)
 
     def next_block(self) -> Block | None:
-        """See ``PacketSource``."""
+        """See ``CaptureSource``."""
         if self._stream is None:
+            self._is_ended = True
             return None
         if self._block is None:
             self._block = self.new_block()
         return self._block if self.fill(self._block) else None
 
+    def is_ready(self, timeout_s: float) -> bool:  # noqa: ARG002  # does not read ahead
+        """See ``CaptureSource``."""
+        return True
+
+    def state(self) -> InputState:
+        """See ``PacketSource``."""
+        return InputState.ENDED if self._is_ended else InputState.READING
+
+    def ring_use(self) -> RingUse:
+        """See ``PacketSource``."""
+        return NO_RING
+
     def fill(self, block: Block) -> bool:
         """See ``BlockSource``."""
+        self._is_ended = not self._fill_next(block)
+        return not self._is_ended
+
+    def _fill_next(self, block: Block) -> bool:
         stream, capture_format = self._stream, self._format
         block.fill_in(0)
         if stream is None or capture_format is None:

@@ -18,7 +18,7 @@ from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
@@ -80,7 +80,9 @@ class ScriptedSource:
 
     def __init__(self, world: World, name: str = "main") -> None:
         self.name = name
+        self.device = name
         self.stats = SourceStats()
+        self.damage: list[str] = []
         self.blocks: list[list[int]] = []
         self.held = 0
         self.is_gone = False
@@ -96,6 +98,9 @@ class ScriptedSource:
 
     def send_now(self) -> None:
         self.send(self._world.wall_ns)
+
+    def open(self) -> None:
+        pass
 
     def narrow(self, condition: Condition) -> None:
         pass
@@ -129,6 +134,12 @@ class ScriptedSource:
 
     def is_idle(self) -> bool:
         return not self.blocks and not self.is_filling
+
+    def state(self) -> InputState:
+        return InputState.UP
+
+    def ring_use(self) -> RingUse:
+        return NO_RING
 
     def close(self) -> None:
         pass

@@ -29,7 +29,7 @@ from gscope.capture.replay.trace_clock import (
     TraceClock,
     TraceInterface,
 )
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.capture.sources.files.file import FileSource
 from gscope.capture.sources.read_ahead import RingSource
@@ -49,6 +49,7 @@ class ScriptedSource:
 
     def __init__(self, name: str, blocks: list[list[int]]) -> None:
         self.name = name
+        self.device = name
         self.stats = SourceStats()
         self.size_bytes: int | None = sum(map(len, blocks)) * 100
         self.damage: list[str] = []
@@ -75,6 +76,15 @@ class ScriptedSource:
             times.size,
             self._position,
         )
+
+    def is_ready(self, timeout_s: float) -> bool:
+        return True
+
+    def state(self) -> InputState:
+        return InputState.READING if self._blocks else InputState.ENDED
+
+    def ring_use(self) -> RingUse:
+        return NO_RING
 
     def close(self) -> None:
         pass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.capture.sources.files.capture_bytes import drain, expected_of, packets_in, pcap_of
 
-from gscope.capture.sources.base import SourceStats
+from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import Block
 from gscope.capture.sources.files.chain import ChainSource
 from gscope.capture.sources.files.file import FileSource
@@ -25,6 +25,7 @@ class Scripted:
 
     def __init__(self, total: int, failure: Exception | None = None) -> None:
         self.name = "scripted"
+        self.device = "scripted"
         self.stats = SourceStats()
         self.size_bytes: int | None = None
         self.damage: list[str] = []
@@ -57,6 +58,15 @@ class Scripted:
     def next_block(self) -> Block | None:
         raise AssertionError
 
+    def is_ready(self, timeout_s: float) -> bool:
+        raise AssertionError
+
+    def state(self) -> InputState:
+        return InputState.READING
+
+    def ring_use(self) -> RingUse:
+        return NO_RING
+
     def interrupt(self) -> None:
         """Never waits."""
 
@@ -83,7 +93,7 @@ def test_reads_ahead_as_far_as_there_are_slots_and_no_further() -> None:
     first = ring.next_block()
     assert first is not None
     assert not source.filled.acquire(blocking=False)
-    assert ring.occupancy == 2
+    assert ring.ring_use().occupancy == 2 / 3
     assert ring.stats.received_packets == 1
     ring.next_block()
     assert source.filled.acquire(timeout=10)

@@ -223,6 +223,7 @@ def test_scapy_and_the_ring_see_the_same() -> None:
     with own_network():
         ring = AfPacketSource("ring", DEVICE, ring_bytes=4 << 20)
         ring.open()
+        ring.start()
         settings = DeviceSettings(DEVICE, source="scapy", filter="udp or vlan")
         interface = InterfaceSettings("main", skew_ns=SECOND, device=settings)
         with Devices(CaptureSettings((interface,))) as opened:

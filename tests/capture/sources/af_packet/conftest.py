@@ -33,7 +33,9 @@ def live(network: None) -> Iterator[Opener]:
         settings: dict[str, object] = {"ring_bytes": 4 << 20, **options}
         source = AfPacketSource(device, device, **settings)  # type: ignore[arg-type]  # any option
         opened.append(source)
-        source.open(is_paused=is_paused)
+        source.open()
+        if not is_paused:
+            source.start()
         return source
 
     yield open_live

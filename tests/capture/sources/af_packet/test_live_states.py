@@ -18,8 +18,8 @@ from tests.capture.sources.af_packet.network import (
     wait_for,
 )
 
-from gscope.capture.sources.af_packet.device import DeviceState
 from gscope.capture.sources.af_packet.packet_socket import Fanout
+from gscope.capture.sources.base import InputState
 from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ FRAME = b"\xff" * 6 + b"\x02\0\0\0\0\1" + b"\x88\xb5" + bytes(50)
 
 def test_an_interface_that_goes_down_comes_back(live: Opener) -> None:
     source = live()
-    assert source.state is DeviceState.UP
+    assert source.state() is InputState.UP
     run_ip("link", "set", DEVICE, "down")
-    wait_for(lambda: source.state is DeviceState.DOWN, source)
+    wait_for(lambda: source.state() is InputState.DOWN, source)
     run_ip("link", "set", DEVICE, "up")
-    wait_for(lambda: source.state is DeviceState.UP, source)
+    wait_for(lambda: source.state() is InputState.UP, source)
     send([FRAME])
     assert receive(source, 1) == [FRAME]
     assert source.stats.interruptions_total == 1
@@ -45,9 +45,9 @@ def test_an_interface_that_goes_down_comes_back(live: Opener) -> None:
 def test_an_interface_that_vanishes_is_captured_again_when_it_is_back(live: Opener) -> None:
     source = live()
     run_ip("link", "del", SENDER)
-    wait_for(lambda: source.state is DeviceState.GONE, source)
+    wait_for(lambda: source.state() is InputState.GONE, source)
     add_pair()
-    wait_for(lambda: source.state is DeviceState.UP, source)
+    wait_for(lambda: source.state() is InputState.UP, source)
     send([FRAME])
     assert receive(source, 1) == [FRAME]
     assert source.stats.interruptions_total == 1
@@ -80,10 +80,10 @@ def test_an_interface_of_another_link_type_under_the_old_name_is_told(live: Open
     run_ip("tuntap", "add", DEVICE, "mode", "tun")
     wait_for(lambda: bool(source.damage), source)
     assert source.damage == [f"{DEVICE} has come back with link type RAW"]
-    assert source.state is DeviceState.GONE
+    assert source.state() is InputState.GONE
     run_ip("link", "del", DEVICE)
     add_pair()
-    wait_for(lambda: source.state is DeviceState.UP, source)
+    wait_for(lambda: source.state() is InputState.UP, source)
 
 
 def test_packets_from_before_an_interface_vanished_are_not_lost(live: Opener) -> None:
@@ -96,9 +96,9 @@ def test_packets_from_before_an_interface_vanished_are_not_lost(live: Opener) ->
 def test_an_interface_that_is_down_may_be_opened(live: Opener) -> None:
     run_ip("link", "set", DEVICE, "down")
     source = live()
-    assert source.state is DeviceState.DOWN
+    assert source.state() is InputState.DOWN
     run_ip("link", "set", DEVICE, "up")
-    wait_for(lambda: source.state is DeviceState.UP, source)
+    wait_for(lambda: source.state() is InputState.UP, source)
     send([FRAME])
     assert receive(source, 1) == [FRAME]
 
@@ -107,20 +107,20 @@ def test_what_is_gone_has_failed_until_it_is_back(live: Opener) -> None:
     source = live()
     assert source.failure == ""
     run_ip("link", "del", SENDER)
-    wait_for(lambda: source.state is DeviceState.GONE, source)
+    wait_for(lambda: source.state() is InputState.GONE, source)
     assert source.failure == f"{DEVICE} vanished and has not come back"
     add_pair()
-    wait_for(lambda: source.state is DeviceState.UP, source)
+    wait_for(lambda: source.state() is InputState.UP, source)
     assert source.failure == ""
     run_ip("link", "set", DEVICE, "down")
-    wait_for(lambda: source.state is DeviceState.DOWN, source)
+    wait_for(lambda: source.state() is InputState.DOWN, source)
     assert source.failure == ""
 
 
 def test_a_member_of_a_group_that_is_back_is_told_as_lost(live: Opener) -> None:
     source = live(fanout=Fanout())
     run_ip("link", "del", SENDER)
-    wait_for(lambda: source.state is DeviceState.GONE, source)
+    wait_for(lambda: source.state() is InputState.GONE, source)
     add_pair()
     wait_for(lambda: bool(source.damage), source)
     assert source.failure.startswith(f"{DEVICE} cannot be captured again: ")
@@ -171,10 +171,10 @@ def test_a_packet_in_the_ring_or_in_hand_is_not_idleness(live: Opener) -> None:
 def test_the_ring_is_idle_again_after_it_was_full(live: Opener) -> None:
     source = live(ring_bytes=2 << 20)
     send([FRAME.ljust(1000)] * 4000)
-    assert source.occupancy == 1
+    assert source.ring_use().occupancy == 1
     while source.next_block(0.3) is not None:
         pass
-    assert source.occupancy == 0
+    assert source.ring_use().occupancy == 0
     assert source.is_idle()
 
 

@@ -20,7 +20,7 @@ FRAMES = [bytes(12) + b"\x08\x00" + bytes([number]) * 50 for number in range(8)]
 @pytest.fixture
 def source(network: None) -> Iterator[AfPacketSource]:
     made = AfPacketSource("main", DEVICE, ring_bytes=4 << 20)
-    made.open(is_paused=True)
+    made.open()
     yield made
     made.close()
 

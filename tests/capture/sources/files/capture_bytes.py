@@ -13,7 +13,7 @@ from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES, FileSource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gscope.capture.sources.base import PacketSource
+    from gscope.capture.sources.base import CaptureSource
     from gscope.capture.sources.block import Block
 
 CAPTURES = Path(__file__).parents[4] / ".." / "shared" / "captures"
@@ -105,7 +105,7 @@ def packets_in(block: Block) -> Iterator[Packet]:
         yield Packet(int(block.time_ns[i]), int(block.wirelen[i]), int(block.linktype[i]), data)
 
 
-def drain(source: PacketSource) -> list[Packet]:
+def drain(source: CaptureSource) -> list[Packet]:
     """All packets of an open source, which is closed."""
     packets: list[Packet] = []
     position = 0
