@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from gscope.errors import GsqlError, ResolveError
 from gscope.queries.analysis.joins.merge import build_merge
 from gscope.queries.analysis.names.query_set import (
-    PacketInput,
     QueryEntry,
     QuerySet,
     ResolvedInput,
-    WatchlistInput,
+    ResolvedPacketInput,
+    ResolvedWatchlistInput,
 )
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
 from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
@@ -89,9 +89,9 @@ def _plan(
 
 
 def _open(one: ResolvedInput, schemas: Mapping[str, Schema], facts: Mapping[str, Facts]) -> Source:
-    if isinstance(one, PacketInput):
+    if isinstance(one, ResolvedPacketInput):
         return open_packets(one.protocol, one.interfaces, one.qualifiers)
-    if isinstance(one, WatchlistInput):
+    if isinstance(one, ResolvedWatchlistInput):
         return open_watchlist(one.watchlist, one.qualifiers)
     return open_query(one.query, schemas[one.query], one.qualifiers, facts[one.query])
 

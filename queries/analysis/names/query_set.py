@@ -26,7 +26,7 @@ _DEFAULT_SET = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class QueryInput:
+class ResolvedQueryInput:
     """An input that is the result of a query."""
 
     query: str
@@ -34,7 +34,7 @@ class QueryInput:
 
 
 @dataclass(frozen=True, slots=True)
-class PacketInput:
+class ResolvedPacketInput:
     """An input that is the packets of a protocol."""
 
     protocol: Protocol
@@ -43,18 +43,18 @@ class PacketInput:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchlistInput:
+class ResolvedWatchlistInput:
     """An input that is a table."""
 
     watchlist: Watchlist
     qualifiers: tuple[str, ...]
 
 
-ResolvedInput = QueryInput | PacketInput | WatchlistInput
+ResolvedInput = ResolvedQueryInput | ResolvedPacketInput | ResolvedWatchlistInput
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NameEnvironment:
     """The names that mean something in all queries of some files.
 
     Attributes:
@@ -80,7 +80,7 @@ class QueryEntry:
     owner: nodes.Query
     body: nodes.Select | nodes.Merge
     text: str
-    surroundings: Surroundings
+    environment: NameEnvironment
     bindings: Mapping[str, Binding]
     is_external: bool
     inputs: list[ResolvedInput] = field(default_factory=list)
@@ -110,8 +110,8 @@ class QuerySet:
     entries: dict[str, QueryEntry] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
     watchlists: dict[str, Watchlist] = field(default_factory=dict)
-    _libraries: dict[str, Surroundings] = field(default_factory=dict)
-    _library_queries: dict[str, tuple[nodes.Query, nodes.File, Surroundings]] = field(
+    _libraries: dict[str, NameEnvironment] = field(default_factory=dict)
+    _library_queries: dict[str, tuple[nodes.Query, nodes.File, NameEnvironment]] = field(
         default_factory=dict
     )
     _waiting: list[QueryEntry] = field(default_factory=list)
@@ -124,15 +124,15 @@ class QuerySet:
             GsqlError: a name is unknown, or taken twice.
         """
         named = [(name, query, file) for file in files for name, query in named_queries(file)]
-        surroundings = Surroundings(known_protocols(files), {name: name for name, _, _ in named})
+        environment = NameEnvironment(known_protocols(files), {name: name for name, _, _ in named})
         for name, query, file in named:
             try:
-                check_name(name, query, surroundings.protocols, self.own)
+                check_name(name, query, environment.protocols, self.own)
             except GsqlError as error:
                 raise error.located(file.text, file.source) from None
             self.own.append(name)
         for name, query, file in named:
-            self._add(name, file, query, surroundings)
+            self._add(name, file, query, environment)
         while self._waiting:
             entry = self._waiting.pop()
             try:
@@ -165,12 +165,14 @@ class QuerySet:
         return list(ordered.values())
 
     def _reads(self, name: str) -> list[str]:
-        return [i.query for i in self.entries[name].inputs if isinstance(i, QueryInput)]
+        return [i.query for i in self.entries[name].inputs if isinstance(i, ResolvedQueryInput)]
 
     def _cycle(self, path: list[str], name: str) -> GsqlError:
         entry = self.entries[path[-1]]
         number = next(
-            n for n, i in enumerate(entry.inputs) if isinstance(i, QueryInput) and i.query == name
+            n
+            for n, i in enumerate(entry.inputs)
+            if isinstance(i, ResolvedQueryInput) and i.query == name
         )
         loop = " → ".join([*path[path.index(name) :], name])
         message = f"queries read each other in a cycle: {loop}"
@@ -182,10 +184,10 @@ class QuerySet:
         return error.located(entry.file.text, entry.file.source)
 
     def _add(
-        self, name: str, file: nodes.File, query: nodes.Query, surroundings: Surroundings
+        self, name: str, file: nodes.File, query: nodes.Query, environment: NameEnvironment
     ) -> None:
         try:
-            self._add_body(name, file, query, query.body, surroundings, {}, is_external(query))
+            self._add_body(name, file, query, query.body, environment, {}, is_external(query))
         except GsqlError as error:
             raise error.located(file.text, file.source) from None
 
@@ -195,21 +197,21 @@ class QuerySet:
         file: nodes.File,
         owner: nodes.Query,
         body: nodes.Body,
-        surroundings: Surroundings,
+        environment: NameEnvironment,
         bindings: Mapping[str, Binding],
         is_external: bool,
     ) -> None:
         text = print_query(owner) if body is owner.body else print_body(body)
         while isinstance(body, nodes.With):
             for bound in body.bindings:
-                _check_binding(bound, surroundings.protocols, bindings)
+                _check_binding(bound, environment.protocols, bindings)
                 own = Binding(self._own_name(name, bound.name), bound.body, bindings)
                 bindings = {**bindings, bound.name: own}
             body = body.body
         if isinstance(body, nodes.Watchlist):
             self.watchlists[name] = define_watchlist(name, owner, body, file.source)
             return
-        entry = QueryEntry(name, file, owner, body, text, surroundings, bindings, is_external)
+        entry = QueryEntry(name, file, owner, body, text, environment, bindings, is_external)
         self.entries[name] = entry
         self._waiting.append(entry)
 
@@ -217,15 +219,15 @@ class QuerySet:
         if isinstance(one, nodes.SubqueryInput):
             name = self._own_name(entry.name, one.alias or "sub")
             self._add_body(
-                name, entry.file, entry.owner, one.body, entry.surroundings, entry.bindings, False
+                name, entry.file, entry.owner, one.body, entry.environment, entry.bindings, False
             )
-            return QueryInput(name, (one.alias or name,))
+            return ResolvedQueryInput(name, (one.alias or name,))
         qualifiers = (one.alias, one.name) if one.alias else (one.name,)
         if one.library is not None:
             return self._reading(self._from_library(one), qualifiers)
-        protocols, queries = entry.surroundings.protocols, entry.surroundings.queries
+        protocols, queries = entry.environment.protocols, entry.environment.queries
         if one.interface is not None or one.interface_set is not None:
-            return PacketInput(_protocol(one, protocols), self._interfaces(one), qualifiers)
+            return ResolvedPacketInput(_protocol(one, protocols), self._interfaces(one), qualifiers)
         if one.name in entry.bindings:
             return self._reading(self._bound(entry, entry.bindings[one.name]), qualifiers)
         known = [*queries, *protocols]
@@ -233,15 +235,17 @@ class QuerySet:
         if name in queries:
             return self._reading(self._met(queries[name]), qualifiers)
         if name in protocols:
-            return PacketInput(protocols[name], self._interfaces(one), qualifiers)
+            return ResolvedPacketInput(protocols[name], self._interfaces(one), qualifiers)
         message = f"there is no query or protocol {one.name}"
         remedy = did_you_mean(one.name, [*known, *entry.bindings], "there are")
         raise ResolveError(message, position=one.position, remedy=remedy)
 
-    def _reading(self, name: str, qualifiers: tuple[str, ...]) -> QueryInput | WatchlistInput:
+    def _reading(
+        self, name: str, qualifiers: tuple[str, ...]
+    ) -> ResolvedQueryInput | ResolvedWatchlistInput:
         if name in self.watchlists:
-            return WatchlistInput(self.watchlists[name], qualifiers)
-        return QueryInput(name, qualifiers)
+            return ResolvedWatchlistInput(self.watchlists[name], qualifiers)
+        return ResolvedQueryInput(name, qualifiers)
 
     def _own_name(self, query: str, part: str) -> str:
         """The name of a subquery in the query set: that of no other, whether it is read yet or not."""
@@ -257,7 +261,7 @@ class QuerySet:
                 entry.file,
                 entry.owner,
                 binding.body,
-                entry.surroundings,
+                entry.environment,
                 binding.seen,
                 False,
             )
@@ -277,19 +281,19 @@ class QuerySet:
     def _open_library(self, place: str, file: nodes.File) -> None:
         prefix = place.replace("/", ".")
         named = named_queries(file)
-        surroundings = Surroundings(
+        environment = NameEnvironment(
             known_protocols([file]), {name: f"{prefix}.{name}" for name, _ in named}
         )
-        self._libraries[place] = surroundings
+        self._libraries[place] = environment
         for name, query in named:
-            self._library_queries[f"{prefix}.{name}"] = query, file, surroundings
+            self._library_queries[f"{prefix}.{name}"] = query, file, environment
 
     def _met(self, name: str) -> str:
         """The query ``name``, taken into the set if it is one of the library not met before."""
         is_met = name in self.entries or name in self.watchlists
         if not is_met and name in self._library_queries:
-            query, file, surroundings = self._library_queries[name]
-            self._add(name, file, query, surroundings)
+            query, file, environment = self._library_queries[name]
+            self._add(name, file, query, environment)
         return name
 
     def _interfaces(self, reference: nodes.StreamInput) -> tuple[str, ...]:
