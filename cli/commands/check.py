@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.config.effective import Config
     from gscope.queries.compile import QueryText
-    from gscope.queries.gsql.nodes import File, Query, Watchlist
+    from gscope.queries.gsql.nodes import File, Query, WatchlistQuery
 
 EXIT_WRONG = 2
 
@@ -154,7 +154,7 @@ def _check(
     from gscope.capture.lfta.codegen.generate import generate
     from gscope.queries.analysis.names.query_names import named_queries
     from gscope.queries.compile import CompileContext, compile_queries
-    from gscope.queries.gsql.nodes import Watchlist
+    from gscope.queries.gsql.nodes import WatchlistQuery
     from gscope.queries.plan.explain.show_plans import show_schema
     from gscope.queries.plan.whole_input import answers_at_the_end
 
@@ -169,7 +169,7 @@ def _check(
                 reason = "the text contains no query"
                 _add(wrong, ResolveError(reason, source=file.source))
         for name, query in named_queries(file):
-            if isinstance(query.body, Watchlist):
+            if isinstance(query.body, WatchlistQuery):
                 yield from _check_watchlist(name, query, query.body, file, wrong)
                 continue
             context = CompileContext(interfaces, config.sets, values, (name,))
@@ -184,7 +184,7 @@ def _check(
 
 
 def _check_watchlist(
-    name: str, query: Query, body: Watchlist, file: File, wrong: list[str]
+    name: str, query: Query, body: WatchlistQuery, file: File, wrong: list[str]
 ) -> Iterator[str]:
     """A line for a right table; whether its file can be read is found out when a query runs."""
     from gscope.queries.analysis.names.watchlists import define_watchlist

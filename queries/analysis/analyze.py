@@ -81,7 +81,7 @@ def _plan(
 ) -> LogicalQuery:
     check_streams(entry.body.inputs, sources)
     substitutes = Substitutes(entry.owner, parameters)
-    if isinstance(entry.body, nodes.Merge):
+    if isinstance(entry.body, nodes.MergeQuery):
         root = build_merge(entry.body, sources, substitutes)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
     node = build_select(entry.body, sources, substitutes, is_unbounded=is_unbounded)

@@ -208,7 +208,7 @@ class _Select:
 
     def _check_group_terms(self) -> None:
         for term in self.body.group_by:
-            if isinstance(term.expression, nodes.Literal):
+            if isinstance(term.expression, nodes.LiteralSyntax):
                 message = "a constant cannot be a group-by term"
                 remedy = "GROUP BY takes the expressions themselves, not their positions"
                 raise TypeMismatchError(message, position=term.position, remedy=remedy)

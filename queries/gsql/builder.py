@@ -87,10 +87,10 @@ class Builder(ExpressionBuilder, InputBuilder):
         _refuse_repeats("DEFINE", entries)
         return _Define(entries, token_position(word))
 
-    def define_entry(self, name: Token, value: nodes.Literal) -> nodes.DefineEntry:
+    def define_entry(self, name: Token, value: nodes.LiteralSyntax) -> nodes.DefineEntry:
         return nodes.DefineEntry(str(name), value, position=token_position(name))
 
-    def negative_literal(self, minus: Token, literal: nodes.Literal) -> nodes.Literal:
+    def negative_literal(self, minus: Token, literal: nodes.LiteralSyntax) -> nodes.LiteralSyntax:
         if literal.kind not in {LiteralKind.INTEGER, LiteralKind.FLOAT} or not isinstance(
             literal.value, int | float
         ):
@@ -98,8 +98,8 @@ class Builder(ExpressionBuilder, InputBuilder):
             raise GsqlSyntaxError(message, position=token_position(minus))
         return replace(literal, value=-literal.value)
 
-    def bare_word(self, word: Token) -> nodes.Literal:
-        return nodes.Literal(str(word), LiteralKind.STRING, position=token_position(word))
+    def bare_word(self, word: Token) -> nodes.LiteralSyntax:
+        return nodes.LiteralSyntax(str(word), LiteralKind.STRING, position=token_position(word))
 
     def params(self, word: Token, *entries: nodes.ParamEntry) -> _Params:
         _refuse_repeats("PARAM", entries)
@@ -109,15 +109,19 @@ class Builder(ExpressionBuilder, InputBuilder):
         return nodes.ParamEntry(str(name), str(type_name), position=token_position(name))
 
     def protocol(
-        self, name: Token, parent: Token, where: _Clause | None, *fields: nodes.ProtocolField
+        self,
+        name: Token,
+        parent: Token,
+        where: _Clause | None,
+        *fields: nodes.ProtocolFieldDefinition,
     ) -> nodes.ProtocolDefinition:
         condition: Any = where.value if where else None
         return nodes.ProtocolDefinition(
             str(name), str(parent), condition, fields, position=token_position(name)
         )
 
-    def protocol_field(self, name: Token, *rest: Any) -> nodes.ProtocolField:
-        return nodes.ProtocolField(str(name), rest[-1], position=token_position(name))
+    def protocol_field(self, name: Token, *rest: Any) -> nodes.ProtocolFieldDefinition:
+        return nodes.ProtocolFieldDefinition(str(name), rest[-1], position=token_position(name))
 
     def with_query(self, word: Token, *parts: Any) -> nodes.With:
         *bindings, body = parts
@@ -126,8 +130,8 @@ class Builder(ExpressionBuilder, InputBuilder):
     def binding(self, name: Token, body: Body) -> nodes.WithBinding:
         return nodes.WithBinding(str(name), body, position=token_position(name))
 
-    def watchlist(self, word: Token, *fields: nodes.WatchField) -> nodes.Watchlist:
-        return nodes.Watchlist(fields, position=token_position(word))
+    def watchlist(self, word: Token, *fields: nodes.WatchField) -> nodes.WatchlistQuery:
+        return nodes.WatchlistQuery(fields, position=token_position(word))
 
     def watch_field(self, type_name: Token, name: Token) -> nodes.WatchField:
         return nodes.WatchField(str(name), str(type_name), position=token_position(name))
@@ -138,14 +142,14 @@ class Builder(ExpressionBuilder, InputBuilder):
         columns: tuple[nodes.Name, ...],
         slack: Extent | None,
         inputs: tuple[Input, ...],
-    ) -> nodes.Merge:
+    ) -> nodes.MergeQuery:
         if len(columns) != len(inputs):
             message = (
                 f"MERGE names {len(columns)} columns, but the inputs behind FROM are {len(inputs)}"
             )
             remedy = "give one column of each input: MERGE a.time : b.time FROM a, b"
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
-        return nodes.Merge(columns, inputs, slack, position=token_position(word))
+        return nodes.MergeQuery(columns, inputs, slack, position=token_position(word))
 
     def merge_columns(self, *columns: nodes.Name) -> tuple[nodes.Name, ...]:
         return columns
@@ -158,7 +162,7 @@ class Builder(ExpressionBuilder, InputBuilder):
         word: Token,
         distinct: Token | None,
         outputs: tuple[nodes.OutputItem | nodes.Star, ...],
-        kind: nodes.Join | None,
+        kind: nodes.JoinClause | None,
         source: Inputs,
         *clauses: _Clause,
     ) -> nodes.Select:
@@ -261,7 +265,7 @@ def _query_name(entry: nodes.DefineEntry) -> _QueryName:
     return _QueryName(name, entry.value.position)
 
 
-def _joins(kind: nodes.Join | None, source: Inputs) -> tuple[nodes.Join, ...]:
+def _joins(kind: nodes.JoinClause | None, source: Inputs) -> tuple[nodes.JoinClause, ...]:
     """The joins between the inputs; ``kind`` is the one written before FROM."""
     if kind is not None and len(source.inputs) == 1:
         message = "a join needs a second input"
@@ -271,7 +275,7 @@ def _joins(kind: nodes.Join | None, source: Inputs) -> tuple[nodes.Join, ...]:
     joins = []
     for join, joined in zip(source.joins, source.inputs[1:], strict=True):
         if kind is None:
-            joins.append(join or nodes.Join(JoinKind.INNER, position=joined.position))
+            joins.append(join or nodes.JoinClause(JoinKind.INNER, position=joined.position))
         elif join is None or join.kind is JoinKind.INNER:
             joins.append(replace(kind, on=join.on if join else None, is_sql=False))
         else:

@@ -149,8 +149,8 @@ class ExpressionBuilder(Transformer[Token, Any]):
     ) -> nodes.CaseBranch:
         return nodes.CaseBranch(condition, result, position=token_position(word))
 
-    def parameter(self, name: Token) -> nodes.Parameter:
-        return nodes.Parameter(str(name), position=token_position(name))
+    def parameter(self, name: Token) -> nodes.ParameterReference:
+        return nodes.ParameterReference(str(name), position=token_position(name))
 
     def definition(self, name: Token) -> nodes.Definition:
         return nodes.Definition(str(name), position=token_position(name))
@@ -158,7 +158,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def property(self, name: Token) -> nodes.Property:
         return nodes.Property(str(name), position=token_position(name))
 
-    def literal(self, token: Token) -> nodes.Literal:
+    def literal(self, token: Token) -> nodes.LiteralSyntax:
         return read_literal(token.type, str(token), token_position(token))
 
 

@@ -27,7 +27,7 @@ LiteralValue: TypeAlias = int | float | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class LiteralSyntax(Node):
     """A constant; a sign before a number is a `Unary` around it."""
 
     value: LiteralValue
@@ -42,7 +42,7 @@ class Name(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter(Node):
+class ParameterReference(Node):
     """``$name``: a value given when the query starts, declared in PARAM."""
 
     name: str
@@ -205,9 +205,9 @@ class IsDistinct(Node):
 
 
 Expression: TypeAlias = (
-    Literal
+    LiteralSyntax
     | Name
-    | Parameter
+    | ParameterReference
     | Definition
     | Property
     | Unary

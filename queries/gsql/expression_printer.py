@@ -67,7 +67,7 @@ def _print(expression: nodes.Expression) -> str:
 
 
 @_print.register
-def _(expression: nodes.Literal) -> str:
+def _(expression: nodes.LiteralSyntax) -> str:
     return write_literal(expression)
 
 
@@ -77,7 +77,7 @@ def _(expression: nodes.Name) -> str:
 
 
 @_print.register
-def _(expression: nodes.Parameter) -> str:
+def _(expression: nodes.ParameterReference) -> str:
     return f"${expression.name}"
 
 

@@ -27,7 +27,7 @@ class Inputs:
     """What FROM says: the inputs, and what is written between them."""
 
     inputs: tuple[Input, ...]
-    joins: tuple[nodes.Join | None, ...]  # None where a comma stands
+    joins: tuple[nodes.JoinClause | None, ...]  # None where a comma stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +39,37 @@ class _Alias:
 class InputBuilder(Transformer[Token, Any]):
     """What becomes of the rules for inputs, joins and windows."""
 
-    def inputs(self, first: Input, *joined: tuple[nodes.Join | None, Input]) -> Inputs:
+    def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> Inputs:
         return Inputs((first, *(one for _, one in joined)), tuple(join for join, _ in joined))
 
-    def joined(self, *parts: Any) -> tuple[nodes.Join | None, Input]:
+    def joined(self, *parts: Any) -> tuple[nodes.JoinClause | None, Input]:
         *kind, one, condition = parts
-        join: nodes.Join | None = kind[0] if kind else None
+        join: nodes.JoinClause | None = kind[0] if kind else None
         if condition is not None:
-            join = replace(join or nodes.Join(JoinKind.INNER, position=one.position), on=condition)
+            join = replace(
+                join or nodes.JoinClause(JoinKind.INNER, position=one.position), on=condition
+            )
         return join, one
 
-    def inner_join(self, word: Token, *_: Token) -> nodes.Join:
-        return nodes.Join(JoinKind.INNER, position=token_position(word))
+    def inner_join(self, word: Token, *_: Token) -> nodes.JoinClause:
+        return nodes.JoinClause(JoinKind.INNER, position=token_position(word))
 
-    def outer_join(self, word: Token, *_: Token) -> nodes.Join:
+    def outer_join(self, word: Token, *_: Token) -> nodes.JoinClause:
         return _outer_join(JoinKind.OUTER, word)
 
-    def left_outer_join(self, word: Token, *_: Token) -> nodes.Join:
+    def left_outer_join(self, word: Token, *_: Token) -> nodes.JoinClause:
         return _outer_join(JoinKind.LEFT_OUTER, word)
 
-    def right_outer_join(self, word: Token, *_: Token) -> nodes.Join:
+    def right_outer_join(self, word: Token, *_: Token) -> nodes.JoinClause:
         return _outer_join(JoinKind.RIGHT_OUTER, word)
 
-    def filter_join(self, word: Token, *parts: Any) -> nodes.Join:
+    def filter_join(self, word: Token, *parts: Any) -> nodes.JoinClause:
         column, span = parts[-2:]
         bound = nodes.FilterBound(column, span, position=column.position)
-        return nodes.Join(JoinKind.FILTER, bound=bound, position=token_position(word))
+        return nodes.JoinClause(JoinKind.FILTER, bound=bound, position=token_position(word))
 
-    def watchlist_join(self, word: Token) -> nodes.Join:
-        return nodes.Join(JoinKind.WATCHLIST, position=token_position(word))
+    def watchlist_join(self, word: Token) -> nodes.JoinClause:
+        return nodes.JoinClause(JoinKind.WATCHLIST, position=token_position(word))
 
     def input(self, source: Input, alias: _Alias | None, window: Window | None) -> Input:
         return replace(source, alias=alias.name if alias else None, window=window)
@@ -78,32 +80,32 @@ class InputBuilder(Transformer[Token, Any]):
     def subquery(self, bracket: Token, body: Body) -> nodes.SubqueryInput:
         return nodes.SubqueryInput(body, position=token_position(bracket))
 
-    def plain_stream(self, name: Token) -> nodes.StreamInput:
-        return nodes.StreamInput(str(name), position=token_position(name))
+    def plain_stream(self, name: Token) -> nodes.NamedInput:
+        return nodes.NamedInput(str(name), position=token_position(name))
 
-    def interface_stream(self, interface: Token, name: Token) -> nodes.StreamInput:
-        return nodes.StreamInput(
+    def interface_stream(self, interface: Token, name: Token) -> nodes.NamedInput:
+        return nodes.NamedInput(
             str(name), interface=str(interface), position=span(token_position(interface), name)
         )
 
-    def host_stream(self, host: Token, interface: Token, name: Token) -> nodes.StreamInput:
-        return nodes.StreamInput(
+    def host_stream(self, host: Token, interface: Token, name: Token) -> nodes.NamedInput:
+        return nodes.NamedInput(
             str(name),
             host=str(host),
             interface=str(interface),
             position=span(token_position(host), name),
         )
 
-    def set_stream(self, bracket: Token, interface_set: Token, name: Token) -> nodes.StreamInput:
-        return nodes.StreamInput(
+    def set_stream(self, bracket: Token, interface_set: Token, name: Token) -> nodes.NamedInput:
+        return nodes.NamedInput(
             str(name),
             interface_set=str(interface_set),
             position=span(token_position(bracket), name),
         )
 
-    def library_stream(self, *parts: Token) -> nodes.StreamInput:
+    def library_stream(self, *parts: Token) -> nodes.NamedInput:
         *folders, name = (part for part in parts if part.type != "SLASH")
-        return nodes.StreamInput(
+        return nodes.NamedInput(
             str(name), library="/".join(folders), position=span(token_position(parts[0]), name)
         )
 
@@ -132,7 +134,7 @@ class InputBuilder(Transformer[Token, Any]):
         return nodes.SlicesWindow(slices, position=token_position(bracket))
 
     def extent(self, value: Extent) -> Extent:
-        if not isinstance(value, nodes.Literal) or value.kind in {
+        if not isinstance(value, nodes.LiteralSyntax) or value.kind in {
             LiteralKind.INTEGER,
             LiteralKind.INTERVAL,
         }:
@@ -140,15 +142,15 @@ class InputBuilder(Transformer[Token, Any]):
         if value.kind is LiteralKind.STRING and isinstance(value.value, str):
             length_ns = read_interval_ns(value.value)
             if length_ns is not None:
-                return nodes.Literal(length_ns, LiteralKind.INTERVAL, position=value.position)
+                return nodes.LiteralSyntax(length_ns, LiteralKind.INTERVAL, position=value.position)
             if _IDENTIFIER.fullmatch(value.value):
-                return nodes.Parameter(value.value, position=value.position)
+                return nodes.ParameterReference(value.value, position=value.position)
         message = "this is not a length: it needs a whole number, or a number and a unit in quotes"
         raise GsqlSyntaxError(
             message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
         )
 
 
-def _outer_join(kind: JoinKind, word: Token) -> nodes.Join:
+def _outer_join(kind: JoinKind, word: Token) -> nodes.JoinClause:
     """An outer join; Gigascope writes its kinds as one word."""
-    return nodes.Join(kind, is_sql="_" not in word, position=token_position(word))
+    return nodes.JoinClause(kind, is_sql="_" not in word, position=token_position(word))

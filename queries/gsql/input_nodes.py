@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from gscope.queries.gsql.expression_nodes import Definition, Literal, Parameter
+from gscope.queries.gsql.expression_nodes import Definition, LiteralSyntax, ParameterReference
 from gscope.queries.gsql.node import Node
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.expression_nodes import Expression, Name
     from gscope.queries.gsql.query_nodes import Body
 
-Extent: TypeAlias = Literal | Parameter | Definition
+Extent: TypeAlias = LiteralSyntax | ParameterReference | Definition
 """A length along the ordering field: an INTEGER in the field's own unit, an INTERVAL, or one to be given later."""
 
 
@@ -36,7 +36,7 @@ Window: TypeAlias = RangeWindow | SlicesWindow
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInput(Node):
+class NamedInput(Node):
     """A query or protocol by name: ``q``, ``TCP``, ``eth0.TCP``, ``host.eth0.TCP``, ``[set].TCP``, ``dir/q``.
 
     At most one of ``interface``, ``interface_set`` and ``library`` is given; ``host`` only with ``interface``.
@@ -64,7 +64,7 @@ class SubqueryInput(Node):
     window: Window | None = None
 
 
-Input: TypeAlias = StreamInput | SubqueryInput
+Input: TypeAlias = NamedInput | SubqueryInput
 
 
 class JoinKind(Enum):
@@ -87,7 +87,7 @@ class FilterBound(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Node):
+class JoinClause(Node):
     """How one input is joined to all those before it; ``bound`` exactly if the kind is FILTER.
 
     Attributes:

@@ -67,7 +67,7 @@ _COUNTED = (
     nodes.IsNull,
     nodes.IsTruth,
     nodes.Like,
-    nodes.Parameter,
+    nodes.ParameterReference,
     nodes.Definition,
     nodes.Property,
 )

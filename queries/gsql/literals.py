@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlSyntaxError
-from gscope.queries.gsql.nodes import Literal, LiteralKind
+from gscope.queries.gsql.nodes import LiteralKind, LiteralSyntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,17 +51,17 @@ _INTERVAL = re.compile(rf"(?:{_INTERVAL_PART.pattern}\s*)+", re.ASCII)
 _LONGEST_INTERVAL = 200
 
 
-def read_literal(terminal: str, text: str, position: Position) -> Literal:
+def read_literal(terminal: str, text: str, position: Position) -> LiteralSyntax:
     """The literal that a token of the grammar stands for.
 
     Raises:
         GsqlSyntaxError: the text is no such literal, or too large.
     """
     kind, value = _READERS[terminal](text, position)
-    return Literal(value, kind, position=position)
+    return LiteralSyntax(value, kind, position=position)
 
 
-def write_literal(literal: Literal) -> str:
+def write_literal(literal: LiteralSyntax) -> str:
     """The canonical spelling."""
     return _WRITERS[literal.kind](literal.value)
 

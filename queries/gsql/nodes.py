@@ -1,8 +1,9 @@
-"""Syntax nodes of GSQL: what a query text says, before any name in it is known.
+"""Syntax nodes of GSQL: the content of a query text, before any name in it is resolved.
 
-A node is complete on construction and never changes. Spellings that mean the same thing give the same node: the join kind
-before FROM and between two inputs, ``!=`` and ``<>``, ``#NAME`` and ``#NAME#``. Positions do not count in comparisons.
-Expressions, inputs and queries have a file each; users take them all from here.
+A node is complete on construction and never changes. Spellings that mean the same thing give the same
+node: the kind of join before FROM and between two inputs, ``!=`` and ``<>``, ``#NAME`` and ``#NAME#``.
+Comparison of nodes ignores their positions. Expressions, inputs and queries have a module each; other
+rooms import all of them from here.
 """
 
 from gscope.queries.gsql.expression_nodes import (
@@ -19,11 +20,11 @@ from gscope.queries.gsql.expression_nodes import (
     IsNull,
     IsTruth,
     Like,
-    Literal,
     LiteralKind,
+    LiteralSyntax,
     LiteralValue,
     Name,
-    Parameter,
+    ParameterReference,
     Property,
     Unary,
     UnaryOperator,
@@ -32,11 +33,11 @@ from gscope.queries.gsql.input_nodes import (
     Extent,
     FilterBound,
     Input,
-    Join,
+    JoinClause,
     JoinKind,
+    NamedInput,
     RangeWindow,
     SlicesWindow,
-    StreamInput,
     SubqueryInput,
     Window,
 )
@@ -48,16 +49,16 @@ from gscope.queries.gsql.query_nodes import (
     DefineEntry,
     File,
     GroupTerm,
-    Merge,
+    MergeQuery,
     OutputItem,
     ParamEntry,
     ProtocolDefinition,
-    ProtocolField,
+    ProtocolFieldDefinition,
     Query,
     Select,
     Star,
     WatchField,
-    Watchlist,
+    WatchlistQuery,
     With,
     WithBinding,
 )
@@ -82,32 +83,32 @@ __all__ = [
     "IsDistinct",
     "IsNull",
     "IsTruth",
-    "Join",
+    "JoinClause",
     "JoinKind",
     "Like",
-    "Literal",
     "LiteralKind",
+    "LiteralSyntax",
     "LiteralValue",
-    "Merge",
+    "MergeQuery",
     "Name",
+    "NamedInput",
     "Node",
     "OutputItem",
     "ParamEntry",
-    "Parameter",
+    "ParameterReference",
     "Property",
     "ProtocolDefinition",
-    "ProtocolField",
+    "ProtocolFieldDefinition",
     "Query",
     "RangeWindow",
     "Select",
     "SlicesWindow",
     "Star",
-    "StreamInput",
     "SubqueryInput",
     "Unary",
     "UnaryOperator",
     "WatchField",
-    "Watchlist",
+    "WatchlistQuery",
     "Window",
     "With",
     "WithBinding",

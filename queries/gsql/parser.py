@@ -48,7 +48,7 @@ def parse_expression(text: str, source: str = "expression") -> Expression:
     return expression
 
 
-def definition_literal(entry: nodes.DefineEntry) -> nodes.Literal:
+def definition_literal(entry: nodes.DefineEntry) -> nodes.LiteralSyntax:
     """What ``#NAME#`` stands for: the literal that the text of a DEFINE entry spells, else the text itself.
 
     ``PATTERN 41;`` and ``PATTERN '41';`` are both the integer, ``HOST 'a.b';`` is a STRING.
@@ -59,7 +59,7 @@ def definition_literal(entry: nodes.DefineEntry) -> nodes.Literal:
         literal = _parse(str(entry.value.value), "DEFINE", "define_value")
     except GsqlSyntaxError:
         return entry.value
-    return nodes.Literal(literal.value, literal.kind, position=entry.value.position)
+    return nodes.LiteralSyntax(literal.value, literal.kind, position=entry.value.position)
 
 
 def _parse(text: str, source: str, start: str) -> Any:

@@ -79,14 +79,14 @@ def _(body: nodes.Select) -> str:
 
 
 @print_body.register
-def _(body: nodes.Merge) -> str:
+def _(body: nodes.MergeQuery) -> str:
     columns = " : ".join(print_expression(column) for column in body.columns)
     slack = "" if body.slack is None else f" SLACK {_print_extent(body.slack)}"
     return f"MERGE {columns}{slack}\nFROM {', '.join(_print_input(one) for one in body.inputs)}"
 
 
 @print_body.register
-def _(body: nodes.Watchlist) -> str:
+def _(body: nodes.WatchlistQuery) -> str:
     fields = [f"{_INDENT}{field.type_name} {field.name};" for field in body.fields]
     return "\n".join(["WATCHLIST FIELDS {", *fields, "}"])
 
@@ -140,7 +140,7 @@ def _print_from(select: nodes.Select) -> str:
     return text
 
 
-def _print_join(join: nodes.Join) -> str:
+def _print_join(join: nodes.JoinClause) -> str:
     bound = join.bound
     if join.is_sql:
         return f" {_SQL_JOINS[join.kind]}"
@@ -165,7 +165,7 @@ def _print_input(one: Input) -> str:
     return text
 
 
-def _print_stream(stream: nodes.StreamInput) -> str:
+def _print_stream(stream: nodes.NamedInput) -> str:
     name = _word(stream.name)
     if stream.library is not None:
         return "/".join([*(_word(folder) for folder in stream.library.split("/")), name])
@@ -191,7 +191,7 @@ def _print_window(window: Window) -> str:
 
 def _print_extent(extent: Extent) -> str:
     if (
-        isinstance(extent, nodes.Literal)
+        isinstance(extent, nodes.LiteralSyntax)
         and extent.kind is LiteralKind.INTERVAL
         and isinstance(extent.value, int)
     ):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from gscope.queries.gsql.node import Node
 
 if TYPE_CHECKING:
-    from gscope.queries.gsql.expression_nodes import Expression, Literal, Name
-    from gscope.queries.gsql.input_nodes import Extent, Input, Join
+    from gscope.queries.gsql.expression_nodes import Expression, LiteralSyntax, Name
+    from gscope.queries.gsql.input_nodes import Extent, Input, JoinClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Select(Node):
 
     outputs: tuple[OutputItem | Star, ...]
     inputs: tuple[Input, ...]
-    joins: tuple[Join, ...] = ()
+    joins: tuple[JoinClause, ...] = ()
     distinct: bool = False
     where: Expression | None = None
     group_by: tuple[GroupTerm, ...] = ()
@@ -59,7 +59,7 @@ class Select(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Merge(Node):
+class MergeQuery(Node):
     """``MERGE a.t : b.t [SLACK n] FROM a, b``: as many columns as inputs, at least two, in any order."""
 
     columns: tuple[Name, ...]
@@ -76,7 +76,7 @@ class WatchField(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Watchlist(Node):
+class WatchlistQuery(Node):
     """``WATCHLIST FIELDS { type name; … }``: a table read from the file its DEFINE names."""
 
     fields: tuple[WatchField, ...]
@@ -98,7 +98,7 @@ class With(Node):
     body: Body
 
 
-Body: TypeAlias = Select | Merge | Watchlist | With
+Body: TypeAlias = Select | MergeQuery | WatchlistQuery | With
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class DefineEntry(Node):
     """``name value;`` of a DEFINE block; a bare word as the value is a STRING, and a number may be negative."""
 
     name: str
-    value: Literal
+    value: LiteralSyntax
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Query(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ProtocolField(Node):
+class ProtocolFieldDefinition(Node):
     """``name = expression;`` over the fields of the parent and the fields above it."""
 
     name: str
@@ -147,7 +147,7 @@ class ProtocolDefinition(Node):
     name: str
     parent: str
     where: Expression | None
-    fields: tuple[ProtocolField, ...]
+    fields: tuple[ProtocolFieldDefinition, ...]
 
 
 @dataclass(frozen=True, slots=True)

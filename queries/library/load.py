@@ -20,7 +20,7 @@ _ENDING = ".gsql"
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
-def load_library_file(reference: nodes.StreamInput) -> nodes.File:
+def load_library_file(reference: nodes.NamedInput) -> nodes.File:
     """The library file that ``folder/query`` names: ``folder/query.gsql``.
 
     Raises:

@@ -145,7 +145,7 @@ class Grouping:
         names = [key.name for key in self.keys]
         if isinstance(node, nodes.Name) and node.parts[0] in names and len(node.parts) == 1:
             return self.terms.column(node.parts[0])
-        if isinstance(node, nodes.Literal | nodes.Parameter | nodes.Definition):
+        if isinstance(node, nodes.LiteralSyntax | nodes.ParameterReference | nodes.Definition):
             return None
         try:
             meaning = self._term_typer().type(node)

@@ -109,7 +109,7 @@ def lookback(bound: nodes.FilterBound, sides: Sequence[Side], substitutes: Subst
 
 
 def filter_join(
-    left: Node, right: Node, conditions: Conditions, look: Lookback, join: nodes.Join
+    left: Node, right: Node, conditions: Conditions, look: Lookback, join: nodes.JoinClause
 ) -> Node:
     """The tuples of ``left`` that have a match; the first columns are those of ``left``.
 

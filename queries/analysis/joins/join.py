@@ -219,7 +219,7 @@ class _Joined:
 
     def with_input(
         self,
-        join: nodes.Join,
+        join: nodes.JoinClause,
         side: Side,
         right: Node,
         predicates: Sequence[Expression],
@@ -296,7 +296,7 @@ class _Joined:
 
     def with_match(
         self,
-        join: nodes.Join,
+        join: nodes.JoinClause,
         right: Node,
         predicates: Sequence[Expression],
         side: Side,

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import Node
 
 
-def build_merge(body: nodes.Merge, sources: Sequence[Source], substitutes: Substitutes) -> Merge:
+def build_merge(
+    body: nodes.MergeQuery, sources: Sequence[Source], substitutes: Substitutes
+) -> Merge:
     """The plan of a MERGE over ``sources``, its inputs in order.
 
     Raises:
@@ -67,7 +69,7 @@ def _columns(source: Source) -> Node:
     return Project(node, columns, Schema(tuple(column_schema(c, source.ordering) for c in columns)))
 
 
-def _columns_by_input(body: nodes.Merge, sources: Sequence[Source]) -> list[nodes.Name]:
+def _columns_by_input(body: nodes.MergeQuery, sources: Sequence[Source]) -> list[nodes.Name]:
     """The column to merge on of each input, in the order of the inputs."""
     found: list[nodes.Name | None] = [None] * len(sources)
     for column in body.columns:

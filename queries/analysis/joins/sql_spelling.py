@@ -82,7 +82,7 @@ def place_of(
     return Place.PAIRS
 
 
-def never_missing(joins: Sequence[nodes.Join]) -> frozenset[int]:
+def never_missing(joins: Sequence[nodes.JoinClause]) -> frozenset[int]:
     """The inputs whose tuples no outer join leaves out of a row of the result."""
     kept = {0}
     for number, join in enumerate(joins, start=1):

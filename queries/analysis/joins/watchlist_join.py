@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import Node, Watchlist
 
 
-def check_kind(join: nodes.Join, source: Source, position: nodes.Node) -> None:
+def check_kind(join: nodes.JoinClause, source: Source, position: nodes.Node) -> None:
     """Refuse WATCHLIST_JOIN with a stream, and an outer or FILTER_JOIN with a watchlist.
 
     Raises:

@@ -78,7 +78,7 @@ class QueryEntry:
     name: str
     file: nodes.File
     owner: nodes.Query
-    body: nodes.Select | nodes.Merge
+    body: nodes.Select | nodes.MergeQuery
     text: str
     environment: NameEnvironment
     bindings: Mapping[str, Binding]
@@ -208,7 +208,7 @@ class QuerySet:
                 own = Binding(self._own_name(name, bound.name), bound.body, bindings)
                 bindings = {**bindings, bound.name: own}
             body = body.body
-        if isinstance(body, nodes.Watchlist):
+        if isinstance(body, nodes.WatchlistQuery):
             self.watchlists[name] = define_watchlist(name, owner, body, file.source)
             return
         entry = QueryEntry(name, file, owner, body, text, environment, bindings, is_external)
@@ -267,7 +267,7 @@ class QuerySet:
             )
         return binding.name
 
-    def _from_library(self, reference: nodes.StreamInput) -> str:
+    def _from_library(self, reference: nodes.NamedInput) -> str:
         """The query of a library file: the one called like the file, else its last."""
         place = f"{reference.library}/{reference.name}"
         if place not in self._libraries:
@@ -296,7 +296,7 @@ class QuerySet:
             self._add(name, file, query, environment)
         return name
 
-    def _interfaces(self, reference: nodes.StreamInput) -> tuple[str, ...]:
+    def _interfaces(self, reference: nodes.NamedInput) -> tuple[str, ...]:
         if reference.host is not None:
             message = f"this version runs on one host and cannot read {reference.host}'s interfaces"
             remedy = "leave the host out"
@@ -323,7 +323,7 @@ class QuerySet:
             raise ResolveError(message, position=position, remedy=remedy)
 
 
-def _protocol(reference: nodes.StreamInput, protocols: Mapping[str, Protocol]) -> Protocol:
+def _protocol(reference: nodes.NamedInput, protocols: Mapping[str, Protocol]) -> Protocol:
     name = reference.name
     found = protocols.get(name) or protocols.get(other_case(name, protocols) or "")
     if found is None:

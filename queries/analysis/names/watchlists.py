@@ -32,7 +32,7 @@ class WatchlistSource(Source):
 
 
 def define_watchlist(
-    name: str, query: nodes.Query, body: nodes.Watchlist, source: str
+    name: str, query: nodes.Query, body: nodes.WatchlistQuery, source: str
 ) -> Watchlist:
     """The table that a WATCHLIST defines.
 

@@ -47,7 +47,7 @@ def apply(function: str, *arguments: Expression) -> Expression:
     return Literal(evaluate(made, _no_leaf), made.type)
 
 
-def from_literal(literal: nodes.Literal) -> Literal:
+def from_literal(literal: nodes.LiteralSyntax) -> Literal:
     """The constant that a literal of a query text stands for.
 
     Raises:

@@ -51,7 +51,7 @@ class Substitutes:
             raise ResolveError(message, position=node.position, remedy=remedy)
         return from_literal(definition_literal(entries[node.name]))
 
-    def parameter(self, node: nodes.Parameter) -> Literal:
+    def parameter(self, node: nodes.ParameterReference) -> Literal:
         """The constant ``$name`` was given.
 
         Raises:
@@ -74,9 +74,9 @@ class Substitutes:
     def constant(self, extent: nodes.Extent) -> Literal:
         """What a length written in the query is: a literal, or one of the above."""
         match extent:
-            case nodes.Literal():
+            case nodes.LiteralSyntax():
                 return from_literal(extent)
-            case nodes.Parameter():
+            case nodes.ParameterReference():
                 return self.parameter(extent)
             case nodes.Definition():
                 return self.definition(extent)
@@ -91,7 +91,7 @@ def _declared_type(entry: nodes.ParamEntry) -> GsqlType:
     return found
 
 
-def _read(text: str, target: GsqlType, node: nodes.Parameter) -> Literal:
+def _read(text: str, target: GsqlType, node: nodes.ParameterReference) -> Literal:
     if target is GsqlType.STRING:
         return Literal(text.encode(), target)
     spelled = f"INTERVAL '{text}'" if target is GsqlType.INTERVAL else text
@@ -113,8 +113,8 @@ def _constant(text: str) -> Expression | None:
     except GsqlSyntaxError:
         return None
     try:
-        if isinstance(node, nodes.Unary) and isinstance(node.operand, nodes.Literal):
+        if isinstance(node, nodes.Unary) and isinstance(node.operand, nodes.LiteralSyntax):
             return operators.unary(node.operator, from_literal(node.operand), node.position)
-        return from_literal(node) if isinstance(node, nodes.Literal) else None
+        return from_literal(node) if isinstance(node, nodes.LiteralSyntax) else None
     except TypeMismatchError:
         return None

@@ -119,11 +119,11 @@ class Typer:
 
     def _type(self, node: nodes.Expression) -> Expression:
         match node:
-            case nodes.Literal():
+            case nodes.LiteralSyntax():
                 return from_literal(node)
             case nodes.Name():
                 return self.name(node)
-            case nodes.Parameter():
+            case nodes.ParameterReference():
                 return self.substitutes.parameter(node)
             case nodes.Definition():
                 return self.substitutes.definition(node)

@@ -70,8 +70,8 @@ texts = st.one_of(
 )
 
 
-def _literal(kind: LiteralKind, values: SearchStrategy[Any]) -> SearchStrategy[nodes.Literal]:
-    return st.builds(nodes.Literal, values, st.just(kind), position=st.just(HERE))
+def _literal(kind: LiteralKind, values: SearchStrategy[Any]) -> SearchStrategy[nodes.LiteralSyntax]:
+    return st.builds(nodes.LiteralSyntax, values, st.just(kind), position=st.just(HERE))
 
 
 integers = _literal(LiteralKind.INTEGER, st.integers(0, MAX_INTEGER))
@@ -97,7 +97,7 @@ names = st.builds(
     st.builds(lambda first, rest: (first, *rest), identifiers, st.lists(identifiers, max_size=2)),
     position=st.just(HERE),
 )
-parameters = st.builds(nodes.Parameter, identifiers, position=st.just(HERE))
+parameters = st.builds(nodes.ParameterReference, identifiers, position=st.just(HERE))
 definitions = st.builds(nodes.Definition, identifiers, position=st.just(HERE))
 properties = st.builds(nodes.Property, identifiers, position=st.just(HERE))
 
@@ -167,7 +167,7 @@ interface_names = st.one_of(
 
 
 @st.composite
-def stream_inputs(draw: st.DrawFn) -> nodes.StreamInput:
+def stream_inputs(draw: st.DrawFn) -> nodes.NamedInput:
     place: dict[str, Any] = draw(
         st.one_of(
             st.just({}),
@@ -177,7 +177,7 @@ def stream_inputs(draw: st.DrawFn) -> nodes.StreamInput:
             st.fixed_dictionaries({"library": _some(identifiers, 1, 2).map("/".join)}),
         )
     )
-    return nodes.StreamInput(
+    return nodes.NamedInput(
         draw(identifiers),
         alias=draw(st.one_of(st.none(), identifiers)),
         window=draw(st.one_of(st.none(), windows)),
@@ -194,14 +194,16 @@ def _inputs(bodies: SearchStrategy[Any]) -> SearchStrategy[Any]:
 
 
 @st.composite
-def joins(draw: st.DrawFn) -> nodes.Join:
+def joins(draw: st.DrawFn) -> nodes.JoinClause:
     kind = draw(st.sampled_from(JoinKind))
     bound = (
         nodes.FilterBound(draw(names), draw(extents), position=HERE)
         if kind is JoinKind.FILTER
         else None
     )
-    return nodes.Join(kind, draw(st.one_of(st.none(), small_expressions)), bound, position=HERE)
+    return nodes.JoinClause(
+        kind, draw(st.one_of(st.none(), small_expressions)), bound, position=HERE
+    )
 
 
 @st.composite
@@ -232,14 +234,14 @@ def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
 
 
 @st.composite
-def merges(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Merge:
+def merges(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.MergeQuery:
     sources = draw(_some(inputs, 2, 3))
     columns = tuple(draw(names) for _ in sources)
-    return nodes.Merge(columns, sources, draw(st.one_of(st.none(), extents)), position=HERE)
+    return nodes.MergeQuery(columns, sources, draw(st.one_of(st.none(), extents)), position=HERE)
 
 
 watchlists = st.builds(
-    nodes.Watchlist,
+    nodes.WatchlistQuery,
     _some(st.builds(nodes.WatchField, identifiers, identifiers, position=st.just(HERE)), 0, 2),
     position=st.just(HERE),
 )
@@ -284,7 +286,11 @@ protocols = st.builds(
     identifiers,
     st.one_of(st.none(), small_expressions),
     _some(
-        st.builds(nodes.ProtocolField, identifiers, small_expressions, position=st.just(HERE)), 0, 3
+        st.builds(
+            nodes.ProtocolFieldDefinition, identifiers, small_expressions, position=st.just(HERE)
+        ),
+        0,
+        3,
     ),
     position=st.just(HERE),
 )

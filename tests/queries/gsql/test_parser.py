@@ -106,7 +106,7 @@ def test_a_watchlist_has_typed_fields() -> None:
     (query,) = parse(
         "DEFINE { query_name 'bad'; filename 'bad.csv'; } WATCHLIST FIELDS { IP addr; uint score }"
     ).queries
-    assert isinstance(query.body, nodes.Watchlist)
+    assert isinstance(query.body, nodes.WatchlistQuery)
     assert [(field.type_name, field.name) for field in query.body.fields] == [
         ("IP", "addr"),
         ("uint", "score"),
@@ -132,7 +132,7 @@ def test_a_watchlist_has_typed_fields() -> None:
 )
 def test_inputs(text: str, expected: dict[str, str]) -> None:
     (stream,) = _select(f"SELECT a FROM {text} WHERE a = 1").inputs
-    assert stream == nodes.StreamInput(position=Position(1, 1), **expected)  # type: ignore[arg-type]  # by name
+    assert stream == nodes.NamedInput(position=Position(1, 1), **expected)  # type: ignore[arg-type]  # by name
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_window_stands_before_or_after_the_alias(text: str) -> None:
     (stream,) = _select(f"SELECT a FROM {text}").inputs
     assert stream.alias == "S"
     assert isinstance(stream.window, nodes.RangeWindow)
-    assert isinstance(stream.window.range, nodes.Literal)
+    assert isinstance(stream.window.range, nodes.LiteralSyntax)
     assert stream.window.range.value == 18_000_000_000
 
 
@@ -209,9 +209,9 @@ def test_subqueries_stand_in_brackets_and_in_with() -> None:
 
 def test_merge_takes_any_number_of_inputs() -> None:
     body = parse("MERGE a.t : b.t : c.t SLACK 10 FROM a, b, eth0.TCP c").queries[0].body
-    assert isinstance(body, nodes.Merge)
+    assert isinstance(body, nodes.MergeQuery)
     assert [column.parts for column in body.columns] == [("a", "t"), ("b", "t"), ("c", "t")]
-    assert body.slack == nodes.Literal(10, nodes.LiteralKind.INTEGER, position=Position(1, 1))
+    assert body.slack == nodes.LiteralSyntax(10, nodes.LiteralKind.INTEGER, position=Position(1, 1))
 
 
 def test_clauses_come_in_any_order_and_two_spellings() -> None:
@@ -292,7 +292,7 @@ def test_identifiers_keep_their_case() -> None:
 )
 def test_literals(text: str, kind: nodes.LiteralKind, value: object) -> None:
     literal = parse_expression(text)
-    assert isinstance(literal, nodes.Literal)
+    assert isinstance(literal, nodes.LiteralSyntax)
     assert (literal.kind, literal.value) == (kind, value)
 
 

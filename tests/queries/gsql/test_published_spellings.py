@@ -99,7 +99,7 @@ def test_hostnames_keeps_the_backslashes_of_its_regex() -> None:
     assert isinstance(item, nodes.OutputItem)
     assert isinstance(item.expression, nodes.FunctionCall)
     pattern = item.expression.args[1]
-    assert isinstance(pattern, nodes.Literal)
+    assert isinstance(pattern, nodes.LiteralSyntax)
     assert pattern.value == r"[Hh][Oo][Ss][Tt]:[0-9A-Z\\.\\: ]*"
 
 
@@ -108,6 +108,6 @@ def test_snort_windows_take_their_lengths_from_parameters() -> None:
     assert isinstance(query.body, nodes.Select)
     window = query.body.inputs[0].window
     assert isinstance(window, nodes.RangeWindow)
-    assert isinstance(window.range, nodes.Parameter)
-    assert isinstance(window.slide, nodes.Parameter)
+    assert isinstance(window.range, nodes.ParameterReference)
+    assert isinstance(window.slide, nodes.ParameterReference)
     assert (window.range.name, window.slide.name) == ("r", "s")
