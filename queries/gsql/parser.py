@@ -84,17 +84,19 @@ def _run(tables: Tables, text: str, source: str, start: str) -> Any:
         try:
             parser.feed_token(token)
         except lark.UnexpectedToken:
-            raise _misfit(tables, start, tokens, token) from None
+            raise _unexpected_token(tables, start, tokens, token) from None
         tokens.append(token)
     try:
         return parser.feed_token(Token("$END", ""))
     except lark.UnexpectedToken:
-        raise _misfit(tables, start, tokens, _end_token(tokens)) from None
+        raise _unexpected_token(tables, start, tokens, _end_token(tokens)) from None
 
 
-def _misfit(tables: Tables, start: str, tokens: list[Token], token: Token) -> GsqlSyntaxError:
-    """The error for a token that does not fit behind those before it."""
-    from gscope.queries.gsql.syntax_errors import Misfit, complain
+def _unexpected_token(
+    tables: Tables, start: str, tokens: list[Token], token: Token
+) -> GsqlSyntaxError:
+    """Return the error for a token that the grammar does not allow behind those before it."""
+    from gscope.queries.gsql.syntax_errors import UnexpectedToken, diagnose
 
     parser = tables.lark.parse_interactive(start=start)
     for earlier in tokens[:-1]:
@@ -102,8 +104,8 @@ def _misfit(tables: Tables, start: str, tokens: list[Token], token: Token) -> Gs
     instead = _accepted(parser)
     for earlier in tokens[-1:]:
         parser.feed_token(earlier)
-    misfit = Misfit(token, _accepted(parser), tuple(tokens), instead)
-    found = complain(misfit, tables.spellings)
+    unexpected = UnexpectedToken(token, _accepted(parser), tuple(tokens), instead)
+    found = diagnose(unexpected, tables.spellings)
     return GsqlSyntaxError(found.message, position=token_position(found.token), remedy=found.remedy)
 
 

@@ -1,4 +1,4 @@
-"""What is said about a token that does not fit: what was expected in plain words, and a remedy where one can be guessed."""
+"""Messages about unexpected tokens: what was expected, in plain words, and a remedy where one is likely."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _FIRST_WORDS = frozenset(["DEFINE", "PARAM", "PROTOCOL", "QUERY", "WITH", "WATCH
 _CALLS = frozenset({"DOT", "LPAR", "LSQB"})
 
 _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    # if all of the first are expected, the second are called by the third
+    # (signs, members, name): if all signs are expected, the message calls the members by the name
     (frozenset({"INTEGER", "NAME", "LPAR", "CASE"}), _STARTS, "an expression"),
     (frozenset({"INTEGER", "STRING"}), _LITERALS, "a literal"),
     (frozenset({"PLUS", "STAR"}), _OPERATORS | _CALLS, "an operator"),
@@ -142,18 +142,18 @@ FOREIGN_WORDS = {
 """Words of SQL that GSQL does not have, in capitals, and what to write instead."""
 
 JOIN_WORDS = frozenset({"CROSS", "NATURAL"})
-"""Those that would pass for another name of an input, for a join may follow one."""
+"""Those that the parser would take for the alias of an input, because a join may follow one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """Where the parse ended.
+class UnexpectedToken:
+    """The token at which the parse failed, with its context.
 
     Attributes:
-        token: the one that does not fit; of type `END` at the end of the text.
-        expected: the terminals that would have fitted.
-        before: the tokens before it, the last one last.
-        instead: the terminals that would have fitted in place of the last of those.
+        token: the unexpected token; of type `END` at the end of the text.
+        expected: the terminals that the grammar allows in its place.
+        before: the tokens before it, in the order of the text.
+        instead: the terminals that the grammar allows in place of the last token of ``before``.
     """
 
     token: Token
@@ -163,27 +163,35 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
-    """What to tell the user: the token at fault, what is wrong, and what to do, which may be ""."""
+class SyntaxDiagnostic:
+    """A message about a syntax error.
+
+    Attributes:
+        token: the token that the message marks.
+        message: what is wrong.
+        remedy: what to write instead, "" if unknown.
+    """
 
     token: Token
     message: str
     remedy: str
 
 
-def complain(misfit: Misfit, spellings: Mapping[str, str]) -> Complaint:
-    """The complaint about a misfit; ``spellings`` is terminal → how it is written."""
-    if misfit.before and misfit.before[-1].type == "NAME":
-        # A wrong keyword may have passed for a name, so that only the word behind it did not fit.
-        earlier = misfit.before[-1]
-        remedy = _about_word(earlier, misfit.instead, spellings)
-        if remedy and not _about_word(misfit.token, misfit.expected, spellings):
-            return Complaint(earlier, f"unexpected {_shown(earlier)}", remedy)
-    found = "the end of the text" if misfit.token.type == END else _shown(misfit.token)
-    message = f"expected {_described(misfit.expected, spellings)}, found {found}"
-    remedies = (rule(misfit) for rule in _REMEDIES)
-    remedy = _about_word(misfit.token, misfit.expected, spellings)
-    return Complaint(misfit.token, message, remedy or next((one for one in remedies if one), ""))
+def diagnose(unexpected: UnexpectedToken, spellings: Mapping[str, str]) -> SyntaxDiagnostic:
+    """The complaint about a unexpected; ``spellings`` is terminal → how it is written."""
+    if unexpected.before and unexpected.before[-1].type == "NAME":
+        # The scanner may have taken a misspelt keyword for a name, so that the word behind it fails.
+        earlier = unexpected.before[-1]
+        remedy = _about_word(earlier, unexpected.instead, spellings)
+        if remedy and not _about_word(unexpected.token, unexpected.expected, spellings):
+            return SyntaxDiagnostic(earlier, f"unexpected {_shown(earlier)}", remedy)
+    found = "the end of the text" if unexpected.token.type == END else _shown(unexpected.token)
+    message = f"expected {_described(unexpected.expected, spellings)}, found {found}"
+    remedies = (rule(unexpected) for rule in _REMEDIES)
+    remedy = _about_word(unexpected.token, unexpected.expected, spellings)
+    return SyntaxDiagnostic(
+        unexpected.token, message, remedy or next((one for one in remedies if one), "")
+    )
 
 
 def _shown(token: Token) -> str:
@@ -194,7 +202,7 @@ def _shown(token: Token) -> str:
 
 
 def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
-    left = set(expected) - {"CONSTANTS"}  # a list is described by how it begins
+    left = set(expected) - {"CONSTANTS"}  # described by the ( it begins with
     words = []
     for signs, members, name in _GROUPS:
         if signs <= left:
@@ -203,7 +211,7 @@ def _described(expected: frozenset[str], spellings: Mapping[str, str]) -> str:
     single = [
         _PLAIN.get(terminal) or _quoted(spellings.get(terminal, terminal)) for terminal in left
     ]
-    # What must come first is most telling: names and words before punctuation, the end last.
+    # The most informative come first: names and words before punctuation, the end last.
     single.sort(key=lambda word: (word == _PLAIN[END], not word[0].isalpha(), word))
     words = [*(word for word in single if word in {"FROM", "SELECT"}), *words]
     words += [word for word in single if word not in words]
@@ -217,7 +225,7 @@ def _quoted(spelling: str) -> str:
 
 
 def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, str]) -> str:
-    """The remedy for a word that SQL knows and GSQL does not, or that is close to a keyword that could stand there."""
+    """Return the remedy for a word of SQL that GSQL lacks, or one close to an allowed keyword."""
     if token.type != "NAME" or not 2 <= len(token) <= 20:
         return ""
     word = token.upper()
@@ -232,53 +240,61 @@ def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, s
     return f"did you mean {close[0]} instead of {token}?" if close and close[0] != word else ""
 
 
-def _runaway_text(misfit: Misfit) -> str:
-    for token in (misfit.token, *misfit.before[-1:]):
+def _runaway_text(unexpected: UnexpectedToken) -> str:
+    for token in (unexpected.token, *unexpected.before[-1:]):
         if token.type == "STRING" and "\n" in token:
             return f"the text in quotes that starts in line {token.line} goes over several lines: is its end quote missing?"
     return ""
 
 
-def _missing_from(misfit: Misfit) -> str:
-    if "FROM" in misfit.expected and misfit.token.type in {*_CLAUSES, END, "SEMICOLON", "RPAR"}:
+def _missing_from(unexpected: UnexpectedToken) -> str:
+    if "FROM" in unexpected.expected and unexpected.token.type in {
+        *_CLAUSES,
+        END,
+        "SEMICOLON",
+        "RPAR",
+    }:
         return "say where the tuples come from, for example FROM TCP"
     return ""
 
 
-def _missing_as(misfit: Misfit) -> str:
-    if misfit.token.type == "NAME" and "AS" in misfit.expected:
+def _missing_as(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.type == "NAME" and "AS" in unexpected.expected:
         return (
-            f"to name a column write AS {misfit.token}"
-            if len(misfit.token) <= 40
+            f"to name a column write AS {unexpected.token}"
+            if len(unexpected.token) <= 40
             else "to name a column write AS"
         )
     return ""
 
 
-def _chained_comparison(misfit: Misfit) -> str:
-    if misfit.token.type in _COMPARISONS and "AND" in misfit.expected:
-        if any(token.type == "CONCATENATE" for token in misfit.before[-4:]):
+def _chained_comparison(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.type in _COMPARISONS and "AND" in unexpected.expected:
+        if any(token.type == "CONCATENATE" for token in unexpected.before[-4:]):
             return "|| joins texts; between conditions write OR"
         return "comparisons do not chain: write a < b AND b < c"
     return ""
 
 
-def _brackets(misfit: Misfit) -> str:
-    if misfit.token.type in {"RPAR", "RSQB", "RBRACE"} and misfit.token.type not in misfit.expected:
+def _brackets(unexpected: UnexpectedToken) -> str:
+    if (
+        unexpected.token.type in {"RPAR", "RSQB", "RBRACE"}
+        and unexpected.token.type not in unexpected.expected
+    ):
         opened = sum(
             (t.type in {"LPAR", "LSQB", "LBRACE"}) - (t.type in {"RPAR", "RSQB", "RBRACE"})
-            for t in misfit.before
+            for t in unexpected.before
         )
-        return "" if opened > 0 else f"{misfit.token} closes a bracket that is not open"
-    if misfit.token.type == END and "RPAR" in misfit.expected:
+        return "" if opened > 0 else f"{unexpected.token} closes a bracket that is not open"
+    if unexpected.token.type == END and "RPAR" in unexpected.expected:
         return "a ( is not closed"
     return ""
 
 
-def _missing_semicolon(misfit: Misfit) -> str:
-    if misfit.token.type in {"SELECT", "MERGE"} and "SEMICOLON" in misfit.expected:
+def _missing_semicolon(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.type in {"SELECT", "MERGE"} and "SEMICOLON" in unexpected.expected:
         return "queries are separated by ;"
-    if misfit.token.type == "NAME" and misfit.token.upper() in {
+    if unexpected.token.type == "NAME" and unexpected.token.upper() in {
         "DEFINE",
         "PROTOCOL",
         "PARAM",
@@ -288,67 +304,75 @@ def _missing_semicolon(misfit: Misfit) -> str:
     return ""
 
 
-def _reserved(misfit: Misfit) -> str:
-    if misfit.token.upper() in RESERVED and misfit.expected & {"NAME", "AS"} and misfit.before:
-        after = misfit.before[-1].type
-        if after in {"AS", "DOT"} or misfit.expected == {"NAME"}:
-            return f"{misfit.token.upper()} is a word of GSQL and cannot be a name"
+def _reserved(unexpected: UnexpectedToken) -> str:
+    if (
+        unexpected.token.upper() in RESERVED
+        and unexpected.expected & {"NAME", "AS"}
+        and unexpected.before
+    ):
+        after = unexpected.before[-1].type
+        if after in {"AS", "DOT"} or unexpected.expected == {"NAME"}:
+            return f"{unexpected.token.upper()} is a word of GSQL and cannot be a name"
     return ""
 
 
-def _nothing_selected(misfit: Misfit) -> str:
-    if misfit.token.type == "FROM" and "DISTINCT" in misfit.expected:
+def _nothing_selected(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.type == "FROM" and "DISTINCT" in unexpected.expected:
         return "say what to select before FROM, for example count(*)"
     return ""
 
 
-def _dotted_name(misfit: Misfit) -> str:
-    after_name = misfit.before and misfit.before[-1].type in {"NAME", "STRING"}
-    if misfit.token.type == "DOT" and after_name and "JOIN" in misfit.expected:
+def _dotted_name(unexpected: UnexpectedToken) -> str:
+    after_name = unexpected.before and unexpected.before[-1].type in {"NAME", "STRING"}
+    if unexpected.token.type == "DOT" and after_name and "JOIN" in unexpected.expected:
         return "an input has at most host, interface and name; put one with dots in quotes: 'a.example.org'.eth0.TCP"
     return ""
 
 
-def _define_equals(misfit: Misfit) -> str:
-    if misfit.token.type == "EQUAL" and "INTEGER" in misfit.expected and misfit.before:
-        return f"write the value right behind the name: {misfit.before[-1]} 'value';"
+def _define_equals(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.type == "EQUAL" and "INTEGER" in unexpected.expected and unexpected.before:
+        return f"write the value right behind the name: {unexpected.before[-1]} 'value';"
     return ""
 
 
-def _trailing_comma(misfit: Misfit) -> str:
-    if misfit.before and misfit.before[-1].type == "COMMA":
+def _trailing_comma(unexpected: UnexpectedToken) -> str:
+    if unexpected.before and unexpected.before[-1].type == "COMMA":
         return "is there a comma too many?"
     return ""
 
 
-def _cast_by_colons(misfit: Misfit) -> str:
-    return "to convert write CAST(x AS FLOAT) or FLOAT(x)" if misfit.token == ":" else ""
+def _cast_by_colons(unexpected: UnexpectedToken) -> str:
+    return "to convert write CAST(x AS FLOAT) or FLOAT(x)" if unexpected.token == ":" else ""
 
 
-def _match_by_tilde(misfit: Misfit) -> str:
-    is_operator = misfit.token.type == "TILDE" and "AND" in misfit.expected
+def _match_by_tilde(unexpected: UnexpectedToken) -> str:
+    is_operator = unexpected.token.type == "TILDE" and "AND" in unexpected.expected
     return "write str_regex_match[x, 'pattern']" if is_operator else ""
 
 
-def _interval_without_quotes(misfit: Misfit) -> str:
-    is_interval = misfit.before and misfit.before[-1].upper() == "INTERVAL"
-    if is_interval and misfit.token.type in {"INTEGER", "FLOAT"}:
-        return f"write the length as a text: INTERVAL '{misfit.token} sec'"
+def _interval_without_quotes(unexpected: UnexpectedToken) -> str:
+    is_interval = unexpected.before and unexpected.before[-1].upper() == "INTERVAL"
+    if is_interval and unexpected.token.type in {"INTEGER", "FLOAT"}:
+        return f"write the length as a text: INTERVAL '{unexpected.token} sec'"
     return ""
 
 
-def _words_in_call(misfit: Misfit) -> str:
-    """SQL's own calls with words in place of commas."""
-    names = [token.lower() for token in misfit.before[-6:] if token.type == "NAME"]
-    if misfit.token.type != "FROM" or "RPAR" not in misfit.expected:
+def _words_in_call(unexpected: UnexpectedToken) -> str:
+    """Return the remedy for a call of SQL with words in place of commas, such as EXTRACT."""
+    names = [token.lower() for token in unexpected.before[-6:] if token.type == "NAME"]
+    if unexpected.token.type != "FROM" or "RPAR" not in unexpected.expected:
         return ""
     if "extract" in names:
         return "separate arguments by commas: date_trunc('minute', timestamp), or time / 60 % 60"
     return "separate arguments by commas: substr(x, 1, 4)"
 
 
-def _subquery(misfit: Misfit) -> str:
-    if misfit.token.type == "SELECT" and misfit.before and misfit.before[-1].type == "LPAR":
+def _subquery(unexpected: UnexpectedToken) -> str:
+    if (
+        unexpected.token.type == "SELECT"
+        and unexpected.before
+        and unexpected.before[-1].type == "LPAR"
+    ):
         return (
             "a subquery belongs in FROM; to keep the rows that have a match write "
             "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP"
@@ -356,7 +380,7 @@ def _subquery(misfit: Misfit) -> str:
     return ""
 
 
-_REMEDIES: tuple[Callable[[Misfit], str], ...] = (
+_REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _runaway_text,
     _reserved,
     _missing_from,
