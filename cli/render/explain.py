@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from gscope.capture.lfta.codegen.predicate import shared_predicates
 from gscope.queries.plan.explain.clocks import warning
 from gscope.queries.plan.explain.show_plans import show_interval, show_schema, show_tree
-from gscope.queries.plan.explain.state_bounds import lfta_bound, node_bound
+from gscope.queries.plan.explain.state_bounds import lfta_state_bound, node_state_bound
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -156,7 +156,7 @@ def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
         ],
         "streams": list(lfta.streams),
         "stream": show_schema(lfta.stream_schema),
-        "state": lfta_bound(lfta),
+        "state": lfta_state_bound(lfta),
     }
 
 
@@ -166,7 +166,7 @@ def _warning(program: Program, node: HftaNode) -> dict[str, str]:
 
 
 def _node(node: HftaNode) -> dict[str, Any]:
-    common = {"stream": show_schema(node.schema), "state": node_bound(node)}
+    common = {"stream": show_schema(node.schema), "state": node_state_bound(node)}
     match node:
         case MergeNode():
             return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.explain.running_bounds import running_bound
+from gscope.queries.plan.explain.running_state_bounds import running_state_bound
 from gscope.queries.plan.explain.show_plans import show_extent
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import (
@@ -29,7 +29,7 @@ WHOLE_INPUT_BOUND = (
 )
 
 
-def lfta_bound(lfta: Lfta) -> str:
+def lfta_state_bound(lfta: Lfta) -> str:
     """What bounds the memory of an LFTA, one sentence."""
     if not lfta.is_aggregation:
         return "no state: each tuple is emitted immediately"
@@ -42,7 +42,7 @@ def lfta_bound(lfta: Lfta) -> str:
     )
 
 
-def node_bound(node: HftaNode) -> str:
+def node_state_bound(node: HftaNode) -> str:
     """What bounds the rows an HFTA node waits for, one sentence."""
     match node:
         case SelectionNode():
@@ -56,7 +56,7 @@ def node_bound(node: HftaNode) -> str:
                 f"watermark of {show(epoch.expression)} passes it"
             )
         case RunningNode():
-            return running_bound(node)
+            return running_state_bound(node)
         case WatchlistJoinNode():
             return (
                 f"no state but the table {node.watchlist.name}, which is as large as its file; each "

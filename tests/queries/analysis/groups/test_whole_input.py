@@ -6,7 +6,11 @@ import pytest
 
 from gscope.errors import TemporalError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.explain.state_bounds import WHOLE_INPUT_BOUND, lfta_bound, node_bound
+from gscope.queries.plan.explain.state_bounds import (
+    WHOLE_INPUT_BOUND,
+    lfta_state_bound,
+    node_state_bound,
+)
 from gscope.queries.plan.program import AggregationNode, Program
 from gscope.queries.plan.whole_input import answers_at_the_end, is_global
 
@@ -39,7 +43,7 @@ def test_a_finite_input_is_an_epoch_and_an_endless_one_is_not(text: str) -> None
     program = compiled(text)
     (result, _) = program.results[0]
     assert answers_at_the_end(program, result)
-    assert node_bound(last(program)) == WHOLE_INPUT_BOUND
+    assert node_state_bound(last(program)) == WHOLE_INPUT_BOUND
     assert not program.schema(result).temporal
     with pytest.raises(TemporalError) as caught:
         compiled(text, is_unbounded=True)
@@ -50,7 +54,7 @@ def test_low_groups_are_in_a_table_of_fixed_size() -> None:
     program = compiled("SELECT srcIP, sum(len) FROM IP GROUP BY srcIP")
     (lfta,) = program.lftas
     assert lfta.is_aggregation
-    assert "fixed size" in lfta_bound(lfta)
+    assert "fixed size" in lfta_state_bound(lfta)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.explain.running_bounds import idle_groups_close
-from gscope.queries.plan.explain.state_bounds import node_bound
+from gscope.queries.plan.explain.running_state_bounds import idle_groups_close
+from gscope.queries.plan.explain.state_bounds import node_state_bound
 from gscope.queries.plan.program import Program, RunningNode
 
 HEAD = "SELECT tb, srcIP, running_sum(len) FROM TCP GROUP BY time/60 as tb, srcIP CLOSING_WHEN "
@@ -87,9 +87,9 @@ def test_what_a_plain_aggregate_is_of_nothing_may_be_null() -> None:
 def test_explain_tells_whether_idle_groups_close(closing: str, closes: bool) -> None:
     made = node(HEAD + closing)
     assert idle_groups_close(made) == closes
-    assert ("WARNING" in node_bound(made)) != closes
+    assert ("WARNING" in node_state_bound(made)) != closes
 
 
 def test_one_group_is_bounded_whatever_it_does() -> None:
     made = node("SELECT tb, running_count(*) FROM TCP GROUP BY time/60 as tb CLOSING_WHEN FALSE")
-    assert "WARNING" not in node_bound(made)
+    assert "WARNING" not in node_state_bound(made)

@@ -22,7 +22,7 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def running_bound(node: RunningNode) -> str:
+def running_state_bound(node: RunningNode) -> str:
     """What bounds the state of ``node``, one or two sentences, or the warning that nothing does."""
     parts = [f"one row of state a live group; it closes when {show(node.closing)}"]
     if any(a.function == DISTINCT_VALUES for a in node.aggregates):
