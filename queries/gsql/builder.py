@@ -16,7 +16,7 @@ from lark import Token, v_args
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_builder import ExpressionBuilder
-from gscope.queries.gsql.input_builder import InputBuilder, Inputs
+from gscope.queries.gsql.input_builder import FromClause, InputBuilder
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
 
@@ -163,7 +163,7 @@ class Builder(ExpressionBuilder, InputBuilder):
         distinct: Token | None,
         outputs: tuple[nodes.OutputItem | nodes.Star, ...],
         kind: nodes.JoinClause | None,
-        source: Inputs,
+        source: FromClause,
         *clauses: _Clause,
     ) -> nodes.Select:
         found: dict[str, Any] = {}
@@ -265,7 +265,7 @@ def _query_name(entry: nodes.DefineEntry) -> _QueryName:
     return _QueryName(name, entry.value.position)
 
 
-def _joins(kind: nodes.JoinClause | None, source: Inputs) -> tuple[nodes.JoinClause, ...]:
+def _joins(kind: nodes.JoinClause | None, source: FromClause) -> tuple[nodes.JoinClause, ...]:
     """The joins between the inputs; ``kind`` is the one written before FROM."""
     if kind is not None and len(source.inputs) == 1:
         message = "a join needs a second input"

@@ -23,7 +23,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class FromClause:
     """What FROM says: the inputs, and what is written between them."""
 
     inputs: tuple[Input, ...]
@@ -39,8 +39,8 @@ class _Alias:
 class InputBuilder(Transformer[Token, Any]):
     """What becomes of the rules for inputs, joins and windows."""
 
-    def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> Inputs:
-        return Inputs((first, *(one for _, one in joined)), tuple(join for join, _ in joined))
+    def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> FromClause:
+        return FromClause((first, *(one for _, one in joined)), tuple(join for join, _ in joined))
 
     def joined(self, *parts: Any) -> tuple[nodes.JoinClause | None, Input]:
         *kind, one, condition = parts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.joins.intervals import differences
 from gscope.queries.analysis.joins.sql_spelling import (
-    Place,
+    ConjunctPlace,
     check_spelling,
     is_sql,
     never_missing,
@@ -115,11 +115,11 @@ def _read_sql_clauses(
         for typed in reader.conjuncts(part, "behind ON", None):
             _equate(names, typed)
             match place_of(join.kind, number, inputs_of(typed), part):
-                case Place.OWN:
+                case ConjunctPlace.OWN:
                     clauses.filters[number].append(typed)
-                case Place.BEFORE:
+                case ConjunctPlace.BEFORE:
                     clauses.before[number].append(typed)
-                case Place.PAIRS:
+                case ConjunctPlace.PAIRS:
                     clauses.joins[number].append(typed)
     kept = never_missing(body.joins)
     where = [] if body.where is None else list(_parts(body.where))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OUTER = {JoinKind.OUTER, JoinKind.LEFT_OUTER, JoinKind.RIGHT_OUTER}
 
 
-class Place(Enum):
+class ConjunctPlace(Enum):
     """Where a conjunct behind ON is tested: on the input, on what is before it, or on pairs."""
 
     OWN = "own"
@@ -61,7 +61,7 @@ def check_spelling(body: nodes.Select) -> None:
 
 def place_of(
     kind: JoinKind, number: int, inputs: AbstractSet[int], condition: nodes.Expression
-) -> Place:
+) -> ConjunctPlace:
     """Where a conjunct behind the ON of input ``number`` is tested, which reads ``inputs``.
 
     What reads the missing side alone may choose its rows before; what reads the side that is kept may not,
@@ -76,10 +76,10 @@ def place_of(
         raise ResolveError(message, position=condition.position, remedy=remedy)
     is_own, is_before = inputs <= {number}, number not in inputs
     if is_own and kind in (JoinKind.INNER, JoinKind.LEFT_OUTER, JoinKind.WATCHLIST):
-        return Place.OWN
+        return ConjunctPlace.OWN
     if is_before and kind in (JoinKind.INNER, JoinKind.RIGHT_OUTER):
-        return Place.BEFORE
-    return Place.PAIRS
+        return ConjunctPlace.BEFORE
+    return ConjunctPlace.PAIRS
 
 
 def never_missing(joins: Sequence[nodes.JoinClause]) -> frozenset[int]:

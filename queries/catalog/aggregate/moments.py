@@ -1,7 +1,7 @@
 """Variance and standard deviation, of a sample and of a population.
 
 Of integers the variance is the exact one, rounded once: all ways of computing collect the same integers n, Σx
-and Σx², however large, and ``Moment.of_sums`` divides integers. An LFTA adds the lower and the upper 32 bits of
+and Σx², however large, and ``MomentAggregate.of_sums`` divides integers. An LFTA adds the lower and the upper 32 bits of
 x² up apart, so that sums of 64 bits hold 2³¹ tuples of a group. Of FLOAT it is computed in two passes with exactly
 rounded sums, which the order of tuples does not change.
 """
@@ -37,7 +37,7 @@ _REDUCING = frozenset({"mod_int", "idiv_int", "shr"})
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MomentAggregate:
     """What is made of sums or values.
 
     Attributes:
@@ -84,11 +84,11 @@ class Moment:
         return math.sqrt(variance) if self.is_root else variance
 
 
-MOMENTS_BY_NAME: dict[str, Moment] = {
-    "var": Moment(1, is_root=False),
-    "var_pop": Moment(0, is_root=False),
-    "stddev": Moment(1, is_root=True),
-    "stddev_pop": Moment(0, is_root=True),
+MOMENTS_BY_NAME: dict[str, MomentAggregate] = {
+    "var": MomentAggregate(1, is_root=False),
+    "var_pop": MomentAggregate(0, is_root=False),
+    "stddev": MomentAggregate(1, is_root=True),
+    "stddev_pop": MomentAggregate(0, is_root=True),
 }
 
 

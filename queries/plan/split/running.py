@@ -43,7 +43,7 @@ def epoch_calls(group: GroupBy | RunningGroupBy) -> EpochCalls:
     if isinstance(group, GroupBy):
         return EpochCalls(group.aggregates, ())
     plain = [call for call in group.aggregates if call.function not in RUNNING]
-    inputs = _Inputs(
+    inputs = _EpochCallCollector(
         list(plain), {*(k.name for k in group.keys), *(a.name for a in group.aggregates)}
     )
     running = tuple(inputs.running(call) for call in group.aggregates if call.function in RUNNING)
@@ -94,7 +94,7 @@ def aggregates_of_rows(
 
 
 @dataclass(slots=True)
-class _Inputs:
+class _EpochCallCollector:
     """Collects the calls of each epoch; ``taken`` are the column names in use."""
 
     calls: list[AggregateCall]
