@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.storage.written import State
     from gscope.engine.watermarks.bounds import Bound, Known, KnownSpan
-    from gscope.engine.watermarks.release import Side, Taken
+    from gscope.engine.watermarks.release import ReleasedInput, Side
     from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode
@@ -36,7 +36,7 @@ class Work:
         inputs: what each side reads.
         state: rows of its own that the operator left in an earlier step, None if it left none.
         extents: of the temporal columns of the rows that come out.
-        begun: of batches of which rows were read before, those below were.
+        read_below: an earlier step has read the rows of partially read batches below this bound.
         makes_row: whether there is a row to evaluate although none is read: a group without keys is never missing.
         last: once ``high`` is infinite, the epoch at which the clock stood; -inf if that is not known.
     """
@@ -44,10 +44,10 @@ class Work:
     node: HftaNode
     low: Bound
     high: Bound
-    inputs: tuple[Taken, ...]
+    inputs: tuple[ReleasedInput, ...]
     state: State | None = None
     extents: tuple[Extent, ...] = ()
-    begun: Bound = -math.inf
+    read_below: Bound = -math.inf
     last: Bound = -math.inf
     makes_row: bool = False
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.storage.written import State
     from gscope.engine.watermarks.bounds import Known, KnownSpan, Span
-    from gscope.engine.watermarks.release import Side, Taken
+    from gscope.engine.watermarks.release import ReleasedInput, Side
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch, Extent
@@ -65,20 +65,20 @@ class EpochOperator:
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
-        low, begun = self.watermark, self.released
+        low, released = self.watermark, self.released
         reach = self.reach()
-        high = max(begun, reach + self.beyond)
+        high = max(released, reach + self.beyond)
         if self.beyond:
             for side in self.sides:
-                side.forget_read(begun)
-        has_come = [side.has_come(high) for side in self.sides if self.beyond]
+                side.forget_read(released)
+        has_new = [side.has_new_below(high) for side in self.sides if self.beyond]
         late = [self._count_late(side, low) for side in self.sides]
         has_fresh = any(name in fresh for side in self.sides for name in side.ports)
-        if high == begun and not has_fresh and not any(late) and not any(has_come):
+        if high == released and not has_fresh and not any(late) and not any(has_new):
             return None
         taken = [side.release(low, high) for side in self.sides]
-        if not has_fresh and high > begun:
-            nearer = max(affordable(taken, high), begun + 1)
+        if not has_fresh and high > released:
+            nearer = max(affordable(taken, high), released + 1)
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
@@ -99,7 +99,7 @@ class EpochOperator:
             inputs,
             self.state,
             extents,
-            begun=begun,
+            read_below=released,
             makes_row=self.makes_row and low <= EPOCH < high,
         )
 
@@ -109,7 +109,7 @@ class EpochOperator:
 
     def distance(self, part: Expression) -> int | None:
         """By how much the epoch of a side in the output is at least above the operator's; None of others."""
-        return next((side.window.home for side in self.sides if side.epoch == part), None)
+        return next((side.epoch_range.home for side in self.sides if side.epoch == part), None)
 
     def clock(self) -> dict[str, Bound]:
         """See ``Operator``."""
@@ -131,7 +131,7 @@ class EpochOperator:
         assert side.epoch is not None
         partly = []
         for name, batch in side.take_late(low):
-            if batch_span(batch, side.epoch)[1] < low + side.window.last:
+            if batch_span(batch, side.epoch)[1] < low + side.epoch_range.last:
                 self.late_tuples += batch.rows
             else:
                 partly.append((name, batch))
@@ -169,7 +169,10 @@ class EpochOperator:
 
 
 def _read_spans(
-    inputs: tuple[Taken, ...], fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
+    inputs: tuple[ReleasedInput, ...],
+    fresh: Mapping[str, tuple[Extent, ...]],
+    low: Bound,
+    high: Bound,
 ) -> KnownSpan:
     """The spans of columns and epochs over the rows that a step reads."""
     spans = [taken.spans(fresh) for taken in inputs]
@@ -179,8 +182,11 @@ def _read_spans(
         if taken.reads_rows:
             least, greatest = span_of(taken.epoch, named_spans(columns))
             last = high - 1 if isinstance(high, int) else high
-            home = taken.window.home
-            epochs[taken.epoch] = max(least, low + home), min(greatest, last + taken.window.last)
+            home = taken.epoch_range.home
+            epochs[taken.epoch] = (
+                max(least, low + home),
+                min(greatest, last + taken.epoch_range.last),
+            )
         else:
             epochs[taken.epoch] = NO_VALUE
 

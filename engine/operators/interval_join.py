@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.engine.spark.sql.inputs import condition
-from gscope.engine.watermarks.release import Side, Window
+from gscope.engine.watermarks.release import EpochRange, Side
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.expressions.types import GsqlType
@@ -66,7 +66,9 @@ class IntervalJoinOperator(EpochOperator):
         if all(work.inputs[side].reads_rows for side in needed):
             return work
         nothing = tuple(
-            replace(taken, batches=(), begun=(), floors=(), straddles=False, upstream=())
+            replace(
+                taken, batches=(), partially_read=(), late_below=(), straddles=False, upstream=()
+            )
             for taken in work.inputs
         )
         return replace(work, inputs=nothing)
@@ -78,10 +80,10 @@ def bookkeeping(node: JoinNode) -> IntervalJoinOperator:
     first, second = first_side(node.kind), 1 - first_side(node.kind)
     width = interval.width
     windows = {
-        first: Window(back=width if node.kind is JoinKind.OUTER else 0),
-        second: Window(home=interval.least, ahead=width),
+        first: EpochRange(back=width if node.kind is JoinKind.OUTER else 0),
+        second: EpochRange(home=interval.least, ahead=width),
     }
-    sides = tuple(Side(epoch, window=windows[n]) for n, epoch in enumerate(node.epochs))
+    sides = tuple(Side(epoch, epoch_range=windows[n]) for n, epoch in enumerate(node.epochs))
     return IntervalJoinOperator(node, sides, node.columns, kind=node.kind)
 
 

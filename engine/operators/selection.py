@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.engine.watermarks.bounds import ENDED, NOTHING, Bound, named_spans
-from gscope.engine.watermarks.release import Side, Taken
+from gscope.engine.watermarks.release import ReleasedInput, Side
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class SelectionOperator:
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Take every pending batch and every fresh row."""
         upstream = tuple(name for name in self.side.ports if name in fresh)
-        taken = Taken(batches=tuple(self.side.pending), upstream=upstream)
+        taken = ReleasedInput(batches=tuple(self.side.pending), upstream=upstream)
         for port in self.side.ports.values():
             port.pending = []
         if not taken.reads_rows:

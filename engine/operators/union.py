@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.operators.merge import merged_outputs
 from gscope.engine.watermarks.bounds import ANYTHING, ENDED, NO_VALUE, NOTHING, Bound
-from gscope.engine.watermarks.release import Side, Taken
+from gscope.engine.watermarks.release import ReleasedInput, Side
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class UnionOperator:
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Take every pending batch and every fresh row."""
         taken = tuple(
-            Taken(
+            ReleasedInput(
                 batches=tuple(side.pending),
                 upstream=tuple(name for name in side.ports if name in fresh),
             )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.steps.steps import Step, Steps
-    from gscope.engine.watermarks.release import Taken
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.streams.messages import Batch
 
 Sequences = dict[str, list[int]]
@@ -34,7 +34,7 @@ def wanted(step: Step, steps: Steps) -> Sequences:
         for side in operator.sides:
             for name, port in side.ports.items():
                 if name in sequences:
-                    sequences[name] |= port.begun
+                    sequences[name] |= port.partially_read
     return {stream: sorted(found) for stream, found in sequences.items() if found}
 
 
@@ -62,10 +62,13 @@ def _without(work: Work, lost: set[tuple[str, int]]) -> Work:
     return replace(work, inputs=tuple(_taken(taken, lost) for taken in work.inputs))
 
 
-def _taken(taken: Taken, lost: set[tuple[str, int]]) -> Taken:
+def _taken(taken: ReleasedInput, lost: set[tuple[str, int]]) -> ReleasedInput:
     def kept(batches: Iterable[tuple[str, Batch]]) -> tuple[tuple[str, Batch], ...]:
         return tuple((name, b) for name, b in batches if (name, b.sequence) not in lost)
 
     return replace(
-        taken, batches=kept(taken.batches), begun=kept(taken.begun), late=kept(taken.late)
+        taken,
+        batches=kept(taken.batches),
+        partially_read=kept(taken.partially_read),
+        late=kept(taken.late),
     )

@@ -71,7 +71,7 @@ class Room:
                 for query, operator in steps.operators.items()
                 for side_number, side in enumerate(operator.sides)
                 for name, batch in side.pending
-                if name in steps.operators and batch.sequence not in side.ports[name].begun
+                if name in steps.operators and batch.sequence not in side.ports[name].partially_read
             ),
         )
         used = _carried_bytes(steps)

@@ -57,9 +57,9 @@ def _goal(operator: EpochOperator) -> Bound:
         assert side.epoch is not None
         for _, batch in side.pending:
             least, greatest = batch_span(batch, side.epoch)
-            first = max(least, operator.released + side.window.last)
+            first = max(least, operator.released + side.epoch_range.last)
             if first <= greatest:
-                firsts.append(first - side.window.last)
+                firsts.append(first - side.epoch_range.last)
     if operator.state is not None:
         # Groups that live have a row at the end of every epoch.
         firsts.append(operator.watermark)
@@ -78,7 +78,7 @@ class _Search:
         for side in operator.sides:
             assert side.epoch is not None
             for port in side.ports.values():
-                self._at(port, side.epoch, goal + side.window.last + operator.slack)
+                self._at(port, side.epoch, goal + side.epoch_range.last + operator.slack)
 
     def _at(self, port: Port, expression: Expression, goal: Bound) -> None:
         """Find what keeps the bound of ``expression`` at ``port`` below ``goal``."""

@@ -170,7 +170,7 @@ class Steps:
             port = side.ports[carry.batch.stream]
             port.pending.append(carry.batch)
             # late rows were left out of it, so that none of its rows is late any more
-            port.told = max(port.told, carry.batch.sequence)
+            port.last_judged_sequence = max(port.last_judged_sequence, carry.batch.sequence)
         for query, state in evaluation.states:
             self.operators[query].state = state
         for query, tuples in evaluation.late:
@@ -219,9 +219,9 @@ class Steps:
                 for name, port_state in ports.items():
                     port = side.ports[name]
                     port.cursor = port_state["needed"] - 1
-                    port.told = port_state["told"]
-                    port.begun = frozenset(port_state["begun"])
-                    port.floors = {int(n): floor for n, floor in port_state["floors"].items()}
+                    port.last_judged_sequence = port_state["last_judged"]
+                    port.partially_read = frozenset(port_state["partially_read"])
+                    port.late_below = {int(n): low for n, low in port_state["late_below"].items()}
                     port.has_ended = port_state["ended"]
                     port.clock = port_state["clock"]
                     port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
@@ -249,9 +249,9 @@ class Steps:
         is_upstream = port.name in self.operators
         return {
             "needed": 0 if is_upstream else port.first_needed(),
-            "told": port.told,
-            "begun": sorted(port.begun),
-            "floors": port.floors,
+            "last_judged": port.last_judged_sequence,
+            "partially_read": sorted(port.partially_read),
+            "late_below": port.late_below,
             "ended": port.has_ended and (is_upstream or not port.pending),
             "clock": port.clock,
             "carry": [batch_to_json(batch) for batch in port.pending] if is_upstream else [],

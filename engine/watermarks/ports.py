@@ -1,4 +1,4 @@
-"""Ports: where rows of one source wait for one operator (control plane, no tuples)."""
+"""Ports: where the rows of one source wait for one operator (control plane, no tuples)."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Port:
-    """One source of rows of one operator, and what is waiting there.
+    """One source of rows of one operator, and its batches that wait to be read.
 
     Attributes:
-        name: of the stream or of the upstream query.
-        pending: batches that are not wholly read, in order of arrival.
-        bounds: the punctuation of each temporal column; never falls.
-        clock: the highest finite bound of each: where time stood when the source ended.
-        cursor: sequence number of the last message seen; -1 before the first.
-        told: sequence number of the last batch whose lateness has been judged.
-        begun: sequence numbers of the pending batches of which a step has read rows.
-        floors: of pending batches that came late in part, by sequence number: rows below are in no answer.
-        has_ended: no more batches will come.
-        is_repeating: batches came again, after a restart, that had been judged before it.
+        name: the name of the stream or of the upstream query.
+        pending: batches with unread rows, in order of arrival.
+        bounds: the punctuation of each temporal column; it never falls.
+        clock: the highest finite bound of each column: the time that the source had reached when it
+            ended.
+        cursor: the sequence number of the last message received; -1 before the first.
+        last_judged_sequence: the sequence number of the last batch that was checked for late rows; -1
+            before the first.
+        partially_read: the sequence numbers of the pending batches of which a step has read some rows.
+        late_below: by sequence number, for each pending batch that arrived with late rows, the
+            value below which its rows are late: they are in no answer.
+        has_ended: whether the source sends no more batches.
+        is_repeating: whether the log has redelivered batches that were judged before a restart.
     """
 
     name: str
@@ -47,18 +50,18 @@ class Port:
     bounds: dict[str, Bound] = field(default_factory=dict)
     clock: dict[str, Bound] = field(default_factory=dict)
     cursor: int = -1
-    told: int = -1
-    begun: frozenset[int] = frozenset()
-    floors: dict[int, Bound] = field(default_factory=dict)
+    last_judged_sequence: int = -1
+    partially_read: frozenset[int] = frozenset()
+    late_below: dict[int, Bound] = field(default_factory=dict)
     has_ended: bool = False
     is_repeating: bool = False
 
     def on_batch(self, batch: Batch) -> None:
-        """A batch waits from now on; one seen before (after a restart) is ignored."""
+        """Add a batch to those that wait; ignore one that was received already."""
         if batch.sequence > self.cursor:
             self.cursor = batch.sequence
             self.pending.append(batch)
-            self.is_repeating = self.is_repeating or batch.sequence <= self.told
+            self.is_repeating = self.is_repeating or batch.sequence <= self.last_judged_sequence
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Raise the bounds."""
@@ -66,58 +69,59 @@ class Port:
         self.raise_bounds({p.column: p.bound for p in heartbeat.punctuations})
 
     def on_shed(self, gap: Shed) -> None:
-        """Batches were shed: nothing waits in their place."""
+        """Skip batches that the log has shed."""
         self.cursor = max(self.cursor, gap.sequence)
         self.forget({gap.sequence})
 
     def forget(self, sequences: Collection[int]) -> None:
-        """Batches that wait here were shed; their rows will never be read."""
+        """Drop pending batches that were shed; their rows are never read."""
         self.pending = [batch for batch in self.pending if batch.sequence not in sequences]
 
     def on_end(self, sequence: int) -> None:
-        """Nothing more will come: every bound is infinite."""
+        """Note that the source has ended: from now on every bound is infinite."""
         self.cursor = max(self.cursor, sequence)
         self.has_ended = True
 
     def raise_bounds(self, bounds: Mapping[str, Bound]) -> None:
-        """Take over bounds that are higher than the present ones."""
+        """Raise each bound to the given one where that is higher."""
         for column, bound in bounds.items():
             self.bounds[column] = max(bound, self.bounds.get(column, NOTHING))
         self.raise_clock(bounds)
 
     def raise_clock(self, bounds: Mapping[str, Bound]) -> None:
-        """Take over finite bounds that are higher than the present ones; they release nothing."""
+        """Raise the clock to the finite ones of ``bounds``; this releases nothing."""
         for column, bound in bounds.items():
             if math.isfinite(bound):
                 self.clock[column] = max(bound, self.clock.get(column, bound))
 
     def bound(self, expression: Expression) -> Bound:
-        """The bound of a monotone expression over rows that are still to come."""
+        """Return the bound of a monotone expression over rows that have not arrived."""
         return ENDED if self.has_ended else bound_of(expression, named(self.bounds))
 
     def bound_unread(self, expression: Expression) -> Bound:
-        """The bound of a monotone expression over rows that wait here or are still to come."""
+        """Return the bound of a monotone expression over all unread rows, arrived or not."""
         waiting = (batch_span(batch, expression)[0] for batch in self.pending)
         return min([self.bound(expression), *waiting])
 
-    def come(self) -> list[Batch]:
-        """The batches whose lateness has not been judged yet: they are the last ones."""
-        return list(takewhile(lambda batch: batch.sequence > self.told, reversed(self.pending)))
+    def new_batches(self) -> list[Batch]:
+        """Return the pending batches that were not yet checked for late rows, newest first."""
+        judged = self.last_judged_sequence
+        return list(takewhile(lambda batch: batch.sequence > judged, reversed(self.pending)))
 
     def first_needed(self) -> int:
-        """The sequence number of the oldest message that is still needed."""
+        """Return the sequence number of the oldest message that is still needed."""
         return self.pending[0].sequence if self.pending else self.cursor + 1
 
 
 def batch_span(batch: Batch, expression: Expression) -> Span:
-    """The least and greatest value of an expression in a batch."""
+    """Return the least and the greatest value of an expression in a batch."""
     return extents_span(batch.extents, expression)
 
 
 def extents_span(extents: Iterable[Extent], expression: Expression) -> Span:
-    """The least and greatest value of an expression over rows with these extents.
+    """Return the least and the greatest value of an expression over rows with these extents.
 
-    A column whose extent is not known (a column that is not temporal) may hold anything.
+    A column without an extent (one that is not temporal) may hold any value.
     """
     spans: dict[str, Span] = {each.column: (each.least, each.greatest) for each in extents}
     return span_of(expression, named_spans(spans))

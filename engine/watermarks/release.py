@@ -1,8 +1,8 @@
-"""What an operator may read now (control plane, no tuples).
+"""Release: which rows an operator may read now (control plane, no tuples).
 
-An operator that must see whole epochs takes rows below its watermark and no others; what is not released
-stays where it is and costs no work. An operator with several inputs has a side for each, with an epoch
-expression of its own; all sides are released up to the same value.
+An operator that works on whole epochs reads only rows below its watermark. Other rows stay where they
+are and cost no work. An operator with several inputs has a side for each, with an epoch expression of
+its own; all sides are released up to the same value.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Batch, Extent
 
 Fresh = dict[str, "tuple[Extent, ...]"]
-"""Queries that give rows in this step, with the extents of their temporal columns."""
+"""The queries that produce rows in this step, with the extents of their temporal columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The rows of one side that a step with the epochs [low, high) reads.
+class EpochRange:
+    """Which rows of one side a step reads, relative to its epochs [low, high).
 
-    Mostly they are the rows of these epochs. In an interval join a row of one side has its partners in
-    a range of epochs of the other, so that side is read further, and what later steps read again stays.
+    By default, the rows of exactly these epochs. In an interval join, a row of one side has its
+    partners in a range of epochs of the other. A step then reads that side over a wider range, and
+    rows that later steps read again are kept.
 
     Attributes:
-        home: value - epoch of a row that is answered with its epoch.
-        back: how far below the home of ``low`` rows are read.
-        ahead: how far beyond the home of ``high``.
+        home: the side's value minus the epoch that answers it; 0 if the two are the same.
+        back: how far below ``low + home`` the step reads.
+        ahead: how far above ``high + home`` the step reads.
     """
 
     home: int = 0
@@ -54,61 +55,63 @@ class Window:
 
     @property
     def first(self) -> int:
-        """The first value that is read, less the first epoch."""
+        """The first value that a step reads, minus its first epoch."""
         return self.home - self.back
 
     @property
     def last(self) -> int:
-        """The end of the values that are read, less the end of the epochs."""
+        """The end of the values that a step reads, minus the end of its epochs."""
         return self.home + self.ahead
 
     @property
     def is_wide(self) -> bool:
-        """Whether rows are read by more than one step."""
+        """Whether several steps read the same row."""
         return self.first < self.last
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What one side of an operator reads in a step: its rows with low <= epoch < high, see ``Window``.
+class ReleasedInput:
+    """What one side of an operator reads in a step: its rows with low <= epoch < high.
+
+    ``EpochRange`` widens these bounds.
 
     Attributes:
-        epoch: over the side's columns; None for a side that takes every row as it comes.
-        batches: pending batches to read, each with the name of its port.
-        begun: those of ``batches`` of which an earlier step read rows.
-        straddles: whether rows outside [low, high) are among them.
-        upstream: the queries whose rows of this very step are read as well.
-        carries: the upstream queries that may give rows from ``high`` on, which must be kept.
-        late: batches that came although rows of theirs are below ``low``: these rows are to be
-            counted, nobody reads them.
-        overdue: upstream queries of which the same is true.
-        window: what rows of a step are, seen from its epochs.
-        floors: batches some rows of which were late when they came, each with the value below which.
+        epoch: the epoch over the side's columns; None for a side that reads each row as it arrives.
+        batches: the pending batches to read, each with the name of its port.
+        partially_read: those of ``batches`` of which an earlier step has read some rows.
+        straddles: whether ``batches`` also hold rows outside [low, high).
+        upstream: the upstream queries whose rows of this step are read too.
+        carries: the upstream queries that may produce rows at or above ``high``, to be kept.
+        late: batches that arrived with rows below ``low``; these rows are counted, not read.
+        overdue: upstream queries whose rows of this step may include such late rows.
+        epoch_range: the range of rows that a step reads, relative to its epochs.
+        late_below: batches that arrived with late rows, each with the value below which its rows
+            are late.
     """
 
     epoch: Expression | None = None
     batches: tuple[tuple[str, Batch], ...] = ()
-    begun: tuple[tuple[str, Batch], ...] = ()
+    partially_read: tuple[tuple[str, Batch], ...] = ()
     straddles: bool = False
     upstream: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
     late: tuple[tuple[str, Batch], ...] = ()
     overdue: tuple[str, ...] = ()
-    window: Window = Window()
-    floors: tuple[tuple[tuple[str, Batch], Bound], ...] = ()
+    epoch_range: EpochRange = EpochRange()
+    late_below: tuple[tuple[tuple[str, Batch], Bound], ...] = ()
 
     @property
     def reads_rows(self) -> bool:
-        """Whether there can be rows to evaluate."""
+        """Whether there may be rows to evaluate."""
         return bool(self.batches or self.upstream)
 
     @property
     def rows(self) -> int:
-        """Rows of the batches read, an upper bound of what is released from them."""
+        """The rows of all batches read: an upper bound of the rows released from them."""
         return sum(batch.rows for _, batch in self.batches)
 
     def spans(self, fresh: Mapping[str, tuple[Extent, ...]]) -> dict[str, Span]:
-        """The span of each temporal column over everything read."""
+        """Return the span of each temporal column over all rows read."""
         read = [batch.extents for _, batch in self.batches]
         read += [fresh[query] for query in self.upstream]
         spans = [{e.column: (e.least, e.greatest) for e in extents} for extents in read]
@@ -121,56 +124,59 @@ class Side:
     """One input of an operator: rows of one schema, from one port or from several.
 
     Attributes:
-        epoch: the expression whose value decides what is released; None to take all rows.
-        ports: by name; streams of the log and upstream queries.
-        window: what a step reads, seen from its epochs.
+        epoch: the expression whose value decides which rows are released; None to release all.
+        ports: the ports of its streams and upstream queries, by name.
+        epoch_range: the range of rows that a step reads, relative to its epochs.
     """
 
     epoch: Expression | None = None
     ports: dict[str, Port] = field(default_factory=dict)
-    window: Window = field(default_factory=Window)
+    epoch_range: EpochRange = field(default_factory=EpochRange)
 
     @property
     def bound(self) -> Bound:
-        """The bound of the epochs whose rows have all come: the minimum over the ports."""
+        """The bound below which epochs are complete at all ports: the least of theirs."""
         return min((self.port_bound(port) for port in self.ports.values()), default=ENDED)
 
     def port_bound(self, port: Port) -> Bound:
-        """The bound of the epochs whose rows have all come to one port."""
+        """Return the bound below which epochs are complete at one port."""
         assert self.epoch is not None
-        return port.bound(self.epoch) - self.window.last
+        return port.bound(self.epoch) - self.epoch_range.last
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether all ports have ended."""
         return all(port.has_ended for port in self.ports.values())
 
     @property
     def pending(self) -> list[tuple[str, Batch]]:
-        """The batches that wait, each with the name of its port."""
+        """The batches that wait to be read, each with the name of its port."""
         return [(port.name, batch) for port in self.ports.values() for batch in port.pending]
 
     def bound_unread(self, expression: Expression) -> Bound:
-        """The bound of an expression over this side's rows that are not read yet."""
+        """Return the bound of an expression over the unread rows of this side."""
         if self._is_falling(expression):
             return turned(self.bound_unread(call("neg_int", expression)))
         return min((port.bound_unread(expression) for port in self.ports.values()), default=ENDED)
 
     def _is_falling(self, expression: Expression) -> bool:
-        """Whether it is a column that is promised by its negative."""
+        """Return whether ``expression`` is a column whose punctuation bounds its negative."""
         return isinstance(expression, Column) and any(
             f"-{expression.name}" in port.bounds for port in self.ports.values()
         )
 
     def clock(self, expression: Expression) -> Bound:
-        """The bound of an expression when the last port to be told of one was; see ``Port.clock``."""
+        """Return the highest bound that any port's clock gives an expression; see ``Port.clock``."""
         clocks = (bound_of(expression, named(port.clock)) for port in self.ports.values())
         return max(clocks, default=NOTHING)
 
-    def release(self, low: Bound, high: Bound) -> Taken:
-        """Return the input of a step for the epochs [low, high). Changes nothing; see ``discard``."""
+    def release(self, low: Bound, high: Bound) -> ReleasedInput:
+        """Return what a step for the epochs [low, high) reads.
+
+        Does not change the ports; ``discard`` does.
+        """
         assert self.epoch is not None
-        low, high = low + self.window.first, high + self.window.last
+        low, high = low + self.epoch_range.first, high + self.epoch_range.last
         chosen: list[tuple[str, Batch]] = []
         straddles = False
         for name, batch in self.pending:
@@ -178,24 +184,32 @@ class Side:
             if least < high and greatest >= low:
                 chosen.append((name, batch))
                 straddles = straddles or least < low or greatest >= high
-        begun = tuple((n, b) for n, b in chosen if b.sequence in self.ports[n].begun)
-        floors = tuple(
-            ((n, b), self.ports[n].floors[b.sequence])
-            for n, b in chosen
-            if b.sequence in self.ports[n].floors
+        partially_read = tuple(
+            (n, b) for n, b in chosen if b.sequence in self.ports[n].partially_read
         )
-        straddles = straddles or bool(floors)
-        return Taken(self.epoch, tuple(chosen), begun, straddles, window=self.window, floors=floors)
+        late_below = tuple(
+            ((n, b), self.ports[n].late_below[b.sequence])
+            for n, b in chosen
+            if b.sequence in self.ports[n].late_below
+        )
+        return ReleasedInput(
+            self.epoch,
+            tuple(chosen),
+            partially_read,
+            straddles or bool(late_below),
+            epoch_range=self.epoch_range,
+            late_below=late_below,
+        )
 
     def take_fresh(
-        self, taken: Taken, fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
-    ) -> Taken:
-        """``taken`` and the rows that upstream queries give in this very step."""
+        self, taken: ReleasedInput, fresh: Mapping[str, tuple[Extent, ...]], low: Bound, high: Bound
+    ) -> ReleasedInput:
+        """Return ``taken`` with the rows that upstream queries produce in the same step."""
         assert self.epoch is not None
         spans = {
             name: extents_span(fresh[name], self.epoch) for name in self.ports if name in fresh
         }
-        first, last = self.window.first, self.window.last
+        first, last = self.epoch_range.first, self.epoch_range.last
         return replace(
             taken,
             upstream=tuple(name for name, span in spans.items() if span[0] < high + last),
@@ -204,33 +218,36 @@ class Side:
         )
 
     def take_late(self, low: Bound) -> list[tuple[str, Batch]]:
-        """The batches that came since the last time with rows for epochs below ``low`` that were complete.
+        """Return the batches, new since the last call, with rows of epochs below ``low``.
 
-        Where rows are read more than once, such a batch gets a floor.
+        Those epochs were complete, so the rows are late. Where several steps read the same row,
+        ``Port.late_below`` remembers the bound.
         """
         assert self.epoch is not None
-        low += self.window.last
+        low += self.epoch_range.last
         late: list[tuple[str, Batch]] = []
         for port in self.ports.values():
-            come = port.come()
-            below = [b for b in reversed(come) if batch_span(b, self.epoch)[0] < low]
+            new = port.new_batches()
+            below = [b for b in reversed(new) if batch_span(b, self.epoch)[0] < low]
             late += [(port.name, batch) for batch in below]
-            if self.window.is_wide:
-                port.floors.update((batch.sequence, low) for batch in below)
-            port.told = max([port.told, *(batch.sequence for batch in come)])
+            if self.epoch_range.is_wide:
+                port.late_below.update((batch.sequence, low) for batch in below)
+            port.last_judged_sequence = max(
+                [port.last_judged_sequence, *(batch.sequence for batch in new)]
+            )
         return late
 
-    def has_come(self, high: Bound) -> bool:
-        """Whether batches came since the last ``take_late`` with rows below ``high``."""
+    def has_new_below(self, high: Bound) -> bool:
+        """Return whether a batch, new since the last ``take_late``, has rows below ``high``."""
         assert self.epoch is not None
         return any(
             batch_span(batch, self.epoch)[0] < high
             for port in self.ports.values()
-            for batch in port.come()
+            for batch in port.new_batches()
         )
 
     def forget_read(self, released: Bound) -> None:
-        """Forget batches that came again, after a restart, although all of their rows were read before."""
+        """Drop batches that the log redelivered after a restart and whose rows were all read before."""
         assert self.epoch is not None
         for port in self.ports.values():
             if not port.is_repeating:
@@ -239,21 +256,21 @@ class Side:
             port.pending = [
                 batch
                 for batch in port.pending
-                if batch.sequence > port.told
-                or batch.sequence in port.begun
+                if batch.sequence > port.last_judged_sequence
+                or batch.sequence in port.partially_read
                 or batch_span(batch, self.epoch)[0] >= released
             ]
 
     def discard(self, high: Bound) -> None:
-        """Forget the batches that no step from ``high`` on reads."""
+        """Drop the batches that no step from ``high`` on reads."""
         assert self.epoch is not None
-        needed, read = high + self.window.first, high + self.window.last
+        needed, read = high + self.epoch_range.first, high + self.epoch_range.last
         for port in self.ports.values():
             spans = [(batch, batch_span(batch, self.epoch)) for batch in port.pending]
-            # what has no extent might hold anything until the end
+            # a batch without an extent may hold any value, so it is kept until the end
             port.pending = [b for b, span in spans if span[1] >= needed and high != ENDED]
-            port.begun = frozenset(
+            port.partially_read = frozenset(
                 b.sequence for b, span in spans if span[0] < read and span[1] >= needed
             )
             waiting = {batch.sequence for batch in port.pending}
-            port.floors = {n: floor for n, floor in port.floors.items() if n in waiting}
+            port.late_below = {n: low for n, low in port.late_below.items() if n in waiting}

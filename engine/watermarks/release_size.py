@@ -13,7 +13,7 @@ from gscope.engine.watermarks.ports import batch_span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gscope.engine.watermarks.release import Taken
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.streams.messages import Batch
 
 _ROW_BYTES = 1024
@@ -46,7 +46,7 @@ MAX_STEP_ROWS = 500_000
 delivered the next is evaluated, and the memory of a step is bounded."""
 
 
-def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> Bound:
+def affordable(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = None) -> Bound:
     """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one.
 
     Long rows count as several, see ``weight``.
@@ -61,11 +61,11 @@ def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> 
         return high
     # A row that is read by several steps counts in the first.
     ends = sorted(
-        (batch_span(batch, side.epoch)[1] - side.window.last, weight(batch))
+        (batch_span(batch, side.epoch)[1] - side.epoch_range.last, weight(batch))
         for side in taken
         if side.epoch is not None
         for port, batch in side.batches
-        if not (side.window.is_wide and (port, batch) in side.begun)
+        if not (side.epoch_range.is_wide and (port, batch) in side.partially_read)
     )
     total = 0
     bound = high
@@ -77,7 +77,7 @@ def affordable(taken: Sequence[Taken], high: Bound, rows: int | None = None) -> 
     return bound
 
 
-def by_epochs(taken: Sequence[Taken]) -> list[tuple[list[Batch], ...]]:
+def by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
     """The batches of all sides in groups that have no epoch in common, in the order of their epochs.
 
     A row belongs to all the epochs that read it.
@@ -86,7 +86,7 @@ def by_epochs(taken: Sequence[Taken]) -> list[tuple[list[Batch], ...]]:
         For each group the batches of each side.
     """
     spans = sorted(
-        (least - side.window.last, greatest - side.window.first, place, number)
+        (least - side.epoch_range.last, greatest - side.epoch_range.first, place, number)
         for place, side in enumerate(taken)
         if side.epoch is not None
         for number, (_, batch) in enumerate(side.batches)

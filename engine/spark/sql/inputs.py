@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.watermarks.bounds import Bound
-    from gscope.engine.watermarks.release import Taken
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
@@ -85,7 +85,7 @@ class Inputs:
         taken, schema = work.inputs[side], self._schema(work.node, side)
         names = ", ".join(quote(name) for name in schema.names)
         selects = []
-        end = work.high + taken.window.last
+        end = work.high + taken.epoch_range.last
         for part, ((is_new, low), batches) in enumerate(_portions(work, taken).items()):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
@@ -101,7 +101,7 @@ class Inputs:
                 self._read(f"carry_{view}", schema, paths, is_logged=False)
                 selects.append(f"SELECT {names} FROM carry_{view}{inside}")
         for upstream in taken.upstream:
-            low = work.low + taken.window.last if upstream in taken.overdue else NOTHING
+            low = work.low + taken.epoch_range.last if upstream in taken.overdue else NOTHING
             high = end if upstream in taken.carries else ENDED
             inside = _where(taken.epoch, low, high, with_nulls=True)
             selects.append(f"SELECT {names} FROM {self.view(upstream)}{inside}")
@@ -125,7 +125,7 @@ class Inputs:
         if taken.late:
             view = f"log_late_{self._index[work.node.query]}_{side}"
             sources.append(self._logged(view, schema, [batch for _, batch in taken.late]))
-        below = _where(taken.epoch, NOTHING, work.low + taken.window.last)
+        below = _where(taken.epoch, NOTHING, work.low + taken.epoch_range.last)
         selects = [f"SELECT {names} FROM {source}{below}" for source in sources]
         return _subquery(selects, is_small=True)
 
@@ -149,18 +149,20 @@ class Inputs:
         return self._program.schema(source.query)
 
 
-def _portions(work: Work, taken: Taken) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
+def _portions(
+    work: Work, taken: ReleasedInput
+) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
     """The batches by whether this is the first time that they are read, and from which value on.
 
     New ones are read from the beginning, or, where some were late, from where rows are in time.
     """
-    floors = dict(taken.floors)
-    in_time = work.low + taken.window.last if taken.late else NOTHING
-    begun = work.begun + taken.window.first
+    late_below = dict(taken.late_below)
+    in_time = work.low + taken.epoch_range.last if taken.late else NOTHING
+    read_below = work.read_below + taken.epoch_range.first
     portions: dict[tuple[bool, Bound], list[tuple[str, Batch]]] = {}
     for each in taken.batches:
-        is_new = each not in taken.begun
-        low = max(floors.get(each, NOTHING), in_time if is_new else begun)
+        is_new = each not in taken.partially_read
+        low = max(late_below.get(each, NOTHING), in_time if is_new else read_below)
         portions.setdefault((is_new, low), []).append(each)
     return portions
 
@@ -190,7 +192,7 @@ def _where(epoch: Expression | None, low: Bound, high: Bound, *, with_nulls: boo
     return f" WHERE {inside}" if inside else ""
 
 
-def _reaches(taken: Taken, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
+def _reaches(taken: ReleasedInput, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
     """Whether some batch has rows from ``high`` on."""
     epoch = taken.epoch
     return epoch is not None and any(batch_span(batch, epoch)[1] >= high for _, batch in batches)

@@ -85,9 +85,9 @@ class Outputs:
         query = work.node.query
         # Nothing was released at all: everything is kept.
         taken = work.inputs[side]
-        least = work.high + taken.window.first
+        least = work.high + taken.epoch_range.first
         if upstream in taken.overdue:
-            least = max(least, work.low + taken.window.last)
+            least = max(least, work.low + taken.epoch_range.last)
         kept = condition(epoch, least, ENDED)
         rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"

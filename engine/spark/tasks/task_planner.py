@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.written import WrittenFile
     from gscope.engine.watermarks.bounds import Bound
-    from gscope.engine.watermarks.release import Taken
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
@@ -258,14 +258,14 @@ _UNKNOWN = Literal(None, GsqlType.NULL)
 """A condition that tasks cannot test."""
 
 
-def _within(work: Work, taken: Taken) -> Expression | None:
+def _within(work: Work, taken: ReleasedInput) -> Expression | None:
     """What is true of the released rows of a side, None if all are released."""
     if not taken.straddles:
         return None
     epoch = taken.epoch
-    if epoch is None or work.low != work.begun or taken.floors:
+    if epoch is None or work.low != work.read_below or taken.late_below:
         return _UNKNOWN
-    return _between(epoch, work.low + taken.window.first, work.high + taken.window.last)
+    return _between(epoch, work.low + taken.epoch_range.first, work.high + taken.epoch_range.last)
 
 
 def _homes(work: Work) -> tuple[Expression | None, Expression | None]:

@@ -47,8 +47,8 @@ class RowPlane:
         taken = work.inputs[side]
         rows: list[int] = []
         for place in taken.batches:
-            low = work.begun if place in taken.begun else NOTHING
-            if taken.late and place not in taken.begun:
+            low = work.read_below if place in taken.partially_read else NOTHING
+            if taken.late and place not in taken.partially_read:
                 low = work.low
             rows += [row for row in self.segments[place[1].path] if low <= row < work.high]
         return rows

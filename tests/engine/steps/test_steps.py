@@ -345,5 +345,5 @@ def test_rows_that_an_interval_join_keeps_are_not_late() -> None:
     assert second is not None
     (work,) = (work for work in second.works if work.node.query == "near")
     assert [taken.batches for taken in work.inputs] == [(("x", carries[0]),), (("y", carries[1]),)]
-    assert [(taken.floors, taken.late) for taken in work.inputs] == [((), ()), ((), ())]
+    assert [(taken.late_below, taken.late) for taken in work.inputs] == [((), ()), ((), ())]
     assert steps.operators["near"].late_tuples == 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def state(*carried: str) -> dict[str, Any]:
     batch = {"stream": "f", "sequence": 1, "rows": 1, "size_bytes": 1, "extents": []}
     carry = [{**batch, "path": path} for path in carried]
-    port = {"needed": 0, "told": 0, "ended": False, "carry": carry}
+    port = {"needed": 0, "last_judged": 0, "ended": False, "carry": carry}
     return {"q": {"watermark": 3, "late_tuples": 0, "state": None, "sides": [{"f": port}]}}
 
 

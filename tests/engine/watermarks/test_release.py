@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.ports import Port
-from gscope.engine.watermarks.release import Side, Taken
+from gscope.engine.watermarks.release import ReleasedInput, Side
 from gscope.engine.watermarks.release_size import affordable, by_epochs, packed
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal
@@ -38,15 +38,15 @@ def side(made: list[Batch]) -> Side:
     return Side(EPOCH, {"s": Port("s", pending=list(made))})
 
 
-def taken(made: list[Batch]) -> Taken:
-    return Taken(EPOCH, tuple(("s", each) for each in made))
+def taken(made: list[Batch]) -> ReleasedInput:
+    return ReleasedInput(EPOCH, tuple(("s", each) for each in made))
 
 
 @given(batches(), batches())
 def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(
     left: list[Batch], right: list[Batch]
 ) -> None:
-    shifted = Taken(SHIFTED, taken(right).batches)
+    shifted = ReleasedInput(SHIFTED, taken(right).batches)
     groups = by_epochs([taken(left), shifted])
     assert sorted(b.sequence for group in groups for b in group[0]) == list(range(len(left)))
     assert sorted(b.sequence for group in groups for b in group[1]) == list(range(len(right)))
