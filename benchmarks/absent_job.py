@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.process.statistics import memory_bytes
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Punctuation
@@ -47,7 +47,9 @@ def write(log: StreamLog, names: list[str], seconds: int, rows: int) -> None:
         second_began = time.perf_counter()
         for name in names:
             log.append(name, batch, extents)
-        log.beat(t, t, [Beat(name, (Punctuation("t", t + 1),)) for name in names])
+        log.write_heartbeat(
+            t, t, [StreamHeartbeat(name, (Punctuation("t", t + 1),)) for name in names]
+        )
         longest_s = max(longest_s, time.perf_counter() - second_began)
         if (t + 1) % (seconds // TOLD) == 0:
             stats = log.stats

@@ -16,7 +16,7 @@ from pathlib import Path
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.process.statistics import memory_bytes
 from gscope.queries.streams.messages import Hop, Punctuation
 
@@ -26,11 +26,11 @@ TOLD = 20
 """Lines of figures."""
 
 
-def beats(names: list[str], number: int) -> list[Beat]:
+def beats(names: list[str], number: int) -> list[StreamHeartbeat]:
     """A heartbeat on each stream, with a trace such as an LFTA makes."""
     counters = tuple((f"counter_{i}_total", number) for i in range(9))
     hop = Hop("lfta@eth0", number, 0, 20_000, counters)
-    return [Beat(name, (Punctuation("tb", number),), (hop,)) for name in names]
+    return [StreamHeartbeat(name, (Punctuation("tb", number),), (hop,)) for name in names]
 
 
 def _main() -> None:
@@ -47,7 +47,7 @@ def _main() -> None:
             Path(folder), specs, consumers=[Consumer("job")], budget=ShedOldest(8 << 30)
         )
         for number in range(options.heartbeats):
-            log.beat(number, number, beats(names, number))
+            log.write_heartbeat(number, number, beats(names, number))
             if not options.dead and number % ACKNOWLEDGED_EVERY == ACKNOWLEDGED_EVERY - 1:
                 log.acknowledge("job", dict.fromkeys(names, number + 1))
             if (number + 1) % (options.heartbeats // TOLD) == 0:

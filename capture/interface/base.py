@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gscope.capture.interface.summary import InterfaceSummary
-from gscope.capture.log.log import Beat
+from gscope.capture.log.log import StreamHeartbeat
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Feed(ABC):
         *,
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> list[Beat]:
+    ) -> list[StreamHeartbeat]:
         """A heartbeat for each stream: no packet before ``clock_ns - skew_ns`` is accepted any more.
 
         Puts out what that closes. The first hop of the heartbeat's trace says how long it took.
@@ -111,7 +111,7 @@ class Feed(ABC):
         for lfta, punctuations in promises.items():
             stream = self.streams[lfta]
             hop = Hop(stream, arrived_ns, 0, worked_ns, self.counters(lfta))
-            beats.append(Beat(stream, punctuations, (hop,)))
+            beats.append(StreamHeartbeat(stream, punctuations, (hop,)))
         return beats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:

@@ -212,7 +212,7 @@ class LiveCapture:
         interface.clock_ns = reached_ns
         beats = interface.beats(reached_ns, interface.skew_ns)
         with self._writing:
-            self._log.beat(next(self._identities), reached_ns, beats)
+            self._log.write_heartbeat(next(self._identities), reached_ns, beats)
         self._tell_progress(reached_ns)
 
     def look_at(self, interface: LiveInterface) -> None:

@@ -1,7 +1,7 @@
 """A live capture that goes on in the log of a daemon that was killed.
 
 Nothing promised is taken back: no packet from before an interface's last heartbeat is accepted, and what is below a
-stream's last punctuation all the same is left out and counted (``log/floors.py``). Identities of heartbeats and sequence
+stream's last punctuation all the same is left out and counted (``log/resumed_bounds.py``). Identities of heartbeats and sequence
 numbers go on rising. An interface whose streams had begun to end is not captured again.
 
 Counters go on from what the last heartbeat of each stream said. What the LFTAs had put out or in a group by then, and the

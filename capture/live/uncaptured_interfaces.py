@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.punctuation import NO_BOUND
-from gscope.capture.log.log import Beat
+from gscope.capture.log.log import StreamHeartbeat
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def end_streams(
     clock_ns = now_ns if past.clock_ns == NO_BOUND else past.clock_ns
     beats = [
         # The log adds the promises that were made before.
-        Beat(stream, (), (Hop(stream, now_ns, 0, 0, tuple(counters.items())),))
+        StreamHeartbeat(stream, (), (Hop(stream, now_ns, 0, 0, tuple(counters.items())),))
         for stream, counters in past.counters.items()
     ]
     log.end(streams, identity, clock_ns, beats)

@@ -57,7 +57,7 @@ class StreamSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TupleRows:
     """Tuples and the extent of each of their temporal columns."""
 
     batch: pa.RecordBatch
@@ -91,10 +91,10 @@ class WrittenRows:
     packets: int | None = None
 
 
-Part = Rows | WrittenRows
+Part = TupleRows | WrittenRows
 
 
-def _keep_in_memory(_rows: Rows) -> WrittenRows | None:
+def _keep_in_memory(_rows: TupleRows) -> WrittenRows | None:
     return None
 
 
@@ -112,7 +112,7 @@ class OpenBatch:
     """
 
     def __init__(
-        self, spec: StreamSpec, write: Callable[[Rows], WrittenRows | None] = _keep_in_memory
+        self, spec: StreamSpec, write: Callable[[TupleRows], WrittenRows | None] = _keep_in_memory
     ) -> None:
         self._write = write
         self._directions = dict(spec.temporal)
@@ -130,7 +130,7 @@ class OpenBatch:
         """
         if not batch.num_rows:
             return
-        part = Rows(batch, extents)
+        part = TupleRows(batch, extents)
         epoch = None if self._epoch is None else _extent(part, self._epoch)
         if epoch is None or epoch.least == epoch.greatest:
             self._add(self._written(part) or _copied(part))
@@ -140,7 +140,7 @@ class OpenBatch:
                 rows = self._measured(copy)
                 self._add(self._written(rows) or rows)
 
-    def _written(self, part: Rows) -> WrittenRows | None:
+    def _written(self, part: TupleRows) -> WrittenRows | None:
         is_one = all(extent.least == extent.greatest for extent in part.extents)
         return self._write(part) if is_one else None
 
@@ -246,8 +246,8 @@ class OpenBatch:
             for side, batch in zip((passed, kept), partition(part.batch, is_passed), strict=True):
                 side.append(self._measured(batch))
 
-    def _measured(self, batch: pa.RecordBatch) -> Rows:
-        return Rows(batch, tuple(_measure(batch, column) for column in self._directions))
+    def _measured(self, batch: pa.RecordBatch) -> TupleRows:
+        return TupleRows(batch, tuple(_measure(batch, column) for column in self._directions))
 
     def _replace(self, parts: list[Part]) -> None:
         self._parts = parts
@@ -255,9 +255,9 @@ class OpenBatch:
         self.size_bytes = sum(part.size_bytes for part in parts)
 
 
-def _copied(part: Rows) -> Rows:
+def _copied(part: TupleRows) -> TupleRows:
     # Concatenation copies as soon as there are two, even when one of them is empty.
-    return Rows(pa.concat_batches([part.batch, part.batch.slice(0, 0)]), part.extents)
+    return TupleRows(pa.concat_batches([part.batch, part.batch.slice(0, 0)]), part.extents)
 
 
 def partition(batch: pa.RecordBatch, is_first: pa.BooleanArray) -> list[pa.RecordBatch]:

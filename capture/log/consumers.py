@@ -88,7 +88,7 @@ class Acknowledgements:
             temporary.write_text(json.dumps(self._cursors))
             temporary.replace(self._path)
 
-    def floor(self, stream: str, end: int) -> int:
+    def done_below(self, stream: str, end: int) -> int:
         """The cursor below which everybody is done with ``stream``; ``end`` when nobody reads it.
 
         Without consumers it is 0: then the log keeps everything.

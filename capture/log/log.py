@@ -1,6 +1,6 @@
 """The stream log: what LFTAs put out, kept until every consumer has acknowledged it.
 
-One thread writes (``append``, ``beat``, ``end``); any number of threads read and acknowledge. Memory is bounded by
+One thread writes (``append``, ``write_heartbeat``, ``end``); any number of threads read and acknowledge. Memory is bounded by
 the open batches and by how many messages are held, disk by the budget.
 
 Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is written as a
@@ -20,7 +20,7 @@ from gscope.capture.log.batches import OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.index import read_index
 from gscope.capture.log.merging import Merger
-from gscope.capture.log.resumed_bounds import Floor
+from gscope.capture.log.resumed_bounds import ResumedBounds
 from gscope.capture.log.retained_messages import UNNUMBERED, Ledger
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
@@ -61,7 +61,7 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class StreamHeartbeat:
     """What one heartbeat says on one stream."""
 
     stream: str
@@ -103,8 +103,8 @@ class StreamLog:
             folder, specs, self._segments, consumers, is_lossy=self._budget.is_lossy
         )
         self._held = self._ledger.held
-        self._floors = {
-            stream: Floor(heartbeat.punctuations)
+        self._resumed = {
+            stream: ResumedBounds(heartbeat.punctuations)
             for stream, heartbeat in self._ledger.latest.items()
         }
         self._sealer = Sealer(
@@ -140,8 +140,8 @@ class StreamLog:
             StreamError: cannot be written, or the budget refuses.
         """
         opened = self._open[stream]
-        if (floor := self._floors.get(stream)) is not None:
-            batch, extents = floor.kept(batch, extents)
+        if (resumed := self._resumed.get(stream)) is not None:
+            batch, extents = resumed.kept(batch, extents)
         opened.add(batch, extents)
         if opened.rows >= self._limits.rows or opened.size_bytes >= self._limits.size_bytes:
             self._publish(self._sealer.seal(stream, opened.take_for_size()))
@@ -149,7 +149,9 @@ class StreamLog:
             largest = max(self._open, key=lambda name: self._open[name].size_bytes)
             self._publish(self._sealer.seal(largest, self._open[largest].take_for_size()))
 
-    def beat(self, identity: int, clock_ns: int, beats: Iterable[Beat]) -> None:
+    def write_heartbeat(
+        self, identity: int, clock_ns: int, beats: Iterable[StreamHeartbeat]
+    ) -> None:
         """Write a heartbeat to each stream of ``beats``, behind the rows that its punctuation passes.
 
         Rows that no bound passes may stay in the open batch: the promise holds for them.
@@ -170,7 +172,7 @@ class StreamLog:
         streams: Iterable[str],
         identity: int = 0,
         clock_ns: int = 0,
-        beats: Iterable[Beat] = (),
+        beats: Iterable[StreamHeartbeat] = (),
     ) -> None:
         """Seal what is open of ``streams`` and end them; one that has ended already stays as it is.
 
@@ -246,7 +248,7 @@ class StreamLog:
             # What is handed out, and what the reader says to have, stays as it is from now on.
             told = {**cursors, **{message.stream: message.sequence + 1 for message in messages}}
             for stream, cursor in told.items():
-                self._held[stream].tell(cursor)
+                self._held[stream].mark_visible(cursor)
         return messages
 
     def is_read(self, cursors: Mapping[str, int]) -> bool:
@@ -311,8 +313,8 @@ class StreamLog:
 
     def late_tuples(self, stream: str) -> int:
         """Rows left out because they broke a promise made before the log was opened."""
-        floor = self._floors.get(stream)
-        return 0 if floor is None else floor.late_tuples
+        resumed = self._resumed.get(stream)
+        return 0 if resumed is None else resumed.late_tuples
 
     @property
     def latest(self) -> dict[str, Heartbeat]:
@@ -396,11 +398,13 @@ class StreamLog:
             self._changed.notify_all()
             return is_published
 
-    def _raised(self, beat: Beat) -> Beat:
+    def _raised(self, beat: StreamHeartbeat) -> StreamHeartbeat:
         """A heartbeat that takes back no promise made before the log was opened."""
-        floor = self._floors.get(beat.stream)
+        resumed = self._resumed.get(beat.stream)
         return (
-            beat if floor is None else replace(beat, punctuations=floor.raised(beat.punctuations))
+            beat
+            if resumed is None
+            else replace(beat, punctuations=resumed.raised(beat.punctuations))
         )
 
     def _is_all_acknowledged(self) -> bool:
@@ -408,7 +412,7 @@ class StreamLog:
             held.has_ended
             and (
                 not self.has_consumers
-                or self._ledger.acknowledged.floor(stream, held.end) == held.end
+                or self._ledger.acknowledged.done_below(stream, held.end) == held.end
             )
             for stream, held in self._held.items()
         )
@@ -440,7 +444,7 @@ def read_log(folder: Path) -> list[Message]:
     return read_index(folder).messages
 
 
-def _logged(beat: Beat, began_ns: int) -> Beat:
+def _logged(beat: StreamHeartbeat, began_ns: int) -> StreamHeartbeat:
     """``beat`` with a hop of the log: it waited to be written until ``began_ns``, and its rows are sealed now."""
     if not beat.trace:
         return beat
@@ -450,5 +454,5 @@ def _logged(beat: Beat, began_ns: int) -> Beat:
     return replace(beat, trace=(*beat.trace, hop))
 
 
-def _heartbeat(beat: Beat, identity: int, clock_ns: int) -> Heartbeat:
+def _heartbeat(beat: StreamHeartbeat, identity: int, clock_ns: int) -> Heartbeat:
     return Heartbeat(beat.stream, UNNUMBERED, identity, clock_ns, beat.punctuations, beat.trace)

@@ -132,7 +132,7 @@ class Merger:
     def _next_parts(self) -> list[Batch]:
         """What to merge next, the lock is held; streams of which there is nothing are due no more."""
         for stream in tuple(self._due):
-            unknown = self._ledger.held[stream].unknown_batches()
+            unknown = self._ledger.held[stream].invisible_batches()
             if parts := worth_merging(unknown, self._budget.small_bytes):
                 return parts
             del self._due[stream]
@@ -172,6 +172,6 @@ class Merger:
         if is_full(error):
             self._ledger.full_disk_total += 1
             self._due.pop(stream, None)
-        elif self._ledger.is_unknown(parts):
+        elif self._ledger.is_invisible(parts):
             # Nobody shed them meanwhile: whoever reads them will say what is wrong.
-            self._ledger.held[stream].tell(parts[-1].sequence + 1)
+            self._ledger.held[stream].mark_visible(parts[-1].sequence + 1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Floor:
+class ResumedBounds:
     """The promises of one stream that were made before its log was opened.
 
     A daemon that was killed knew the orders that a query declares; the one after it has to learn them anew, and its

@@ -157,7 +157,7 @@ class Ledger:
                 raise StreamError(problem)
         self.acknowledged.advance(consumer, cursors)
         for stream, cursor in cursors.items():
-            self.held[stream].tell(cursor)
+            self.held[stream].mark_visible(cursor)
         is_stored = self._store_acknowledged()
         self._drop(cursors)
         if not is_stored:
@@ -179,7 +179,7 @@ class Ledger:
         for stream in streams:
             held = self.held[stream]
             before = len(held)
-            dropped = held.drop_below(self.acknowledged.floor(stream, held.end))
+            dropped = held.drop_below(self.acknowledged.done_below(stream, held.end))
             self._messages -= before - len(held)
             self._totals[stream].on_dropped(dropped)
             self.used_bytes -= sum(batch.size_bytes for batch in dropped)
@@ -205,7 +205,7 @@ class Ledger:
             for sequence in sequences:
                 if self.held[stream].has_batch(sequence):
                     there.add((stream, sequence))
-                    self.held[stream].tell(sequence + 1)
+                    self.held[stream].mark_visible(sequence + 1)
                 else:
                     gone.setdefault(stream, []).append(sequence)
         self._claims[consumer] = frozenset(there)
@@ -237,10 +237,10 @@ class Ledger:
         if not is_written and not self._write_gap(gap):
             self._unwritten.append(gap)
 
-    def is_unknown(self, batches: Sequence[Batch]) -> bool:
+    def is_invisible(self, batches: Sequence[Batch]) -> bool:
         """Whether batches of one stream, oldest first, are held and nobody knows of them."""
         held = self.held[batches[0].stream]
-        is_first = batches[0].sequence >= held.known
+        is_first = batches[0].sequence >= held.visible_below
         return is_first and all(held.batch(batch.sequence) is batch for batch in batches)
 
     def merge(self, batch: Batch, parts: Sequence[Batch]) -> bool:
@@ -251,7 +251,7 @@ class Ledger:
         Raises:
             StreamError: not writable; they are held as before.
         """
-        if not self.is_unknown(parts):
+        if not self.is_invisible(parts):
             return False
         sequences = tuple(part.sequence for part in parts)
         self._index.append([Merged(batch, sequences)])
@@ -319,7 +319,7 @@ class Ledger:
         contents.messages, contents.merges = [], []
         for held in self.held.values():
             # A daemon before this one may have handed them out.
-            held.tell(held.end)
+            held.mark_visible(held.end)
         self._drop(self.held)
         kept = [batch for held in self.held.values() for _, batch in held.batches]
         for batch in kept:

@@ -28,13 +28,13 @@ class HeldMessages:
         base: below it everybody has acknowledged everything.
         end: the sequence number that the next message gets.
         has_ended: whether there will be no next one.
-        known: below it somebody may know the messages; batches from there on nobody does.
+        visible_below: below it somebody may know the messages; batches from there on nobody does.
     """
 
     base: int = 0
     end: int = 0
     has_ended: bool = False
-    known: int = 0
+    visible_below: int = 0
     _messages: list[Numbered] = field(default_factory=list)
     _batches: deque[tuple[int, Batch]] = field(default_factory=deque)
 
@@ -62,16 +62,16 @@ class HeldMessages:
         begin = self._place(cursor)
         return self._messages[begin : begin + limit]
 
-    def tell(self, cursor: int) -> None:
+    def mark_visible(self, cursor: int) -> None:
         """Somebody may know the messages below ``cursor`` from now on."""
-        self.known = max(self.known, min(cursor, self.end))
+        self.visible_below = max(self.visible_below, min(cursor, self.end))
 
-    def unknown_batches(self) -> list[Batch]:
+    def invisible_batches(self) -> list[Batch]:
         """Batches that nobody knows of, oldest first, as far as a heartbeat or the end is held behind them."""
         ends = (m.sequence for _, m in reversed(self._messages) if not isinstance(m, Batch | Shed))
         end = next(ends, 0)
         newest = (batch for _, batch in reversed(self._batches))
-        unknown = list(takewhile(lambda batch: batch.sequence >= self.known, newest))
+        unknown = list(takewhile(lambda batch: batch.sequence >= self.visible_below, newest))
         return [batch for batch in reversed(unknown) if batch.sequence < end]
 
     def merge(self, batch: Batch, parts: Collection[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.batches import Part, Rows, WrittenRows, combined
+from gscope.capture.log.batches import Part, TupleRows, WrittenRows, combined
 from gscope.capture.log.counters import packets_in
 from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.plain_segment import is_plain
@@ -57,7 +57,7 @@ class Sealer:
         self._growing: dict[tuple[str, tuple[Extent, ...]], PlainSegment] = {}
         self._broken: set[PlainSegment] = set()
 
-    def write_now(self, stream: str, rows: Rows) -> WrittenRows | None:
+    def write_now(self, stream: str, rows: TupleRows) -> WrittenRows | None:
         """Write rows into a segment that grows until it is sealed; None if they must wait in memory for that.
 
         Few rows do not begin a segment, but one that grows would get them in any case when it is sealed. As the open batches in memory, it is counted in the budget from then on.
@@ -119,7 +119,7 @@ class Sealer:
 
     def _written(self, stream: str, parts: Sequence[Part]) -> list[Message]:
         """Make segments of parts; a gap of those for which the disk has no room any more."""
-        waiting = [part for part in parts if isinstance(part, Rows)]
+        waiting = [part for part in parts if isinstance(part, TupleRows)]
         grown: dict[PlainSegment, list[Part]] = {}
         for part in parts:
             if isinstance(part, WrittenRows):
@@ -139,7 +139,7 @@ class Sealer:
             messages.append(self._segment_of(stream, waiting, write))
         return messages
 
-    def _finish(self, segment: PlainSegment, waiting: Sequence[Rows]) -> tuple[str, int]:
+    def _finish(self, segment: PlainSegment, waiting: Sequence[TupleRows]) -> tuple[str, int]:
         for part in waiting:
             self._segments.add(segment, part.batch)
         return self._segments.finish(segment)

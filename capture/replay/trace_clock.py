@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.interface.summary import InterfaceSummary
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.log.log import Beat, StreamLog
+    from gscope.capture.log.log import StreamHeartbeat, StreamLog
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.sources.base import CaptureSource
     from gscope.capture.sources.block import Block
@@ -353,7 +353,7 @@ class TraceClock:
         Whatever the skew and the intervals: readers learn from it which epoch was open at the end.
         """
         interface.runtime.finish()
-        beats: list[Beat] = []
+        beats: list[StreamHeartbeat] = []
         if interface.reached_ns > MIN_TIME_NS:
             self._identity += 1
             beats = self._beats(interface, interface.reached_ns, 0)
@@ -410,13 +410,15 @@ class TraceClock:
     def _send(self, clock_ns: int, reached: Mapping[TraceInterface, int]) -> None:
         """A heartbeat on each stream of interfaces which have reached so far."""
         self._identity += 1
-        beats: list[Beat] = []
+        beats: list[StreamHeartbeat] = []
         for interface, reached_ns in reached.items():
             interface.told_ns = reached_ns
             beats += self._beats(interface, reached_ns, interface.skew_ns)
-        self._log.beat(self._identity, clock_ns, beats)
+        self._log.write_heartbeat(self._identity, clock_ns, beats)
 
-    def _beats(self, interface: TraceInterface, clock_ns: int, skew_ns: int) -> list[Beat]:
+    def _beats(
+        self, interface: TraceInterface, clock_ns: int, skew_ns: int
+    ) -> list[StreamHeartbeat]:
         """A heartbeat for each stream of ``interface``."""
         return interface.beats(clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic)
 

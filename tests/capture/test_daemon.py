@@ -15,7 +15,7 @@ import pytest
 from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_program, write_pcap
 
 from gscope.capture.daemon import Daemon
-from gscope.capture.log.log import Beat
+from gscope.capture.log.log import StreamHeartbeat
 from gscope.capture.process.events import Events
 from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import (
@@ -200,7 +200,9 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
     for number in (1, 2):
         batch = pa.record_batch({"tb": pa.array([number])})
         log.append(STREAM, batch, (Extent("tb", number, number),))
-        log.beat(number, number, [Beat(STREAM, (Punctuation("tb", number + 1),))])
+        log.write_heartbeat(
+            number, number, [StreamHeartbeat(STREAM, (Punctuation("tb", number + 1),))]
+        )
     (tmp_path / CAPTURE_FOLDER).mkdir()
     write_claims(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
     write_claims(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})

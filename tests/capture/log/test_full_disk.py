@@ -13,7 +13,7 @@ import pytest
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Budget, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
@@ -49,7 +49,7 @@ def open_log(disk: Path, budget: Budget = LIVE) -> StreamLog:
 def second(log: StreamLog, t: int, rows: int = 500) -> None:
     columns = {"t": pa.array([t] * rows, pa.int64()), "count0": pa.array([2] * rows, pa.int64())}
     log.append("a", pa.record_batch(columns), (Extent("t", t, t),))
-    log.beat(t, t, [Beat("a", (Punctuation("t", t + 1),))])
+    log.write_heartbeat(t, t, [StreamHeartbeat("a", (Punctuation("t", t + 1),))])
 
 
 def seconds(log: StreamLog, count: int) -> None:

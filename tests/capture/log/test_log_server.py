@@ -13,7 +13,7 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.log import server as server_module
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.log.server import LogServer
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import StreamError
@@ -44,7 +44,7 @@ def client(log: StreamLog, tmp_path: Path) -> Iterator[LogClient]:
 
 
 def beat(log: StreamLog, bound: int) -> None:
-    log.beat(bound, 0, [Beat("a", (Punctuation("tb", bound),))])
+    log.write_heartbeat(bound, 0, [StreamHeartbeat("a", (Punctuation("tb", bound),))])
 
 
 def flat(chunks: Iterator[list[Message]]) -> list[int]:
@@ -73,9 +73,9 @@ def test_two_subscribers_read_at_their_own_pace(log: StreamLog, client: LogClien
 
 
 def test_many_messages_cross(log: StreamLog, client: LogClient) -> None:
-    streams = [Beat(name, (Punctuation("tb", 0),)) for name in ("a", "b")]
+    streams = [StreamHeartbeat(name, (Punctuation("tb", 0),)) for name in ("a", "b")]
     for number in range(3000):
-        log.beat(number, 0, streams)
+        log.write_heartbeat(number, 0, streams)
     log.end(["a", "b"])
     assert len(flat(client.subscribe({"a": 0, "b": 0}))) == 6002
 
@@ -106,7 +106,9 @@ def test_a_client_that_stops_reading_does_not_hold_up_the_end(
     log = StreamLog(tmp_path / "log", SPECS)
     server = LogServer(log, tmp_path / "capture.sock")
     for _ in range(200):
-        log.beat(0, 0, [Beat("a", tuple(Punctuation("x" * 50, 0) for _ in range(1000)))])
+        log.write_heartbeat(
+            0, 0, [StreamHeartbeat("a", tuple(Punctuation("x" * 50, 0) for _ in range(1000)))]
+        )
     with LogClient(tmp_path / "capture.sock") as client:
         subscription = client.subscribe({"a": 0})
         next(subscription)

@@ -29,13 +29,13 @@ import sys
 from pathlib import Path
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.log.server import LogServer
 from gscope.queries.streams.messages import Punctuation
 folder = Path(sys.argv[1])
 log = StreamLog(folder / "log", [StreamSpec("a", ())], consumers=[Consumer("job")])
 for number in range(2000):
-    log.beat(number, 0, [Beat("a", (Punctuation("x" * 500, number),))])
+    log.write_heartbeat(number, 0, [StreamHeartbeat("a", (Punctuation("x" * 500, number),))])
 server = LogServer(log, folder / "capture.sock")
 print("listening", flush=True)
 sys.stdin.read()

@@ -16,7 +16,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.index import INDEX_NAME, read_index
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.log.merging import FEWEST_PARTS, worth_merging
 from gscope.capture.log.segments import SegmentFolder
 from gscope.queries.expressions.types import Direction
@@ -53,7 +53,7 @@ def second(log: StreamLog, t: int, stream: str = "a", rows: int = 1) -> None:
     """The rows of second ``t``, each for three packets, and a heartbeat."""
     times, packets = pa.array([t] * rows, pa.int64()), pa.array([3] * rows, pa.int64())
     log.append(stream, pa.record_batch({"t": times, "count0": packets}), (Extent("t", t, t),))
-    log.beat(t, t, [Beat(stream, (Punctuation("t", t + 1),))])
+    log.write_heartbeat(t, t, [StreamHeartbeat(stream, (Punctuation("t", t + 1),))])
 
 
 def seconds(log: StreamLog, times: Iterable[int], stream: str = "a") -> None:
@@ -161,9 +161,9 @@ def test_batches_that_no_heartbeat_follows_wait_for_one(tmp_path: Path) -> None:
     held = log._held["a"]
     (number, beat), (_, batch) = held._messages[-1], held._messages[-2]
     del held._messages[-1]
-    assert batch not in held.unknown_batches()
+    assert batch not in held.invisible_batches()
     held._messages.append((number, beat))
-    assert held.unknown_batches()[-1] == batch
+    assert held.invisible_batches()[-1] == batch
     log.close()
 
 

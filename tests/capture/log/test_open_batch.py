@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.capture.log.batches import OpenBatch, Part, Rows, StreamSpec, combined
+from gscope.capture.log.batches import OpenBatch, Part, StreamSpec, TupleRows, combined
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Punctuation
 
@@ -18,8 +18,8 @@ def add(opened: OpenBatch, *epochs: int) -> None:
     opened.add(batch, (Extent("tb", min(epochs), max(epochs)),))
 
 
-def in_memory(parts: list[Part]) -> list[Rows]:
-    return [part for part in parts if isinstance(part, Rows)]
+def in_memory(parts: list[Part]) -> list[TupleRows]:
+    return [part for part in parts if isinstance(part, TupleRows)]
 
 
 def values(parts: list[Part]) -> list[int]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.log import Beat, StreamLog, read_log
-from gscope.capture.log.resumed_bounds import Floor
+from gscope.capture.log.log import StreamHeartbeat, StreamLog, read_log
+from gscope.capture.log.resumed_bounds import ResumedBounds
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation
 
@@ -31,19 +31,19 @@ def test_rows_that_break_a_promise_are_left_out_and_counted(
     up: list[int], data: st.DataObject, rising: int, falling: int
 ) -> None:
     down = data.draw(st.lists(st.integers(-9, 9), min_size=len(up), max_size=len(up)))
-    floor = Floor([Punctuation("up", rising), Punctuation("-down", -falling)])
-    batch, extents = floor.kept(*rows(up, down))
+    bounds = ResumedBounds([Punctuation("up", rising), Punctuation("-down", -falling)])
+    batch, extents = bounds.kept(*rows(up, down))
     wanted = [(u, d) for u, d in zip(up, down, strict=True) if u >= rising and d <= falling]
     assert list(zip(batch["up"].to_pylist(), batch["down"].to_pylist(), strict=True)) == wanted
-    assert floor.late_tuples == len(up) - len(wanted)
+    assert bounds.late_tuples == len(up) - len(wanted)
     for extent in extents if wanted else ():
         bounds = pc.min_max(batch[extent.column]).as_py()
         assert bounds == {"min": extent.least, "max": extent.greatest}
 
 
 def test_a_promise_is_never_taken_back() -> None:
-    floor = Floor([Punctuation("up", 5), Punctuation("-down", 2)])
-    assert set(floor.raised([Punctuation("up", 3), Punctuation("new", 1)])) == {
+    bounds = ResumedBounds([Punctuation("up", 5), Punctuation("-down", 2)])
+    assert set(bounds.raised([Punctuation("up", 3), Punctuation("new", 1)])) == {
         Punctuation("up", 5),
         Punctuation("-down", 2),
         Punctuation("new", 1),
@@ -53,13 +53,13 @@ def test_a_promise_is_never_taken_back() -> None:
 def test_a_log_opened_again_keeps_what_it_promised(tmp_path: Path) -> None:
     specs = [StreamSpec("a", (("up", Direction.INCREASING), ("down", Direction.DECREASING)))]
     log = StreamLog(tmp_path, specs)
-    log.beat(1, 1, [Beat("a", (Punctuation("up", 5),))])
+    log.write_heartbeat(1, 1, [StreamHeartbeat("a", (Punctuation("up", 5),))])
     log.append("a", *rows([1], [1]))
     log.close()
     again = StreamLog(tmp_path, specs)
     again.append("a", *rows([1, 5, 6], [0, 0, 0]))
     assert again.late_tuples("a") == 1
-    again.beat(2, 2, [Beat("a", ())])
+    again.write_heartbeat(2, 2, [StreamHeartbeat("a", ())])
     again.end(["a"])
     again.close()
     beats = [message for message in read_log(tmp_path) if isinstance(message, Heartbeat)]

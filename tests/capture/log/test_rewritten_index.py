@@ -18,7 +18,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.index import INDEX_NAME, Index, read_index
-from gscope.capture.log.log import Beat, StreamLog, read_log
+from gscope.capture.log.log import StreamHeartbeat, StreamLog, read_log
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Message, Punctuation
@@ -36,7 +36,11 @@ def open_log(folder: Path, specs: list[StreamSpec] | None = None) -> StreamLog:
 
 
 def beat(log: StreamLog, number: int, *streams: str) -> None:
-    log.beat(number, number, [Beat(s, (Punctuation("t", number),)) for s in streams or STREAMS])
+    log.write_heartbeat(
+        number,
+        number,
+        [StreamHeartbeat(s, (Punctuation("t", number),)) for s in streams or STREAMS],
+    )
 
 
 def put(log: StreamLog, t: int, stream: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog, read_log
+from gscope.capture.log.log import StreamHeartbeat, StreamLog, read_log
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
@@ -37,7 +37,7 @@ def second(log: StreamLog, t: int, stream: str = "a", rows: int = ROWS) -> None:
     """One second's rows, each for three packets, and a heartbeat."""
     times, packets = pa.array([t] * rows, pa.int64()), pa.array([3] * rows, pa.int64())
     log.append(stream, pa.record_batch({"t": times, "count0": packets}), (Extent("t", t, t),))
-    log.beat(t, t, [Beat(stream, (Punctuation("t", t + 1),))])
+    log.write_heartbeat(t, t, [StreamHeartbeat(stream, (Punctuation("t", t + 1),))])
 
 
 def shape(log: StreamLog, **cursors: int) -> list[str]:

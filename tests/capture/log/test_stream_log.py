@@ -14,7 +14,7 @@ import pytest
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Budget, Usage, WaitForRoom
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import BatchLimits, Beat, StreamLog, read_log
+from gscope.capture.log.log import BatchLimits, StreamHeartbeat, StreamLog, read_log
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
@@ -41,7 +41,11 @@ def put(log: StreamLog, stream: str, *epochs: int) -> None:
 
 
 def beat(log: StreamLog, bound: int, *streams: str) -> None:
-    log.beat(bound, bound * 10, [Beat(stream, (Punctuation("tb", bound),)) for stream in streams])
+    log.write_heartbeat(
+        bound,
+        bound * 10,
+        [StreamHeartbeat(stream, (Punctuation("tb", bound),)) for stream in streams],
+    )
 
 
 def shape(messages: list[Message]) -> list[str]:

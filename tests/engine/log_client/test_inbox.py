@@ -13,7 +13,7 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import Beat, StreamLog
+from gscope.capture.log.log import StreamHeartbeat, StreamLog
 from gscope.capture.log.server import LogServer
 from gscope.engine.log_client import inbox as inbox_module
 from gscope.engine.log_client.inbox import Inbox
@@ -44,7 +44,7 @@ def daemon(folder: Path, demands: Demands | None = None) -> Iterator[StreamLog]:
 
 def beat(log: StreamLog, *numbers: int) -> None:
     for number in numbers:
-        log.beat(number, number, [Beat("a", ())])
+        log.write_heartbeat(number, number, [StreamHeartbeat("a", ())])
 
 
 def take(inbox: Inbox, count: int) -> list[int]:
@@ -111,7 +111,7 @@ def test_a_daemon_that_comes_back_is_asked_for_the_heartbeats_that_are_still_wan
 def log_rows(log: StreamLog, *numbers: int) -> None:
     for number in numbers:
         log.append("a", pa.record_batch({"x": [number]}), (Extent("x", number, number),))
-        log.beat(number, number, [Beat("a", (Punctuation("x", number + 1),))])
+        log.write_heartbeat(number, number, [StreamHeartbeat("a", (Punctuation("x", number + 1),))])
 
 
 def spared(log: StreamLog) -> set[int]:
@@ -165,10 +165,10 @@ def test_what_is_not_taken_waits_in_the_log(
     is_there = threading.Event()
     is_there.set()
     with Inbox(tmp_path / "capture.sock", {"a": 0}, is_there) as inbox:
-        log.beat(0, 0, [Beat("a", ())])
+        log.write_heartbeat(0, 0, [StreamHeartbeat("a", ())])
         seen = inbox.take()
         for number in range(1, 200):
-            log.beat(number, 0, [Beat("a", ())])
+            log.write_heartbeat(number, 0, [StreamHeartbeat("a", ())])
         while len(seen) < 200:
             seen += inbox.take()
         assert [message.sequence for message in seen] == list(range(200))
