@@ -16,7 +16,7 @@ from gscope.engine.running.duplicates import SumOfDups
 from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.halves import as_floats
 from gscope.engine.running.vectors import Vector, from_arrow, never_null
-from gscope.engine.running.window import Window, valid_of, values_of
+from gscope.engine.running.window import MovingWindow, valid_of, values_of
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class MovingSum:
     """``moving_sum`` of FLOAT."""
 
     def __init__(self, groups: int, length: int, total: Vector) -> None:
-        self._sums = Window(groups, length, total)
+        self._sums = MovingWindow(groups, length, total)
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
@@ -139,7 +139,7 @@ class MovingAverage:
     """``moving_avg``."""
 
     def __init__(self, groups: int, length: int, parts: Sequence[Vector]) -> None:
-        self._windows = [Window(groups, length, part) for part in parts]
+        self._windows = [MovingWindow(groups, length, part) for part in parts]
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""
@@ -162,7 +162,7 @@ class MovingAverage:
         return [window.save(live) for window in self._windows]
 
 
-class Smoothed:
+class ExponentialAverage:
     """``ewma``."""
 
     def __init__(self, groups: int, alpha: float, parts: Sequence[Vector]) -> None:
@@ -261,7 +261,7 @@ class AtEnd:
         return []
 
 
-class Inputs(Protocol):
+class FoldInputs(Protocol):
     """The rows of a fold, epoch after epoch."""
 
     def vector(self, name: str) -> Vector:
@@ -275,23 +275,23 @@ class Inputs(Protocol):
         """The group of each row."""
 
 
-def accumulator(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def accumulator(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     """The state of ``aggregate`` for so many groups, none of which lives yet."""
     return _BUILDERS[aggregate.function](aggregate, groups, rows)
 
 
-def _sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _sum(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     parts = [rows.vector(name) for name in aggregate.inputs]
     if aggregate.type is GsqlType.INT:
         return ExactRunningSum(groups, parts)
     return RunningSum(groups, *parts)
 
 
-def _count(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _count(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     return RunningCount(groups, rows.vector(aggregate.inputs[0]))
 
 
-def _moving_sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _moving_sum(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     (length,) = aggregate.constants
     assert isinstance(length, int)
     parts = [rows.vector(name) for name in aggregate.inputs]
@@ -300,32 +300,32 @@ def _moving_sum(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accum
     return MovingSum(groups, length, *parts)
 
 
-def _moving_average(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _moving_average(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     (length,) = aggregate.constants
     assert isinstance(length, int)
     return MovingAverage(groups, length, [rows.vector(name) for name in aggregate.inputs])
 
 
-def _smoothed(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _smoothed(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     (alpha,) = aggregate.constants
     assert isinstance(alpha, float)
-    return Smoothed(groups, alpha, [rows.vector(name) for name in aggregate.inputs])
+    return ExponentialAverage(groups, alpha, [rows.vector(name) for name in aggregate.inputs])
 
 
-def _sum_of_dups(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _sum_of_dups(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     count, values = aggregate.inputs
     return SumOfDups(groups, rows.vector(count), rows.column(values), rows.places)
 
 
-def _latest(*, keeps_first: bool) -> Callable[[RunningAggregate, int, Inputs], Accumulator]:
-    def build(aggregate: RunningAggregate, groups: int, rows: Inputs) -> Accumulator:
+def _latest(*, keeps_first: bool) -> Callable[[RunningAggregate, int, FoldInputs], Accumulator]:
+    def build(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
         values = rows.column(aggregate.inputs[0])
         return Latest(groups, keeps_first=keeps_first, values=values, kind=aggregate.type)
 
     return build
 
 
-_BUILDERS: dict[str, Callable[[RunningAggregate, int, Inputs], Accumulator]] = {
+_BUILDERS: dict[str, Callable[[RunningAggregate, int, FoldInputs], Accumulator]] = {
     "running_sum": _sum,
     "running_count": _count,
     "moving_sum": _moving_sum,

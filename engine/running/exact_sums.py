@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gscope.engine.running.halves import LOW_32, as_integers
 from gscope.engine.running.vectors import Vector
-from gscope.engine.running.window import Window, valid_of, values_of
+from gscope.engine.running.window import MovingWindow, valid_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,7 @@ class ExactMovingSum:
 
     def __init__(self, groups: int, length: int, parts: Sequence[Vector]) -> None:
         self.wrapped = 0
-        self._windows = [Window(groups, length, part) for part in _halves(parts)]
+        self._windows = [MovingWindow(groups, length, part) for part in _halves(parts)]
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
         """See ``Accumulator``."""

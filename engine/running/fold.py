@@ -17,7 +17,7 @@ import pyarrow as pa
 from gscope.engine.running.accumulators import AtEnd, accumulator
 from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.groups import number_groups
-from gscope.engine.running.rows import Answers, EpochRows, Moment
+from gscope.engine.running.rows import AnswerCollector, EpochEnd, EpochRows
 from gscope.engine.running.vectors import compute
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Fold:
 
     def run(self, epochs: Epochs, write: Callable[[pa.Table], None]) -> pa.Table:
         """See ``fold``."""
-        answers = Answers(self._node, self._keys, self._rows, write, ANSWER_ROWS)
+        answers = AnswerCollector(self._node, self._keys, self._rows, write, ANSWER_ROWS)
         live = np.flatnonzero(self._alive)
         position = np.zeros(len(self._alive), np.int64)
         last_of_input = epochs.last_of_input(self._rows.epochs)
@@ -140,11 +140,9 @@ class _Fold:
             values = tuple(state.update(live, at, numbers) for state in self._states)
             row = np.full(len(live), self._rows.none, np.int64)
             row[at] = numbers
-            moment = Moment(np.full(len(live), epoch, np.int64), live, row, values)
-            answers.add(moment)
-            closes = compute(
-                self._node.closing, answers.columns(moment).vector, len(live)
-            ).is_true()
+            end = EpochEnd(np.full(len(live), epoch, np.int64), live, row, values)
+            answers.add(end)
+            closes = compute(self._node.closing, answers.columns(end).vector, len(live)).is_true()
             self._alive[live[closes]] = False
             live = live[~closes]
         answers.flush()

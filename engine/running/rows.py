@@ -69,7 +69,7 @@ class EpochRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class EpochEnd:
     """The end of an epoch, or of several: a row for each live group.
 
     Attributes:
@@ -84,20 +84,20 @@ class Moment:
     rows: Array
     running: tuple[Vector, ...]
 
-    def take(self, chosen: Array) -> Moment:
+    def take(self, chosen: Array) -> EpochEnd:
         """Some of the rows."""
         running = tuple(vector.take(chosen) for vector in self.running)
-        return Moment(self.epochs[chosen], self.places[chosen], self.rows[chosen], running)
+        return EpochEnd(self.epochs[chosen], self.places[chosen], self.rows[chosen], running)
 
 
 class Columns:
-    """The columns of keys and aggregates at a moment, each made when it is asked for."""
+    """The columns of keys and aggregates at the end of an epoch, each computed on first use."""
 
-    def __init__(self, node: RunningNode, keys: pa.Table, rows: EpochRows, moment: Moment) -> None:
+    def __init__(self, node: RunningNode, keys: pa.Table, rows: EpochRows, end: EpochEnd) -> None:
         self._node = node
         self._keys = keys
         self._rows = rows
-        self._moment = moment
+        self._end = end
         others = [key for key in node.keys if key.name != node.epoch]
         self._key_numbers = {key.name: number for number, key in enumerate(others)}
         self._kinds = {key.name: key.expression.type for key in node.keys}
@@ -105,31 +105,31 @@ class Columns:
 
     def vector(self, name: str) -> Vector:
         """A column for computing."""
-        moment = self._moment
+        end = self._end
         if name == self._node.epoch:
-            return Vector(moment.epochs, np.ones(len(moment.epochs), np.bool_))
+            return Vector(end.epochs, np.ones(len(end.epochs), np.bool_))
         if name in self._running:
-            return moment.running[self._running[name]]
+            return end.running[self._running[name]]
         if name in self._key_numbers:
             return from_arrow(self.arrow(name), self._kinds[name])
-        return self._rows.vector(name).take(moment.rows)
+        return self._rows.vector(name).take(end.rows)
 
     def arrow(self, name: str) -> pa.Array:
         """A column for output."""
-        moment = self._moment
+        end = self._end
         if name == self._node.epoch:
-            return pa.array(moment.epochs)
+            return pa.array(end.epochs)
         if name in self._running:
             number = self._running[name]
-            return to_arrow(moment.running[number], self._node.running[number].type)
+            return to_arrow(end.running[number], self._node.running[number].type)
         if name in self._key_numbers:
             key = self._keys[f"k{self._key_numbers[name]}"]
-            return key.take(pa.array(moment.places)).combine_chunks()
-        return self._rows.column(name).take(pa.array(moment.rows))
+            return key.take(pa.array(end.places)).combine_chunks()
+        return self._rows.column(name).take(pa.array(end.rows))
 
 
-class Answers:
-    """Collects moments, and hands over what HAVING leaves of them.
+class AnswerCollector:
+    """Collects the ends of epochs and writes the rows that pass HAVING.
 
     Args:
         write: takes the rows of the node's schema.
@@ -149,35 +149,35 @@ class Answers:
         self._rows = epoch_rows
         self._write = write
         self._limit = rows
-        self._moments: list[Moment] = []
+        self._ends: list[EpochEnd] = []
         self._count = 0
 
-    def columns(self, moment: Moment) -> Columns:
-        """The columns at ``moment``."""
-        return Columns(self._node, self._keys, self._rows, moment)
+    def columns(self, end: EpochEnd) -> Columns:
+        """The columns at ``end``."""
+        return Columns(self._node, self._keys, self._rows, end)
 
-    def add(self, moment: Moment) -> None:
+    def add(self, end: EpochEnd) -> None:
         """The end of an epoch."""
-        self._moments.append(moment)
-        self._count += len(moment.epochs)
+        self._ends.append(end)
+        self._count += len(end.epochs)
         if self._count >= self._limit:
             self.flush()
 
     def flush(self) -> None:
         """Hand over everything so far."""
         if not self._count:
-            self._moments = []
+            self._ends = []
             return
-        moment = _joined(self._moments)
-        self._moments, self._count = [], 0
+        end = _joined(self._ends)
+        self._ends, self._count = [], 0
         if self._node.having is not None:
-            leaf = self.columns(moment).vector
-            chosen = compute(self._node.having, leaf, len(moment.epochs)).is_true()
-            moment = moment.take(np.flatnonzero(chosen))
-        rows = len(moment.epochs)
+            leaf = self.columns(end).vector
+            chosen = compute(self._node.having, leaf, len(end.epochs)).is_true()
+            end = end.take(np.flatnonzero(chosen))
+        rows = len(end.epochs)
         if not rows:
             return
-        columns = self.columns(moment)
+        columns = self.columns(end)
         made = {}
         for column in self._node.columns:
             e = column.expression
@@ -188,19 +188,19 @@ class Answers:
         self._write(pa.table(made))
 
 
-def _joined(moments: list[Moment]) -> Moment:
-    if len(moments) == 1:
-        return moments[0]
+def _joined(ends: list[EpochEnd]) -> EpochEnd:
+    if len(ends) == 1:
+        return ends[0]
     running = tuple(
         Vector(
             np.concatenate([v.values for v in vectors]), np.concatenate([v.valid for v in vectors])
         )
-        for vectors in zip(*(moment.running for moment in moments), strict=True)
+        for vectors in zip(*(end.running for end in ends), strict=True)
     )
-    return Moment(
-        np.concatenate([moment.epochs for moment in moments]),
-        np.concatenate([moment.places for moment in moments]),
-        np.concatenate([moment.rows for moment in moments]),
+    return EpochEnd(
+        np.concatenate([end.epochs for end in ends]),
+        np.concatenate([end.places for end in ends]),
+        np.concatenate([end.rows for end in ends]),
         running,
     )
 

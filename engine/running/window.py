@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-class Window:
+class MovingWindow:
     """The values of the last epochs, for each group a ring of them; all rings turn together."""
 
     def __init__(self, groups: int, length: int, values: Vector) -> None:
