@@ -23,7 +23,7 @@ from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
     SOCKET_FILE,
-    EngineSettings,
+    JobSettings,
 )
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
 from gscope.engine.spark.jvm.gateway import JvmProcess, JvmSettings, launch_jvm
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.log_client.inbox import Inbox
-    from gscope.engine.monitoring.observer import Observer
+    from gscope.engine.monitoring.observer import JobObserver
     from gscope.engine.monitoring.step_progress import StepWatch
     from gscope.engine.spark.evaluation import Evaluator
-    from gscope.engine.steps.disk_budget import Room
+    from gscope.engine.steps.disk_budget import JobDiskBudget
     from gscope.engine.steps.steps import Step, Steps
     from gscope.engine.storage.commits import Commit, CommitLog
     from gscope.queries.plan.program import Program
@@ -59,14 +59,14 @@ class Job:
         self._run_dir = run_dir
         self._events = events
         self._termination = termination
-        self._settings = EngineSettings.read(run_dir)
+        self._settings = JobSettings.read(run_dir)
         self._phases: dict[str, float] = {}
         self._counted_before = Counts()
         self._java_pid: int | None = None
         self._connect = threading.Event()
         self._inbox: Inbox | None = None
         self._commits: CommitLog
-        self._room: Room
+        self._disk_budget: JobDiskBudget
         self._watch: StepWatch
 
     def on_daemon(self) -> None:
@@ -125,11 +125,13 @@ class Job:
     def _load(self) -> None:
         """Open the record of commits; Java starts meanwhile, which takes longer than loading these modules."""
         from gscope.engine.monitoring.step_progress import StepWatch
-        from gscope.engine.steps.disk_budget import Room
+        from gscope.engine.steps.disk_budget import JobDiskBudget
         from gscope.engine.storage.commits import CommitLog
 
         self._commits = CommitLog(self._run_dir / JOB_FOLDER)
-        self._room = Room(self._commits, self._settings.disk_bytes, is_live=self._settings.is_live)
+        self._disk_budget = JobDiskBudget(
+            self._commits, self._settings.disk_bytes, is_live=self._settings.is_live
+        )
         self._watch = StepWatch()
 
     def _launch(self, settings: JvmSettings) -> JvmProcess:
@@ -142,14 +144,14 @@ class Job:
     def _answer(self, session: SparkSession) -> int:
         """Answer what the last commit has not; the number of the last step."""
         from gscope.engine.log_client.inbox import Inbox
-        from gscope.engine.monitoring.observer import Observer
+        from gscope.engine.monitoring.observer import JobObserver
         from gscope.engine.spark.evaluation import Evaluator
         from gscope.engine.steps.steps import Steps
 
         program = self._program()
         steps = Steps(program, frozenset(self._settings.latent_interfaces))
         commits = self._recover(steps)
-        observer = Observer(self._run_dir, steps, commits, self._java_pid, self._watch)
+        observer = JobObserver(self._run_dir, steps, commits, self._java_pid, self._watch)
         # All may have been answered before a crash; the daemon is gone then.
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
@@ -159,7 +161,9 @@ class Job:
         observer.close()
         return steps.number
 
-    def _follow(self, steps: Steps, evaluator: Evaluator, observer: Observer, inbox: Inbox) -> None:
+    def _follow(
+        self, steps: Steps, evaluator: Evaluator, observer: JobObserver, inbox: Inbox
+    ) -> None:
         """One step after another until everything is answered."""
         from gscope.engine.steps.batch_leases import wanted, without
         from gscope.engine.steps.heartbeat_requests import Asker
@@ -183,7 +187,7 @@ class Job:
                     asker.on_messages(messages)
             elif step.reads_rows or idle_steps == MAX_IDLE_STEPS or steps.is_finished:
                 idle_steps = 0
-                self._room.wait()
+                self._disk_budget.wait()
                 if self._settings.is_live:
                     gone = inbox.claim(self._settings.consumer, wanted(step, steps))
                     step = without(step, steps, gone)
@@ -198,7 +202,9 @@ class Job:
                     self._events.send("promised", bounds=steps.output_bounds())
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
-    def _evaluate(self, step: Step, steps: Steps, evaluator: Evaluator, observer: Observer) -> None:
+    def _evaluate(
+        self, step: Step, steps: Steps, evaluator: Evaluator, observer: JobObserver
+    ) -> None:
         from gscope.engine.spark.sql.udf import user_failures
         from gscope.engine.storage.commits import Commit
 
@@ -207,7 +213,7 @@ class Job:
         with user_failures():
             evaluation = evaluator.run(step)
         steps.on_evaluated(evaluation)
-        steps.shed_tuples.update(self._room.fit(steps))
+        steps.shed_tuples.update(self._disk_budget.fit(steps))
         ended = time.time_ns()
         outputs = evaluation.outputs
         state = steps.snapshot()
@@ -304,7 +310,7 @@ def main() -> None:
         events.send("error", message=str(error), is_final=is_final)
         raise SystemExit(1) from error
     finally:
-        termination.give_way()
+        termination.wait_if_terminating()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ _LITTLE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class EngineSettings:
+class JobSettings:
     """Settings of the HFTA job.
 
     Attributes:
@@ -60,7 +60,7 @@ class EngineSettings:
         (run_dir / SETTINGS_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
-    def read(cls, run_dir: Path) -> EngineSettings:
+    def read(cls, run_dir: Path) -> JobSettings:
         """The settings left in ``run_dir``.
 
         Raises:

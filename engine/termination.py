@@ -44,14 +44,14 @@ class Termination:
         """Call ``close`` before the process ends, from another thread; to be called with ``opening`` held."""
         self._closers.append(close)
 
-    def give_way(self) -> None:
+    def wait_if_terminating(self) -> None:
         """Return at once; never, if the process is being ended: what fails then, fails because of that."""
         with self._lock:
             return
 
     def leave(self, code: int) -> None:
         """End the process with ``code``, at once, unless it is being ended already."""
-        self.give_way()
+        self.wait_if_terminating()
         self._end(code)
 
     def _wait(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.settings import CaptureSettings, ConsumerSettings
-from gscope.engine.settings import EngineSettings
+from gscope.engine.settings import JobSettings
 from gscope.engine.watermarks.slack import least_skews
 from gscope.queries.plan.program import StreamInput, node_inputs
 
@@ -30,7 +30,7 @@ def capture_settings(
 ) -> CaptureSettings:
     """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
     readers = {
-        EngineSettings().consumer: job_streams(program),
+        JobSettings().consumer: job_streams(program),
         CONSUMER: _streams(program, [source for _, source in program.results]),
     }
     slack = least_skews(program)

@@ -21,7 +21,7 @@ from gscope.cli.config.quantities import (
     show_size,
 )
 from gscope.cli.rundir.run_dir import default_work_dir
-from gscope.engine.settings import EngineSettings
+from gscope.engine.settings import JobSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +173,7 @@ FOLDER = Kind("DIR", _parse_folder, str)
 USER = Kind("NAME", _parse_user, str)
 SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
 
-_ENGINE = EngineSettings()
+_ENGINE = JobSettings()
 _LFTA = LftaSettings()
 _CAPTURE = CaptureSettings((InterfaceSettings("default", ("default",)),))
 DEFAULT_SKEW_NS = _CAPTURE.interfaces[0].skew_ns

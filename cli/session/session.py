@@ -139,7 +139,7 @@ class Run:
         from gscope.cli.session.signals import heeded
         from gscope.cli.supervision.liveness import Patience
         from gscope.cli.supervision.supervisor import Supervisor
-        from gscope.engine.settings import EngineSettings
+        from gscope.engine.settings import JobSettings
 
         config = self.config
         run_dir.file.change(
@@ -161,7 +161,7 @@ class Run:
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(
-                    EngineSettings(
+                    JobSettings(
                         cores=config.spark_cores,
                         heap_bytes=config.spark_memory_bytes,
                         expected_bytes=self.expected_bytes,

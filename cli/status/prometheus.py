@@ -133,7 +133,7 @@ CAPTURE = (
     Metric("gscope_capture_cpu_seconds", "cpu_s", "CPU time of the capture daemon."),
     gauge("gscope_capture_memory_bytes", "memory_bytes", "Memory of the capture daemon."),
     gauge(
-        "gscope_capture_told_timestamp_seconds",
+        "gscope_capture_written_timestamp_seconds",
         "written_ns",
         "When the process wrote its counters.",
         _NS,
@@ -145,7 +145,7 @@ JOB = (
     gauge("gscope_job_memory_bytes", "memory_bytes", "Memory of the HFTA job without Java."),
     gauge("gscope_java_memory_bytes", "java_memory_bytes", "Memory of Spark's Java."),
     gauge(
-        "gscope_job_told_timestamp_seconds",
+        "gscope_job_written_timestamp_seconds",
         "written_ns",
         "When the process wrote its counters.",
         _NS,
@@ -165,10 +165,10 @@ STEPS = (
         "gscope_step_tuples_per_second", "tuples_per_second", "Tuples read in a second of steps."
     ),
 )
-STEP_AT_HAND = (
-    gauge("gscope_step_at_hand_seconds", "seconds", "How long the current step has been running."),
+CURRENT_STEP = (
+    gauge("gscope_current_step_seconds", "seconds", "How long the current step has been running."),
     gauge(
-        "gscope_step_at_hand_still_seconds",
+        "gscope_current_step_still_seconds",
         "still_seconds",
         "Time since a task of the current step ended.",
     ),
@@ -261,8 +261,8 @@ class RunCollector(Collector):
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
         yield from _families(JOB, (), [((), job)] if job else [])
         yield from _families(STEPS, (), [((), job["steps"])] if job else [])
-        at_hand = job.get("step_at_hand")
-        yield from _families(STEP_AT_HAND, (), [((), at_hand)] if at_hand else [])
+        current_step = job.get("current_step")
+        yield from _families(CURRENT_STEP, (), [((), current_step)] if current_step else [])
         yield from _families(INBOX, ("stream",), _named(job, "streams"))
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))

@@ -245,7 +245,7 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
         )
     if job["state"] != "waiting" and is_alive:
         text += f"; {job['state']} has been running for {duration(now_ns - job['state_since_ns'])}"
-        still_ns = int((job.get("step_at_hand") or {}).get("still_seconds", 0) * 1e9)
+        still_ns = int((job.get("current_step") or {}).get("still_seconds", 0) * 1e9)
         if still_ns >= MIN_STILL_NS:
             text += f", and no task of it has ended for {duration(still_ns)}"
     return text

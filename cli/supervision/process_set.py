@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.supervision.liveness import Patience
     from gscope.cli.supervision.restart_policy import RestartPolicy
-    from gscope.engine.settings import EngineSettings
+    from gscope.engine.settings import JobSettings
     from gscope.queries.plan.program import Program
 
 JOB_GRACE_S = 3.0
@@ -109,7 +109,7 @@ class RunProcesses:
         """Note that the reader of streams has delivered all of them."""
         self._is_reading_streams = False
 
-    def start_job(self, settings: EngineSettings) -> None:
+    def start_job(self, settings: JobSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         settings.write(self._run_dir)
         let_read(self._run_dir / SETTINGS_FILE, self._confinement)

@@ -23,7 +23,7 @@ from gscope.cli.supervision.liveness import STILL_S, Patience
 from gscope.cli.supervision.process_set import RunProcesses
 from gscope.cli.supervision.recovery import Recovery
 from gscope.cli.supervision.restart_policy import RestartPolicy
-from gscope.engine.settings import JOB_FOLDER, EngineSettings
+from gscope.engine.settings import JOB_FOLDER, JobSettings
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
 
@@ -97,7 +97,7 @@ class Supervisor:
         """Where the HFTA job publishes its outputs."""
         return self.run_dir / JOB_FOLDER / "outputs"
 
-    def start_job(self, settings: EngineSettings) -> None:
+    def start_job(self, settings: JobSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         self._processes.start_job(settings)
         self.reached("processes started")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 
-class Observer:
+class JobObserver:
     """Told what the job does, step by step; for one thread.
 
     Args:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
-from gscope.engine.monitoring.step_progress import StepAtHand
+from gscope.engine.monitoring.step_progress import CurrentStep
 from gscope.engine.operators.base import waiting
 from gscope.engine.steps.blocking_streams import held_by
 from gscope.engine.watermarks.event_time import EventTimes
@@ -122,7 +122,7 @@ class JobStatistics:
         self._answered = _StepCounters()
         self._queries: dict[str, _QueryCounters] = {}
         self._since = _Since("waiting", wall_ns())
-        self._at_hand: StepAtHand | None = None
+        self._current_step: CurrentStep | None = None
         self._told: dict[str, Any] = {}
         self._writing = threading.Lock()
 
@@ -160,18 +160,18 @@ class JobStatistics:
     def evaluating(self, step: Step) -> None:
         """Spark begins to evaluate a step."""
         self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
-        self._at_hand = StepAtHand(step.number, 0.0, 0.0)
+        self._current_step = CurrentStep(step.number, 0.0, 0.0)
         self.write()
 
-    def on_look(self, step: StepAtHand) -> None:
+    def on_look(self, step: CurrentStep) -> None:
         """Tell how a step stands that is evaluated, if the file is old; by any thread.
 
         All else stays as it was told when the step began.
         """
         with self._writing:
-            told = self._told.get("step_at_hand")
+            told = self._told.get("current_step")
             if told is not None and told["number"] == step.number and self._file.is_due:
-                now = {"step_at_hand": _at_hand_fields(step), **self._process_fields()}
+                now = {"current_step": _current_step_fields(step), **self._process_fields()}
                 self._file.write({**self._told, **now})
 
     def on_commit(
@@ -186,7 +186,7 @@ class JobStatistics:
         self._answered.last_tuples = tuples
         self._count(outputs)
         self._since = _Since("waiting", self._wall_ns(), counts)
-        self._at_hand = None
+        self._current_step = None
         self.write()
 
     def refresh(self) -> None:
@@ -218,7 +218,9 @@ class JobStatistics:
             "state": self._since.state,
             "state_since_ns": self._since.since_ns,
             "clock_ns": tracer.clock_ns,
-            "step_at_hand": None if self._at_hand is None else _at_hand_fields(self._at_hand),
+            "current_step": None
+            if self._current_step is None
+            else _current_step_fields(self._current_step),
             "steps": {"number": steps.number, **_step_fields(self._answered)},
             "streams": [self._stream(name) for name in steps.streams],
             "operators": [self._operator(name) for name in steps.operators],
@@ -296,7 +298,7 @@ class JobStatistics:
         }
 
 
-def _at_hand_fields(step: StepAtHand) -> dict[str, Any]:
+def _current_step_fields(step: CurrentStep) -> dict[str, Any]:
     return {
         "number": step.number,
         "seconds": round(step.seconds, 1),

@@ -20,7 +20,7 @@ MAX_PAUSE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class StepAtHand:
+class CurrentStep:
     """A step that is not committed yet.
 
     Attributes:
@@ -45,7 +45,7 @@ class StepWatch:
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.on_look: Callable[[StepAtHand], object] = _nobody
+        self.on_look: Callable[[CurrentStep], object] = _nobody
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._number: int | None = None
@@ -69,7 +69,7 @@ class StepWatch:
         with self._lock:
             self._number = None
 
-    def look(self, ended_tasks: int) -> StepAtHand | None:
+    def look(self, ended_tasks: int) -> CurrentStep | None:
         """How the step at hand stands now; None if there is none.
 
         Args:
@@ -83,10 +83,10 @@ class StepWatch:
             self._looked_s = now_s
             if ended_tasks != self._ended_tasks:
                 self._ended_tasks, self._still_s = ended_tasks, 0.0
-            step = StepAtHand(self._number, now_s - self._began_s, self._still_s)
+            step = CurrentStep(self._number, now_s - self._began_s, self._still_s)
         self.on_look(step)
         return step
 
 
-def _nobody(_step: StepAtHand) -> None:
+def _nobody(_step: CurrentStep) -> None:
     """Nobody wants to be told."""

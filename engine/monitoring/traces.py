@@ -43,7 +43,7 @@ _Trace = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ArrivedHeartbeat:
     """A heartbeat of one stream, when it reached this process and when it was looked at."""
 
     message: Heartbeat
@@ -82,8 +82,8 @@ class Tracer:
         self.clock_ns: int | None = None
         self._book = book
         self._wall_ns = wall_ns
-        self._latest: dict[str, _Seen] = {}
-        self._newest: list[_Seen] = []
+        self._latest: dict[str, _ArrivedHeartbeat] = {}
+        self._newest: list[_ArrivedHeartbeat] = []
         self._idle = _Idle(wall_ns())
         self._advance_ns = 0
         self._released: list[_Trace] = []
@@ -93,7 +93,7 @@ class Tracer:
         taken_ns = self._wall_ns()
         for message in messages:
             if isinstance(message, Heartbeat):
-                self._on_heartbeat(_Seen(message, received_ns, taken_ns))
+                self._on_heartbeat(_ArrivedHeartbeat(message, received_ns, taken_ns))
         if taken_ns - self._idle.began_ns >= IDLE_NS:
             self._write_idle(taken_ns)
 
@@ -113,7 +113,7 @@ class Tracer:
             began_ns: when the evaluation began, since 1970.
             ended_ns: when it ended.
         """
-        groups: dict[int, list[_Seen]] = {}
+        groups: dict[int, list[_ArrivedHeartbeat]] = {}
         for seen in self._latest.values():
             groups.setdefault(seen.message.identity, []).append(seen)
         newest = sorted(groups)[-MAX_TRACES_A_STEP:]
@@ -186,7 +186,7 @@ class Tracer:
         self._write_idle(self._wall_ns())
         self._book.close()
 
-    def _on_heartbeat(self, seen: _Seen) -> None:
+    def _on_heartbeat(self, seen: _ArrivedHeartbeat) -> None:
         message, idle = seen.message, self._idle
         made_ns = message.trace[0].arrived_ns if message.trace else seen.taken_ns
         if message.identity not in idle.delays_ns:
@@ -219,12 +219,16 @@ class Tracer:
         )
 
     def _hops(
-        self, seen: list[_Seen], steps: Steps, works: Mapping[str, int], rows: Mapping[str, int]
+        self,
+        seen: list[_ArrivedHeartbeat],
+        steps: Steps,
+        works: Mapping[str, int],
+        rows: Mapping[str, int],
     ) -> list[_Trace]:
         """The hops of one heartbeat from its LFTAs to the operators."""
         told = [hop for each in seen for hop in each.message.trace]
-        hops = [_told(hop, "lfta") for hop in told if hop.node != _LOG][:MAX_LFTA_HOPS]
-        logged = [_told(hop, "log") for hop in told if hop.node == _LOG]
+        hops = [_noted_hop(hop, "lfta") for hop in told if hop.node != _LOG][:MAX_LFTA_HOPS]
+        logged = [_noted_hop(hop, "log") for hop in told if hop.node == _LOG]
         received_ns = max(each.received_ns for each in seen)
         if logged:
             # Its streams are sealed one after the other.
@@ -280,7 +284,7 @@ def _hop(kind: str, node: str, arrived_ns: int, queued_ns: int = 0, until_ns: in
     }
 
 
-def _told(hop: Hop, kind: str) -> _Trace:
+def _noted_hop(hop: Hop, kind: str) -> _Trace:
     """A hop that the daemon has noted."""
     noted = _hop(kind, hop.node, hop.arrived_ns, hop.queued_ns)
     return {**noted, "worked_ns": hop.worked_ns, **dict(hop.counters)}

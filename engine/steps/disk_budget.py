@@ -1,4 +1,4 @@
-"""Room: what the job keeps on disk stays within its budget.
+"""JobDiskBudget: what the job keeps on disk stays within its budget.
 
 That is, beside the log: answers that nobody has taken yet, and carried rows. When answers are not taken the job waits;
 then the log fills, and does what it does when it is full. Carried rows wait for others that have not come: waiting
@@ -27,7 +27,7 @@ DISK_RESERVE_BYTES = 8 << 20
 """No step of a live capture is begun while the disk has less left."""
 
 
-class Room:
+class JobDiskBudget:
     """The job's share of the disk.
 
     Args:

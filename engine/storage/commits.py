@@ -82,8 +82,8 @@ class CommitLog:
         self.outputs = folder / "outputs"
         self.carry = folder / "carry"
         self._records = folder / "commits"
-        self._earlier: deque[_Kept] = deque()
-        self._last: _Kept | None = None
+        self._earlier: deque[_KeptRecord] = deque()
+        self._last: _KeptRecord | None = None
         try:
             for each in (self.outputs, self.carry, self._records):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -141,7 +141,7 @@ class CommitLog:
             batch["path"]
             for commit in commits[-1:]
             for operator in commit.operators.values()
-            for batch in _kept(operator)
+            for batch in _carried(operator)
         }
         self.drop_carry(named)
         return commits
@@ -161,7 +161,7 @@ class CommitLog:
         if self._last is not None:
             size = sum(_size_bytes(output) for output in self._last.outputs)
             self._earlier.append(replace(self._last, size_bytes=size))
-        self._last = _Kept(path, tuple(self.outputs / output.path for output in outputs))
+        self._last = _KeptRecord(path, tuple(self.outputs / output.path for output in outputs))
 
     def _prune(self) -> None:
         """Forget earlier commits that are delivered, which they are in order."""
@@ -177,7 +177,7 @@ class CommitLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptRecord:
     """A commit record that is there, and the outputs it is kept for."""
 
     record: Path
@@ -202,7 +202,7 @@ def state_from_json(value: dict[str, Any]) -> State:
     return State(**{**value, "extents": extents, "files": tuple(value["files"])})
 
 
-def _kept(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _carried(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The carried batches of an operator and its state."""
     for side in operator["sides"]:
         for port in side.values():

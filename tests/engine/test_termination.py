@@ -47,7 +47,7 @@ BUSY = {
             termination.close_first(lambda: time.sleep(0.1))
             termination.close_first(pipe.set)
         pipe.wait()
-        termination.give_way()
+        termination.wait_if_terminating()
         sys.exit(1)
         """,
     "with a lock held": """

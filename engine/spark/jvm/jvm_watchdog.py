@@ -95,14 +95,14 @@ class Pulse:
                 # Looked up once: each name is a question of its own.
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
-                self._events.send("alive", **self._step_at_hand())
+                self._events.send("alive", **self._current_step())
         if all(descriptor == self._process for descriptor, _ in ready):
             report_gone(self._events, self._gone())
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
 
-    def _step_at_hand(self) -> dict[str, int | float]:
+    def _current_step(self) -> dict[str, int | float]:
         step = None
         if self._watch.is_under_way:
             with suppress(Exception):  # as above

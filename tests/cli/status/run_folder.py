@@ -15,7 +15,7 @@ from gscope.capture.replay.replay_capture import open_log, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.engine.counts import Counts
-from gscope.engine.monitoring.observer import Observer
+from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Commit, Output
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE
@@ -71,7 +71,7 @@ def _capture(folder: Path) -> None:
 def _answer(folder: Path) -> None:
     """One step, released by heartbeat 7; then rows wait for eth1."""
     watched = steps("eth0", "eth1")
-    observer = Observer(folder, watched, (), None)
+    observer = JobObserver(folder, watched, (), None)
     made_ns = time.time_ns() - 5_000_000
     first: list[Message] = [
         batch(watched, "eth0", 0, 40),

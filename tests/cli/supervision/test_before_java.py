@@ -33,8 +33,8 @@ SUPERVISOR = """
 
 JOB = """
     from pathlib import Path
-    from gscope.engine.settings import EngineSettings
-    EngineSettings().write(Path(sys.argv[2]))
+    from gscope.engine.settings import JobSettings
+    JobSettings().write(Path(sys.argv[2]))
     import gscope.cli.supervision.unprivileged
     from gscope.engine import job
     job.launch_jvm = reached

@@ -25,7 +25,7 @@ from gscope.cli.supervision.failures import CAPTURE, JOB
 from gscope.cli.supervision.liveness import Patience
 from gscope.cli.supervision.restart_policy import RestartPolicy
 from gscope.cli.supervision.supervisor import Interrupted, Supervisor
-from gscope.engine.settings import LOG_FOLDER, EngineSettings
+from gscope.engine.settings import LOG_FOLDER, JobSettings
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.plan.program import Program
 
@@ -139,7 +139,7 @@ class Stage:
         for name, text in (("fake_capture", capture), ("fake_job", job)):
             (self.scripts / f"{name}.py").write_text(HEAD + textwrap.dedent(text))
         if job:
-            self.supervisor.start_job(EngineSettings())
+            self.supervisor.start_job(JobSettings())
         self.supervisor.start_capture(PROGRAM, settings)
 
     def run(self) -> None:

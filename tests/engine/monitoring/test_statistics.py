@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
 from gscope.engine.counts import Counts
-from gscope.engine.monitoring.observer import Observer
-from gscope.engine.monitoring.step_progress import StepAtHand, StepWatch
+from gscope.engine.monitoring.observer import JobObserver
+from gscope.engine.monitoring.step_progress import CurrentStep, StepWatch
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import Commit, Output
 from gscope.queries.run_folder.snapshot import JOB_FILE, read_snapshot
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 
-def observed(run_dir: Path, watched: Steps, commits: Sequence[Commit] = ()) -> Observer:
-    return Observer(run_dir, watched, commits, None)
+def observed(run_dir: Path, watched: Steps, commits: Sequence[Commit] = ()) -> JobObserver:
+    return JobObserver(run_dir, watched, commits, None)
 
 
 def seen(run_dir: Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def seen(run_dir: Path) -> dict[str, Any]:
     return snapshot
 
 
-def answer(observer: Observer, watched: Steps, rows: int) -> None:
+def answer(observer: JobObserver, watched: Steps, rows: int) -> None:
     observer.advancing()
     step = watched.next()
     assert step is not None
@@ -113,12 +113,12 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     watched = steps("eth0")
     now_s = [100.0]
     watch = StepWatch(lambda: now_s[0])
-    observer = Observer(tmp_path, watched, (), None, watch)
+    observer = JobObserver(tmp_path, watched, (), None, watch)
     watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
     step = watched.next()
     assert step is not None
     observer.evaluating(step)
-    told = seen(tmp_path)["step_at_hand"]
+    told = seen(tmp_path)["current_step"]
     assert told == {"number": 1, "seconds": 0.0, "still_seconds": 0.0}
     file = tmp_path / JOB_FILE
     file.unlink()
@@ -128,11 +128,11 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
         now_s[0] += 2
         watch.look(3)
     after = seen(tmp_path)
-    assert after["step_at_hand"]["seconds"] >= after["step_at_hand"]["still_seconds"] >= 2
+    assert after["current_step"]["seconds"] >= after["current_step"]["still_seconds"] >= 2
     assert after["state"] == "step 1"
     observer.committed(step, Commit(1, watched.snapshot(), (), ()), 1, 0.25)
-    assert seen(tmp_path)["step_at_hand"] is None
-    late = StepAtHand(1, 9.0, 9.0)
+    assert seen(tmp_path)["current_step"] is None
+    late = CurrentStep(1, 9.0, 9.0)
     observer.close()
     watch.on_look(late)  # said while the step was committed
-    assert seen(tmp_path)["step_at_hand"] is None
+    assert seen(tmp_path)["current_step"] is None

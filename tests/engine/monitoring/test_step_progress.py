@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gscope.engine.monitoring.step_progress import MAX_PAUSE_S, StepAtHand, StepWatch
+from gscope.engine.monitoring.step_progress import MAX_PAUSE_S, CurrentStep, StepWatch
 
 
 class Clock:
@@ -44,7 +44,7 @@ def test_without_a_step_there_is_nothing_to_tell(watch: StepWatch) -> None:
 def test_a_step_stands_still_while_no_task_ends(watch: StepWatch, clock: Clock) -> None:
     watch.begin(7)
     assert looked(watch, clock, 5, 5, 5, 6, 6, 8, 8) == [0, 1, 2, 0, 1, 0, 1]
-    assert watch.look(8) == StepAtHand(7, 7.0, 1.0)
+    assert watch.look(8) == CurrentStep(7, 7.0, 1.0)
 
 
 def test_another_step_begins_anew(watch: StepWatch, clock: Clock) -> None:
@@ -64,7 +64,7 @@ def test_time_in_which_nobody_could_look_hardly_counts(watch: StepWatch, clock: 
 
 
 def test_whoever_listens_is_told(watch: StepWatch, clock: Clock) -> None:
-    told: list[StepAtHand] = []
+    told: list[CurrentStep] = []
     watch.on_look = told.append
     watch.look(1)
     watch.begin(4)

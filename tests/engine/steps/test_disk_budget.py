@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.steps.disk_budget import Room
+from gscope.engine.steps.disk_budget import JobDiskBudget
 from gscope.engine.steps.steps import Carry, Evaluation, Steps
 from gscope.engine.storage.commits import Commit, CommitLog, Output
 from gscope.errors import EngineError
@@ -35,14 +35,14 @@ def steps_with_carry(*rows: int) -> Steps:
 
 def test_a_live_job_sheds_the_oldest_carried_rows_with_a_count(tmp_path: Path) -> None:
     steps = steps_with_carry(5, 7, 11)
-    room = Room(CommitLog(tmp_path), 120, is_live=True)
+    room = JobDiskBudget(CommitLog(tmp_path), 120, is_live=True)
     assert room.fit(steps) == {"talkers": 12}
     assert steps.carried() == {"carry-3"}
     assert room.fit(steps) == {}
 
 
 def test_a_replay_says_that_carried_rows_do_not_fit(tmp_path: Path) -> None:
-    room = Room(CommitLog(tmp_path), 120, is_live=False)
+    room = JobDiskBudget(CommitLog(tmp_path), 120, is_live=False)
     with pytest.raises(EngineError, match=r"talkers keeps 230 bytes .* limit is 120"):
         room.fit(steps_with_carry(5, 7, 11))
 
@@ -64,7 +64,7 @@ def test_the_job_waits_until_its_answers_are_taken(tmp_path: Path) -> None:
         looked += 1
         paths.pop(0).unlink()
 
-    Room(commits, 150, is_live=True, pause=take).wait()
+    JobDiskBudget(commits, 150, is_live=True, pause=take).wait()
     assert looked == 1
 
 
@@ -79,6 +79,6 @@ def test_a_live_job_waits_while_the_disk_is_full(
             return free[0]
 
     monkeypatch.setattr("gscope.engine.steps.disk_budget.shutil.disk_usage", lambda _: Usage())
-    Room(CommitLog(tmp_path), 150, is_live=True, pause=lambda _: free.pop(0)).wait()
+    JobDiskBudget(CommitLog(tmp_path), 150, is_live=True, pause=lambda _: free.pop(0)).wait()
     assert free == [1 << 30]
-    Room(CommitLog(tmp_path), 150, is_live=False).wait()
+    JobDiskBudget(CommitLog(tmp_path), 150, is_live=False).wait()

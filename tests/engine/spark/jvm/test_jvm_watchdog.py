@@ -107,7 +107,7 @@ def test_it_tells_while_java_answers(stage: Stage) -> None:
     assert stage.codes == []
 
 
-def test_it_tells_how_the_step_at_hand_stands(
+def test_it_tells_how_the_current_step_stands(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ended_tasks", lambda _session: 3)
