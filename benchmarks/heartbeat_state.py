@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.records import write_records
 from benchmarks.spark_session import benchmark_session
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import open_log, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.engine.operators.base import waiting

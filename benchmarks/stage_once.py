@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from benchmarks.replay import FLOW_QUERY
-from gscope.capture.replay.replay_capture import open_log, replay_capture
+from gscope.capture.interface.open_log import open_log
+from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from gscope.capture.confinement.plan import Confinement
 from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.process.events import Events
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
     LOG_FOLDER,
@@ -122,8 +123,9 @@ class Daemon:
                     log,
                     inputs=inputs,
                     stop=stop,
-                    on_progress=self._events.on_progress,
-                    statistics=statistics,
+                    observers=CaptureObservers(
+                        on_progress=self._events.on_progress, statistics=statistics
+                    ),
                     demands=demands,
                 )
 
@@ -154,16 +156,17 @@ class Daemon:
                     program,
                     settings,
                     log,
-                    devices.sources,
-                    devices.missing,
+                    devices.inputs,
                     stop=stop,
-                    on_ready=lambda: self._renew_claims(log, settings),
-                    on_begin=self._has_begun.set,
-                    on_progress=self._events.on_progress,
-                    on_failure=self._events.on_interface_failure,
-                    statistics=statistics,
+                    observers=CaptureObservers(
+                        on_ready=lambda: self._renew_claims(log, settings),
+                        on_begin=self._has_begun.set,
+                        on_progress=self._events.on_progress,
+                        on_failure=self._events.on_interface_failure,
+                        statistics=statistics,
+                        watchdog=pulse,
+                    ),
                     demands=demands,
-                    pulse=pulse,
                 )
 
             with Pulse(self._events) as pulse:
@@ -189,8 +192,8 @@ class Daemon:
         capture: Callable[[StreamLog, CaptureStatistics, Demands], Summary],
     ) -> Summary:
         """Capture into the log, and serve it until all is acknowledged."""
+        from gscope.capture.interface.open_log import open_log
         from gscope.capture.process.statistics import CaptureStatistics
-        from gscope.capture.replay.replay_capture import open_log
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not settings.is_live and not self._log.is_empty:

@@ -48,6 +48,11 @@ class InterfaceSummary:
         return not (self.dropped or self.shed or self.late or self.unread or self.damage)
 
 
+def empty_summary(interface: str) -> InterfaceSummary:
+    """Return the summary of an interface of which no packet was captured."""
+    return InterfaceSummary(interface, 0, 0, 0, 0, 0, {}, 0, 0, ())
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The end of a replay.

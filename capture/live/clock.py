@@ -51,7 +51,7 @@ class LiveClock:
         """Real time less monotonic time, as far as it is followed."""
         return self._offset_ns
 
-    def go_on(self, offset_ns: int) -> None:
+    def resume(self, offset_ns: int) -> None:
         """Take a step for one that happened since a clock before this one, of the same machine, had that offset."""
         self._offset_ns = offset_ns
 

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from gscope.capture.live.clock import LiveClock
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.capture.sources.af_packet.source import AfPacketSource
 from gscope.errors import CaptureError, NoDeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from gscope.capture.settings import CaptureSettings, DeviceSettings
     from gscope.capture.sources.base import LiveSource
+
+
+@dataclass(frozen=True, slots=True)
+class LiveInputs:
+    """The packet sources of a live capture; their owner closes them.
+
+    Attributes:
+        sources: open and paused source of each interface that this daemon captures, by name.
+        missing: for interfaces without a source whose streams have not ended, by name, the reason.
+        make_clock: returns a clock for one interface: the clock that stamps its packets.
+    """
+
+    sources: Mapping[str, LiveSource | FanoutSource]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    make_clock: Callable[[], LiveClock] = LiveClock
 
 
 class Devices:
@@ -62,6 +79,11 @@ class Devices:
     def sources(self) -> dict[str, LiveSource | FanoutSource]:
         """By interface."""
         return dict(self._sources)
+
+    @property
+    def inputs(self) -> LiveInputs:
+        """The sources, and the devices that are missing, for a live capture."""
+        return LiveInputs(self.sources, self.missing)
 
     def close(self) -> None:
         """Release everything; harmless when called twice."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.interface.base import Feed
+from gscope.capture.interface.resume_state import CLOCK_OFFSET, ResumeState
 from gscope.capture.interface.source_state import SourceState
-from gscope.capture.live.resume import CLOCK_OFFSET, Past
-from gscope.capture.replay.trace_clock import MAX_TIME_NS, MIN_TIME_NS
+from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ class LiveInterface(Feed):
         clock_ns: of the last heartbeat.
         dropped_packets: by the kernel, when last looked at.
         is_drained: whether all that came before the stop was processed.
-        past: what earlier daemons of the run told.
+        resumed: what earlier daemons of the run reported.
         clock_offset_ns: real time less monotonic time, as its clock has it.
         damage: sentences on what went wrong.
         failure: why it ended before the others, or has nothing to capture at the end; "" while all is well.
@@ -68,21 +68,21 @@ class LiveInterface(Feed):
         self.is_drained = False
         self.damage: list[str] = []
         self.failure = ""
-        self.past = Past()
+        self.resumed = ResumeState()
         self.clock_offset_ns = 0
         self._limit = limit
 
-    def go_on(self, past: Past) -> None:
+    def resume(self, state: ResumeState) -> None:
         """Keep what earlier daemons promised and count on from them; before packets are taken."""
-        self.past = past
-        if past.clock_ns != MIN_TIME_NS:
-            self.clock_ns = past.clock_ns
-            self.runtime.heartbeat(past.clock_ns, self.skew_ns)
+        self.resumed = state
+        if state.clock_ns != MIN_TIME_NS:
+            self.clock_ns = state.clock_ns
+            self.runtime.heartbeat(state.clock_ns, self.skew_ns)
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """See ``Feed``; over all daemons of the run."""
         now = (*super().counters(lfta), (CLOCK_OFFSET, self.clock_offset_ns))
-        return self.past.added(self.streams[lfta], now)
+        return self.resumed.added(self.streams[lfta], now)
 
     @abstractmethod
     def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from gscope.capture.replay.trace_clock import MAX_TIME_NS
+from gscope.capture.sources.block import MAX_TIME_NS
 
 
 class LiveStop:

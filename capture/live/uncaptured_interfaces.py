@@ -1,7 +1,7 @@
-"""Interfaces of a live run that this daemon does not capture: they have ended, or their devices are gone.
+"""Interfaces of a live run that this daemon does not capture: ended, or without their device.
 
-Their streams end, with a last heartbeat that tells what earlier daemons counted and what was lost with them, so that no
-window waits for them.
+Their streams end, so that no window waits for them. A last heartbeat reports what earlier daemons
+counted, and what was lost with them.
 """
 
 from __future__ import annotations
@@ -13,31 +13,41 @@ from gscope.capture.log.log import StreamHeartbeat
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from gscope.capture.live.devices import LiveInputs
+    from gscope.capture.live.interface_loop import LiveCapture
+    from gscope.capture.live.resume import Continuation
+    from gscope.capture.settings import CaptureSettings
 
-    from gscope.capture.live.resume import Past
-    from gscope.capture.log.log import StreamLog
 
-
-def end_streams(
-    log: StreamLog, streams: Iterable[str], past: Past, identity: int, now_ns: int
+def end_uncaptured(
+    capture: LiveCapture,
+    settings: CaptureSettings,
+    inputs: LiveInputs,
+    continuation: Continuation,
 ) -> None:
-    """End the streams of an interface that nobody captures; those that have ended stay as they are.
-
-    Args:
-        log: just opened.
-        streams: of the interface.
-        past: what earlier daemons of the run told of it.
-        identity: of the last heartbeat.
-        now_ns: real time.
+    """End the streams of interfaces without a source, and report those whose device is missing.
 
     Raises:
         StreamError: the log cannot be written.
     """
-    clock_ns = now_ns if past.clock_ns == NO_BOUND else past.clock_ns
+    for each in settings.interfaces:
+        if each.name in inputs.sources:
+            continue
+        _end_streams(capture, each.name, continuation)
+        problem, state = inputs.missing.get(each.name, ""), continuation.states[each.name]
+        if capture.observers.statistics is not None:
+            capture.observers.statistics.on_absent(each, state, problem)
+        if problem:
+            capture.observers.on_failure(each.name, problem)
+
+
+def _end_streams(capture: LiveCapture, interface: str, continuation: Continuation) -> None:
+    """End the streams of ``interface``; those that have ended are left as they are."""
+    state, now_ns = continuation.states[interface], continuation.now_ns
+    clock_ns = now_ns if state.clock_ns == NO_BOUND else state.clock_ns
     beats = [
         # The log adds the promises that were made before.
         StreamHeartbeat(stream, (), (Hop(stream, now_ns, 0, 0, tuple(counters.items())),))
-        for stream, counters in past.counters.items()
+        for stream, counters in state.counters.items()
     ]
-    log.end(streams, identity, clock_ns, beats)
+    capture.log.end(continuation.streams(interface), next(capture.identities), clock_ns, beats)

@@ -14,8 +14,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.confinement.privileges import capabilities, has_no_new_privileges
+from gscope.capture.interface.resume_state import caught_up
 from gscope.capture.interface.source_state import SourceState
-from gscope.capture.live.resume import caught_up, nothing_from
+from gscope.capture.interface.summary import empty_summary
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.capture.interface.base import Feed
+    from gscope.capture.interface.resume_state import ResumeState
     from gscope.capture.interface.summary import InterfaceSummary
     from gscope.capture.lfta.counters import LftaCounters
-    from gscope.capture.live.resume import Past
     from gscope.capture.log.log import StreamLog
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
 
@@ -108,26 +109,28 @@ class CaptureStatistics:
         self._privileges: tuple[float, dict[str, Any]] | None = None
         self._lock = threading.Lock()
 
-    def go_on(self, interface: str, past: Past) -> None:
+    def resume(self, interface: str, state: ResumeState) -> None:
         """Count on from the last heartbeats of an interface; before its first packet is taken."""
-        self._replace_earlier(interface, caught_up(self.earlier(interface), past))
+        self._replace_earlier(interface, caught_up(self.earlier(interface), state))
 
-    def on_absent(self, interface: InterfaceSettings, past: Past, problem: str = "") -> None:
+    def on_absent(
+        self, interface: InterfaceSettings, state: ResumeState, problem: str = ""
+    ) -> None:
         """An interface is not captured by this daemon; it stays as it was told last.
 
         Args:
             interface: which.
-            past: what earlier daemons told of it.
+            state: what earlier daemons reported of it.
             problem: why it has ended now; "" if it had ended before.
         """
         device = interface.device.device if interface.device is not None else interface.name
-        told = caught_up(self.earlier(interface.name), past)
+        told = caught_up(self.earlier(interface.name), state)
         fields = {**_untold(interface, device, self._wall_ns()), **told, "packets_per_second": 0.0}
         if problem:
             damage = list(dict.fromkeys((*fields["damage"], problem)))
             fields |= {"state": "gone", "failure": problem, "damage": damage, "ring_occupancy": 0.0}
         self._replace_earlier(interface.name, fields)
-        for stream, counters in past.counters.items():
+        for stream, counters in state.counters.items():
             told = dict(_named(self._earlier, "streams", stream))
             self._streams[stream] = {
                 **_UNTOLD_TABLE,
@@ -302,7 +305,7 @@ _UNTOLD_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}
 def _untold(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str, Any]:
     """An interface of which no daemon has told anything."""
     state = SourceState(device, "ended", 0, 0, 0, 0, 0.0, interface.promise_skew_ns, 0, None, None)
-    fields = {**asdict(state), **_packets(nothing_from(interface.name))}
+    fields = {**asdict(state), **_packets(empty_summary(interface.name))}
     counters = dict.fromkeys(("heartbeats_total", "answers_total", "worked_ns"), 0)
     return _interface({**fields, **counters}, now_ns)
 

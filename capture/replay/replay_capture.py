@@ -1,37 +1,33 @@
-"""Replay: files in, sealed batches and heartbeats in a stream log out; no process, no server."""
+"""A whole replay: captures in, sealed batches and heartbeats in a log out; no process, no server."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gscope.capture.interface.base import attach
 from gscope.capture.interface.build_lftas import compiled_engines
 from gscope.capture.interface.summary import Summary
-from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.budget import ShedOldest, WaitForRoom
-from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import BatchLimits, StreamLog
 from gscope.capture.replay.open_inputs import Inputs
-from gscope.capture.replay.trace_clock import ClockSettings, TraceClock, TraceInterface
-from gscope.errors import UsageError
+from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
+from gscope.capture.replay.trace_interface import TraceInterface
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.interface.build_lftas import EngineMaker
-    from gscope.capture.process.statistics import CaptureStatistics
-    from gscope.capture.progress import Progress
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.process.observers import CaptureObservers
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.queries.plan.program import Program
 
 
 class Stop:
-    """Ends a replay from another thread, as if the input ended there."""
+    """A switch that ends a replay from another thread, as if the input ended there."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -39,45 +35,18 @@ class Stop:
         self._lock = threading.Lock()
 
     def request(self) -> None:
-        """Stop now; also a read that waits for a pipe ends."""
+        """End the replay soon, also if it is waiting for a pipe."""
         self.event.set()
         with self._lock:
             if self._inputs is not None:
                 self._inputs.interrupt()
 
     def watch(self, inputs: Inputs | None) -> None:
-        """Interrupt ``inputs`` on a request, also one that came before."""
+        """Interrupt ``inputs`` on a request, also on one that was made before this call."""
         with self._lock:
             self._inputs = inputs
             if inputs is not None and self.event.is_set():
                 inputs.interrupt()
-
-
-def open_log(folder: Path, program: Program, settings: CaptureSettings) -> StreamLog:
-    """The stream log of a run of ``program`` in ``folder``; it waits for files and sheds of live interfaces.
-
-    Raises:
-        UsageError: an interface of the program has no input, so that its streams would never end.
-        StreamError: unusable, damaged or in use.
-    """
-    named = {interface.name for interface in settings.interfaces}
-    missing = sorted({name for lfta in program.lftas for name in lfta.interfaces} - named)
-    if missing:
-        message = f"the program reads interfaces without input: {', '.join(missing)}"
-        raise UsageError(message)
-    latent = {interface.name for interface in settings.interfaces if interface.is_latent}
-    specs = [
-        StreamSpec.from_lfta(lfta, interface, is_latent=interface in latent)
-        for lfta in program.lftas
-        for interface in lfta.interfaces
-    ]
-    return StreamLog(
-        folder,
-        specs,
-        consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
-        limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
-        budget=(ShedOldest if settings.is_live else WaitForRoom)(settings.log_bytes),
-    )
 
 
 def replay_capture(
@@ -88,81 +57,58 @@ def replay_capture(
     engines: EngineMaker | None = None,
     inputs: Inputs | None = None,
     stop: Stop | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    statistics: CaptureStatistics | None = None,
+    observers: CaptureObservers | None = None,
     demands: Demands | None = None,
 ) -> Summary:
-    """Run the program's LFTAs over the settings' files into ``log``, and end all its streams.
+    """Run the program's LFTAs over the settings' captures into ``log``, and end all its streams.
 
     Args:
         program: the compiled query set.
         settings: what to read and how.
-        log: of ``open_log``, empty; stays open.
-        engines: makes the LFTAs of an interface; by default ``compiled_engines``.
-        inputs: open already, still to be closed by the caller; by default opened and closed here.
-        stop: to end early.
-        on_progress: told at every heartbeat.
-        statistics: where others see how it goes.
-        demands: what readers want to be promised; None where they cannot ask.
+        log: the log that ``open_log`` returned, empty; stays open.
+        engines: builds the LFTAs of an interface; None for ``compiled_engines``.
+        inputs: the open inputs, which the caller closes; None to open and close them here.
+        stop: ends the replay before the end of the input; None if nothing does.
+        observers: what to notify of the replay's progress; None for nothing.
+        demands: bounds that readers ask for; None if readers cannot ask.
 
     Raises:
         CaptureError: a file cannot be opened, or none is a capture; nothing was read.
         StreamError: the log cannot be written.
     """
-    if inputs is None:
-        with Inputs(settings) as opened:
-            return replay_capture(
-                program,
-                settings,
+    stop = stop or Stop()
+    with Inputs(settings) if inputs is None else nullcontext(inputs) as opened:
+        began = time.perf_counter()
+        stop.watch(opened)
+        try:
+            engines = engines or compiled_engines(program, settings)
+            interfaces = [
+                _interface(program, interface, opened, log, engines)
+                for interface in settings.interfaces
+            ]
+            ready = time.perf_counter()
+            clock = TraceClock(
+                interfaces,
                 log,
-                engines=engines,
-                inputs=opened,
-                stop=stop,
-                on_progress=on_progress,
-                statistics=statistics,
+                _clock_settings(settings),
+                stop=stop.event,
+                observers=observers,
                 demands=demands,
             )
-    stop = stop or Stop()
-    began = time.perf_counter()
-    stop.watch(inputs)
-    try:
-        engines = engines or compiled_engines(program, settings)
-        interfaces = [
-            _interface(program, interface, inputs, log, engines)
-            for interface in settings.interfaces
-        ]
-        ready = time.perf_counter()
-        clock = TraceClock(
-            interfaces,
-            log,
-            ClockSettings(
-                settings.heartbeat_interval_ns,
-                settings.heartbeat_every_tick,
-                settings.speed,
-                settings.heartbeat_mode,
-            ),
-            stop=stop.event,
-            on_progress=on_progress,
-            statistics=statistics,
-            demands=demands,
-        )
-        clock.run()
-    finally:
-        stop.watch(None)
-    ended = time.perf_counter()
-    return Summary(
-        tuple(
-            interface.summary(
-                interface.source.stats, interface.unread_packets, tuple(interface.source.damage)
-            )
-            for interface in interfaces
-        ),
-        {k: v for interface in interfaces for k, v in interface.stream_counters().items()},
-        dataclasses.asdict(log.stats),
-        {"kernels_s": ready - began, "capture_s": ended - ready},
-        stop.event.is_set(),
-        dict(inputs.refused),
-        logged=log.counters(),
+            clock.run()
+        finally:
+            stop.watch(None)
+        phases = {"kernels_s": ready - began, "capture_s": time.perf_counter() - ready}
+        refused = dict(opened.refused)
+        return _summary(interfaces, log, phases, refused, is_stopped=stop.event.is_set())
+
+
+def _clock_settings(settings: CaptureSettings) -> ClockSettings:
+    return ClockSettings(
+        settings.heartbeat_interval_ns,
+        settings.heartbeat_every_tick,
+        settings.speed,
+        settings.heartbeat_mode,
     )
 
 
@@ -176,3 +122,22 @@ def _interface(
     runtime, streams = attach(program, settings.name, log, engines)
     skew_ns = inputs.skew_ns(settings)
     return TraceInterface(settings.name, inputs[settings.name], runtime, streams, skew_ns)
+
+
+def _summary(
+    interfaces: Sequence[TraceInterface],
+    log: StreamLog,
+    phases: dict[str, float],
+    refused: dict[str, str],
+    *,
+    is_stopped: bool,
+) -> Summary:
+    return Summary(
+        tuple(interface.current_summary() for interface in interfaces),
+        {k: v for interface in interfaces for k, v in interface.stream_counters().items()},
+        dataclasses.asdict(log.stats),
+        phases,
+        is_stopped,
+        refused,
+        logged=log.counters(),
+    )

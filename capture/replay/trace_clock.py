@@ -17,27 +17,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gscope.capture.heartbeats.mode import HeartbeatMode
-from gscope.capture.interface.base import Feed
-from gscope.capture.interface.source_state import SourceState
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.progress import Progress
-from gscope.capture.replay.bulk_path import Pump
+from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.heartbeats.demands import Demands
-    from gscope.capture.interface.summary import InterfaceSummary
-    from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamHeartbeat, StreamLog
-    from gscope.capture.process.statistics import CaptureStatistics
-    from gscope.capture.sources.base import CaptureSource
-    from gscope.capture.sources.block import Block
-
-MAX_TIME_NS = 2**63 - 1
-MIN_TIME_NS = -(2**63)
+    from gscope.capture.replay.trace_interface import TraceInterface
 
 BEAT_PACKETS = 250_000
 BEAT_SECONDS = 0.25
@@ -62,183 +52,6 @@ class ClockSettings:
     mode: HeartbeatMode = HeartbeatMode.PERIODIC
 
 
-class TraceInterface(Feed):
-    """One interface of a replay: its source, its LFTAs and the place reached.
-
-    Args:
-        name: of the interface.
-        source: open; closed by its owner.
-        runtime: the LFTAs.
-        streams: the stream that each LFTA (by name) writes.
-        skew_ns: by how much a packet may step back.
-
-    Attributes:
-        head_ns: time of the next packet; meaningless once ``is_ended``.
-        packets: processed so far, the late ones not among them.
-        late_packets: left out because they step back by more than ``skew_ns``.
-        told_ns: what the last heartbeat told.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        source: CaptureSource,
-        runtime: LftaEngine,
-        streams: Mapping[str, str],
-        skew_ns: int,
-    ) -> None:
-        super().__init__(name, runtime, streams)
-        self.source = source
-        self.skew_ns = skew_ns
-        self.head_ns = MIN_TIME_NS
-        self.told_ns = MIN_TIME_NS
-        self.packets = 0
-        self.input_bytes = 0
-        self.is_ended = False
-        self._block: Block | None = None
-        self._index = 0
-        self._latest_ns = MIN_TIME_NS
-        self._before_ns = MIN_TIME_NS
-        self._pump = Pump.between(source, runtime)
-
-    @property
-    def unread_packets(self) -> int:
-        """Packets of the block at hand that are not processed: none at the end of input."""
-        return 0 if self._block is None else self._block.count - self._index
-
-    @property
-    def last_ns(self) -> int:
-        """Time of the last packet of the block at hand."""
-        block = self._block
-        return self.head_ns if block is None else int(block.time_ns[block.count - 1])
-
-    @property
-    def reached_ns(self) -> int:
-        """The latest time of the packets that were processed; before all times when there was none."""
-        return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
-
-    @property
-    def own_ns(self) -> int:
-        """The latest time of the packets that were processed, as if nothing were known of the next one."""
-        if self._block is None or not self._index:
-            return self._latest_ns if self._block is None else self._before_ns
-        return max(self._before_ns, int(self._block.time_ns[: self._index].max()))
-
-    def source_state(self) -> SourceState:
-        """See ``Feed``."""
-        stats, ring = self.source.stats, self.source.ring_use()
-        return SourceState(
-            device=self.source.device,
-            state=self.source.state().value,
-            received_bytes=stats.received_bytes,
-            frozen_total=stats.frozen_total,
-            interruptions_total=stats.interruptions_total,
-            ring_bytes=ring.size_bytes,
-            ring_occupancy=ring.occupancy,
-            skew_ns=self.skew_ns,
-            largest_lag_ns=None,
-            last_packet_ns=None if self._latest_ns == MIN_TIME_NS else self._latest_ns,
-            clock_ns=None if self.reached_ns == MIN_TIME_NS else self.reached_ns,
-        )
-
-    def current_summary(self) -> InterfaceSummary:
-        """See ``Feed``."""
-        return self.summary(self.source.stats, self.unread_packets, tuple(self.source.damage))
-
-    def fetch(self) -> None:
-        """Get the next block with a packet in it, or end."""
-        while (block := self.source.next_block()) is not None:
-            if self._begin(block, 0):
-                return
-        self._block = None
-        self.is_ended = True
-
-    def is_starved(self, patience_s: float) -> bool:
-        """Return whether no packet has followed the current block after ``patience_s`` seconds.
-
-        Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
-        """
-        return not self.source.is_ready(patience_s)
-
-    def advance(
-        self,
-        until_ns: int,
-        is_stopped: Callable[[], bool],
-        before_fetch: Callable[[TraceInterface], None],
-    ) -> None:
-        """Process packets up to the first at or past ``until_ns``, or to the end.
-
-        Args:
-            until_ns: where to stop.
-            is_stopped: asked before each block.
-            before_fetch: called when all packets of a block are processed, before the next block is awaited.
-        """
-        while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
-            reached = self.process(block, self._index, until_ns)
-            self.packets += reached - self._index
-            self._index = reached
-            if reached < block.count:
-                self.head_ns = int(block.time_ns[reached])
-                return
-            if not self._pass_blocks(until_ns):
-                before_fetch(self)
-                self.fetch()
-
-    def _begin(self, block: Block, index: int) -> bool:
-        """Go on with packet ``index`` of a new block; False if all of them are late."""
-        self.input_bytes = block.position
-        self._leave_out_late(block)
-        if not block.count:
-            return False
-        self._block, self._index = block, index
-        self.head_ns = int(block.time_ns[index])
-        return True
-
-    def _pass_blocks(self, until_ns: int) -> bool:
-        """Process the next blocks as long as they are wholly before ``until_ns``; whether the one behind them is here."""
-        if self._pump is None:
-            return False
-        pumped = self._pump.run(self._latest_ns, self.skew_ns, until_ns)
-        if pumped is None:
-            return False
-        self.packets += pumped.packets + pumped.position
-        self.input_bytes = pumped.input_bytes
-        self.worked_ns += pumped.worked_ns
-        self._latest_ns = pumped.latest_ns
-        return pumped.block is not None and self._begin(pumped.block, pumped.position)
-
-    def _leave_out_late(self, block: Block) -> None:
-        if not block.count:
-            return
-        times = block.time_ns[: block.count]
-        least, greatest = block.time_extent_ns
-        latest = max(self._latest_ns, greatest)
-        if latest == MAX_TIME_NS:
-            # Saturated by the source. One less, so that there is a time after it.
-            np.minimum(times, MAX_TIME_NS - 1, out=times)
-            latest = MAX_TIME_NS - 1
-        if least < latest - self.skew_ns:
-            self._compress(block, times)
-        self._before_ns, self._latest_ns = self._latest_ns, latest
-
-    def _compress(self, block: Block, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
-        floor = max(self._latest_ns, int(times[0]))
-        highest = np.maximum.accumulate(np.maximum(times, floor))
-        # Where the difference would wrap nothing is late.
-        skew_ns = min(self.skew_ns, MAX_TIME_NS)
-        wanted = (highest < MIN_TIME_NS + skew_ns) | (times >= highest - skew_ns)
-        kept = np.flatnonzero(wanted)
-        if kept.size < block.count:
-            late = ~wanted
-            # What is late is so by less than 2**64.
-            steps = highest[late].astype(np.uint64) - times[late].astype(np.uint64)
-            self.needed_skew_ns = max(self.needed_skew_ns, int(steps.max()))
-        for array in (block.offset, block.caplen, block.wirelen, block.time_ns, block.linktype):
-            array[: kept.size] = array[kept]
-        self.late_packets += block.count - kept.size
-        block.count = int(kept.size)
-
-
 class TraceClock:
     """Runs interfaces to their end, and heartbeats on their streams.
 
@@ -247,8 +60,7 @@ class TraceClock:
         log: where heartbeats and ends go; tuples reach it through the runtimes.
         settings: see ``ClockSettings``.
         stop: when set, the replay ends soon as if the input ended there.
-        on_progress: told at every heartbeat.
-        statistics: told of every step.
+        observers: what to notify of steps, heartbeats and ends; None for nothing.
         demands: what readers want to be promised; None where they cannot ask.
         monotonic: seconds, for coalescing heartbeats and for ``speed``.
         wall_ns: nanoseconds since 1970, for traces.
@@ -261,8 +73,7 @@ class TraceClock:
         settings: ClockSettings,
         *,
         stop: threading.Event | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
-        statistics: CaptureStatistics | None = None,
+        observers: CaptureObservers | None = None,
         demands: Demands | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
@@ -272,8 +83,7 @@ class TraceClock:
         self._log = log
         self._settings = settings
         self._stop = stop or threading.Event()
-        self._on_progress = on_progress
-        self._statistics = statistics
+        self._observers = observers or CaptureObservers()
         self._demands = demands
         self._monotonic = monotonic
         self._wall_ns = wall_ns
@@ -301,8 +111,7 @@ class TraceClock:
                 break
             for interface in self._active:
                 interface.advance(until_ns, self._stop.is_set, self._before_fetch)
-                if self._statistics is not None:
-                    self._statistics.on_turn(interface)
+                self._observers.on_turn(interface)
             if self._stop.is_set():
                 break
             self._clock_ns = until_ns
@@ -312,7 +121,7 @@ class TraceClock:
             self._answer(until_ns)
         for interface in self._active:
             self._end(interface)
-        self._tell_progress()
+        self._report_progress()
 
     def _until(self, first_ns: int) -> int:
         """Where the next step goes: behind the next packet, and no farther than the blocks at hand."""
@@ -359,8 +168,7 @@ class TraceClock:
             beats = self._beats(interface, interface.reached_ns, 0)
         clock_ns = max(self._clock_ns or interface.reached_ns, interface.reached_ns)
         self._log.end(interface.streams.values(), self._identity, clock_ns, beats)
-        if self._statistics is not None:
-            self._statistics.on_end(interface)
+        self._observers.on_end(interface)
 
     def _wants_beat(self) -> bool:
         return (
@@ -380,7 +188,7 @@ class TraceClock:
     def _note_beat(self) -> None:
         self._beat_packets = self._packets()
         self._beat_s = self._monotonic()
-        self._tell_progress()
+        self._report_progress()
 
     def _before_fetch(self, interface: TraceInterface) -> None:
         """Send a heartbeat of what is processed if ``interface`` has to wait for its packets.
@@ -395,8 +203,7 @@ class TraceClock:
         if passed:
             sent = (each.told_ns for each in self._active)
             self._send(max(self._clock_ns or MIN_TIME_NS, *sent, *passed.values()), passed)
-        if self._statistics is not None:
-            self._statistics.on_turn(interface)
+        self._observers.on_turn(interface)
         self._note_beat()
 
     def _answer(self, clock_ns: int) -> None:
@@ -425,12 +232,10 @@ class TraceClock:
     def _packets(self) -> int:
         return sum(interface.packets for interface in self._interfaces)
 
-    def _tell_progress(self) -> None:
-        if self._on_progress is None:
-            return
+    def _report_progress(self) -> None:
         sizes = [interface.source.size_bytes for interface in self._interfaces]
         known = [size for size in sizes if size is not None]
-        self._on_progress(
+        self._observers.on_progress(
             Progress(
                 self._packets(),
                 sum(interface.input_bytes for interface in self._interfaces),

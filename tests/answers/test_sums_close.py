@@ -17,6 +17,7 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic import source as synthetic
@@ -112,7 +113,9 @@ def test_every_packet_is_in_an_answer_or_in_a_counter(
         if beats % 17 == 0:
             job.work()
 
-    summary = replay_capture(program, settings, log, on_progress=on_progress)
+    summary = replay_capture(
+        program, settings, log, observers=CaptureObservers(on_progress=on_progress)
+    )
     job.work()
     stats, totals = log.stats, log.totals
     log.close()

@@ -15,9 +15,9 @@ import pytest
 from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_program, write_pcap
 
 from gscope.capture.daemon import Daemon
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import StreamHeartbeat
 from gscope.capture.process.events import Events
-from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
     SETTINGS_FILE,

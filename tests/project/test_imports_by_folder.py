@@ -86,7 +86,7 @@ capture/replay: capture/heartbeats capture capture/kernels capture/sources captu
     capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
-    capture/interface capture/process capture/replay
+    capture/interface capture/process
 capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
     capture/log capture/interface capture/process capture/replay capture/live
 engine:
@@ -156,7 +156,6 @@ DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).
 """Which folders of another room a room may import."""
 
 UPWARD: dict[tuple[str, str], int] = {
-    ("capture/process", "capture/live"): 2,
     ("cli/config", "cli/session"): 1,
     ("engine/operators", "engine/spark/sql"): 12,
 }

@@ -14,12 +14,13 @@ from tests.capture.sources.af_packet.live_frames import udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 from tests.support.gscope_command import wait_for
 
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.live.devices import Devices
 from gscope.capture.live.fanout_interface import Lane, ensure_orders_survive, least_promises
 from gscope.capture.live.live_capture import capture_live
 from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import open_log
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.errors import CaptureError, UsageError
@@ -60,7 +61,12 @@ def captured(folder: Path, act: Callable[[Any], object], fanout: int) -> tuple[S
         # In this network, not in that of a thread that came before.
         actor = threading.Thread(target=follow)
         summary = capture_live(
-            program, settings, log, devices.sources, stop=stop, on_begin=actor.start
+            program,
+            settings,
+            log,
+            devices.inputs,
+            stop=stop,
+            observers=CaptureObservers(on_begin=actor.start),
         )
         actor.join()
         log.close()

@@ -11,12 +11,14 @@ import pytest
 from tests.capture.replay.test_replay_capture import PACKET, flow_program
 
 from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.live.clock import LiveClock
+from gscope.capture.live.devices import LiveInputs
 from gscope.capture.live.live_capture import capture_live
 from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import open_log
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import PADDING_BYTES, Block
@@ -160,7 +162,7 @@ class Stage:
         self.timestamps = "kernel"
         self.missing: dict[str, str] = {}
         self.failures: list[tuple[str, str]] = []
-        self.on_ready: Callable[[], None] | None = None
+        self.on_ready: Callable[[], object] = lambda: None
 
     def run(self, stop_s: float, **settings: Any) -> Summary:
         """Capture until the world's clock has gone on by ``stop_s``."""
@@ -179,14 +181,14 @@ class Stage:
                 program,
                 chosen,
                 log,
-                self.sources,
-                self.missing,
+                LiveInputs(self.sources, self.missing, self.world.clock),
                 engines=interpreted,
                 stop=self.world.stop,
-                on_ready=self.on_ready,
-                on_failure=lambda *failure: self.failures.append(failure),
+                observers=CaptureObservers(
+                    on_ready=self.on_ready,
+                    on_failure=lambda *failure: self.failures.append(failure),
+                ),
                 demands=self.demands,
-                make_clock=self.world.clock,
             )
         finally:
             log.close()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.capture.live.test_live_capture import MINUTE, SECOND, SKEW, START, STREAM, Stage, epoch
 
+from gscope.capture.interface.resume_state import ResumeState, caught_up
 from gscope.capture.interface.summary import InterfaceSummary
-from gscope.capture.live.resume import Past, caught_up, ended_interfaces, with_earlier
+from gscope.capture.live.resume import ended_interfaces, with_earlier
 from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
@@ -258,7 +259,7 @@ def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
         "accepted_packets": 4,
         "unread_packets": 3,
     }
-    caught = caught_up(earlier, Past(counters={"a": told, "b": told}))
+    caught = caught_up(earlier, ResumeState(counters={"a": told, "b": told}))
     assert caught == {
         "received_packets": 20,
         "late_packets": 3,
@@ -266,8 +267,8 @@ def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
         "accepted_packets": 13,
         "unread_packets": 0,
     }
-    assert caught_up(caught, Past(counters={"a": told})) == caught
-    assert caught_up({}, Past())["received_packets"] == 0
+    assert caught_up(caught, ResumeState(counters={"a": told})) == caught
+    assert caught_up({}, ResumeState())["received_packets"] == 0
 
 
 def test_intervals_of_heartbeats_go_on(lives: Lives) -> None:

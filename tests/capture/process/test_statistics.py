@@ -12,11 +12,13 @@ from tests.capture.replay.test_replay_capture import flow_program
 
 from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.heartbeats.mode import HeartbeatMode
+from gscope.capture.interface.open_log import open_log
+from gscope.capture.interface.resume_state import ResumeState
 from gscope.capture.lfta.interpreter import LftaInterpreter
+from gscope.capture.live.devices import LiveInputs
 from gscope.capture.live.live_capture import capture_live
-from gscope.capture.live.resume import Past
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.process.statistics import CaptureStatistics, privileges
-from gscope.capture.replay.replay_capture import open_log
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.queries.run_folder.snapshot import INTERVAL_S, SnapshotFile, read_snapshot
 
@@ -70,12 +72,11 @@ class Watched:
                 program,
                 settings,
                 log,
-                self.sources,
+                LiveInputs(self.sources, make_clock=self.world.clock),
                 engines=interpreted,
                 stop=self.world.stop,
-                statistics=statistics,
+                observers=CaptureObservers(statistics=statistics),
                 demands=demands,
-                make_clock=self.world.clock,
             )
             statistics.write()
         finally:
@@ -92,7 +93,7 @@ class Watched:
         statistics = CaptureStatistics(self.file, settings, log)
         told = {each["name"]: each for each in self.looks[-1]["streams"]}
         counters = {f"flow@{name}": {**told.get(f"flow@{name}", {}), "crashes_total": 1}}
-        statistics.on_absent(interface, Past(counters=counters), problem)
+        statistics.on_absent(interface, ResumeState(counters=counters), problem)
         statistics.write()
         log.close()
         self.look()

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay import trace_clock
 from gscope.capture.replay.bulk_path import Pump, Pumped
-from gscope.capture.replay.replay_capture import Stop, open_log, replay_capture
+from gscope.capture.replay.replay_capture import Stop, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch, Heartbeat
@@ -59,7 +61,9 @@ def outcome(path: Path, folder: Path, **settings: Any) -> tuple[Any, ...]:
             program,
             chosen,
             log,
-            on_progress=lambda told: progress.append((told.packets, told.input_bytes)),
+            observers=CaptureObservers(
+                on_progress=lambda told: progress.append((told.packets, told.input_bytes))
+            ),
         )
     finally:
         log.close()

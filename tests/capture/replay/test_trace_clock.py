@@ -20,17 +20,13 @@ from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.progress import Progress
 from gscope.capture.replay import trace_clock
-from gscope.capture.replay.trace_clock import (
-    MAX_TIME_NS,
-    MIN_TIME_NS,
-    ClockSettings,
-    TraceClock,
-    TraceInterface,
-)
+from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
+from gscope.capture.replay.trace_interface import TraceInterface
 from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
-from gscope.capture.sources.block import PADDING_BYTES, Block
+from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS, PADDING_BYTES, Block
 from gscope.capture.sources.files.file import FileSource
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.queries.expressions.types import Direction
@@ -157,7 +153,7 @@ class Replayed:
             log,
             settings or ClockSettings(SECOND),
             stop=stop,
-            on_progress=self.progress.append,
+            observers=CaptureObservers(on_progress=self.progress.append),
             demands=demands,
             monotonic=monotonic,
             wall_ns=lambda: 77,
@@ -383,7 +379,7 @@ def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_co
         [TraceInterface("a", ring, runtime, {"all": "a"}, SECOND)],
         log,
         ClockSettings(SECOND),
-        on_progress=came.put,
+        observers=CaptureObservers(on_progress=came.put),
     )
     with running(clock.run):
         try:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from tests.capture.replay.test_replay_capture import PACKET, flow_program, write_pcap
 from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps
 
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.lfta.interpreter import LftaInterpreter
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.process.statistics import CaptureStatistics
-from gscope.capture.replay.replay_capture import open_log, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.engine.counts import Counts
@@ -62,7 +64,13 @@ def _capture(folder: Path) -> None:
 
     try:
         statistics = CaptureStatistics(folder / CAPTURE_FILE, settings, log)
-        replay_capture(program, settings, log, engines=engine, statistics=statistics)
+        replay_capture(
+            program,
+            settings,
+            log,
+            engines=engine,
+            observers=CaptureObservers(statistics=statistics),
+        )
         statistics.write()
     finally:
         log.close()

@@ -9,8 +9,9 @@ import pytest
 from tests.capture.lfta.lfta_builders import ipv4, udp
 from tests.capture.replay.test_replay_capture import write_pcap
 
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import open_log, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
 from gscope.cli.config.capture_files import chosen_interfaces
 from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.config.effective import load_config

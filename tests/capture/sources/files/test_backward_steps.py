@@ -21,8 +21,9 @@ from tests.capture.lfta.lfta_builders import ipv4, udp
 from tests.capture.replay.test_replay_capture import flow_program, logged_flows, write_pcap
 from tests.support.gscope_command import run
 
+from gscope.capture.interface.open_log import open_log
 from gscope.capture.replay.open_inputs import Inputs
-from gscope.capture.replay.replay_capture import Stop, open_log, replay_capture
+from gscope.capture.replay.replay_capture import Stop, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings
 from gscope.capture.sources.files import backward_steps
 from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk

@@ -1,0 +1,47 @@
+"""Opens the stream log of a capture with the streams that its program writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.budget import ShedOldest, WaitForRoom
+from gscope.capture.log.consumers import Consumer
+from gscope.capture.log.log import BatchLimits, StreamLog
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gscope.capture.settings import CaptureSettings
+    from gscope.queries.plan.program import Program
+
+
+def open_log(folder: Path, program: Program, settings: CaptureSettings) -> StreamLog:
+    """Open the stream log of a run of ``program`` in ``folder``.
+
+    When its disk budget is used up, the log of a replay waits for readers; that of a live capture
+    sheds its oldest batches.
+
+    Raises:
+        UsageError: an interface of the program has no input, so its streams would never end.
+        StreamError: the log is unusable, damaged or in use.
+    """
+    named = {interface.name for interface in settings.interfaces}
+    missing = sorted({name for lfta in program.lftas for name in lfta.interfaces} - named)
+    if missing:
+        message = f"the program reads interfaces without input: {', '.join(missing)}"
+        raise UsageError(message)
+    latent = {interface.name for interface in settings.interfaces if interface.is_latent}
+    specs = [
+        StreamSpec.from_lfta(lfta, interface, is_latent=interface in latent)
+        for lfta in program.lftas
+        for interface in lfta.interfaces
+    ]
+    return StreamLog(
+        folder,
+        specs,
+        consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
+        limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
+        budget=(ShedOldest if settings.is_live else WaitForRoom)(settings.log_bytes),
+    )

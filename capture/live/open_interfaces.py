@@ -1,0 +1,54 @@
+"""Sets up the live interfaces of a capture: the LFTAs of each, its kernel filter, its lanes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.capture.interface.base import attach
+from gscope.capture.live.fanout_interface import FanoutInterface, Lane, ensure_orders_survive
+from gscope.capture.live.live_interface import RingInterface
+from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
+from gscope.queries.plan.split.kernel_filter import needed_packets
+
+if TYPE_CHECKING:
+    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.live.interface_loop import LiveCapture
+    from gscope.capture.live.live_interface import LiveInterface
+    from gscope.capture.settings import InterfaceSettings
+    from gscope.capture.sources.base import LiveSource
+    from gscope.queries.plan.program import Program
+
+
+def open_interface(
+    program: Program,
+    settings: InterfaceSettings,
+    source: LiveSource | FanoutSource,
+    engines: EngineMaker,
+    capture: LiveCapture,
+) -> LiveInterface:
+    """Return an interface whose LFTAs are ready for the packets of ``source``.
+
+    Args:
+        program: the compiled query set.
+        settings: settings of the interface.
+        source: its open source; the kernel filter of the queries is attached to it.
+        engines: builds the LFTAs.
+        capture: state that all interfaces share.
+
+    Raises:
+        UsageError: the interface has lanes, and an LFTA declares an order, which needs one thread.
+    """
+    name, skew_ns = settings.name, settings.promise_skew_ns
+    if settings.device is not None and settings.device.has_kernel_filter:
+        source.narrow(needed_packets(program.lftas, name))
+
+    def over(ring: LiveSource) -> RingInterface:
+        runtime, streams = attach(program, name, capture.log, engines, capture.writing)
+        return RingInterface(name, ring, runtime, streams, skew_ns, capture.limit)
+
+    if not isinstance(source, FanoutSource):
+        return over(source)
+    rings = [over(ring) for ring in source.rings]
+    ensure_orders_survive(name, program.lftas)
+    lanes = [Lane(ring) for ring in rings]
+    return FanoutInterface(name, source, lanes, rings[0].streams, skew_ns, capture.limit)

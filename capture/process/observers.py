@@ -1,0 +1,54 @@
+"""The observers of a capture: callbacks, counters and the watchdog of its threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.capture.interface.base import Feed
+    from gscope.capture.process.statistics import CaptureStatistics
+    from gscope.capture.process.thread_watchdog import Pulse
+    from gscope.capture.progress import Progress
+
+
+def _ignore(*_: object) -> None:
+    """Do nothing: the default of a callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureObservers:
+    """The observers of one capture, each of them optional.
+
+    Attributes:
+        on_ready: called once by a live capture that is set up, before the first row is logged.
+        on_begin: called once by a live capture when packets are let in.
+        on_progress: called at every heartbeat, by the thread that sends it.
+        on_failure: called by a live capture with the name of an interface that ends before the
+            others, and the reason.
+        statistics: counters for other processes; None if no such file is written.
+        watchdog: detects capture threads that hang; None if the threads are not watched.
+    """
+
+    on_ready: Callable[[], object] = _ignore
+    on_begin: Callable[[], object] = _ignore
+    on_progress: Callable[[Progress], object] = _ignore
+    on_failure: Callable[[str, str], object] = _ignore
+    statistics: CaptureStatistics | None = None
+    watchdog: Pulse | None = None
+
+    def on_turn(self, feed: Feed) -> None:
+        """Note the state of an interface; called repeatedly by the thread that runs it."""
+        if self.watchdog is not None:
+            self.watchdog.on_turn(feed.name)
+        if self.statistics is not None:
+            self.statistics.on_turn(feed)
+
+    def on_end(self, feed: Feed) -> None:
+        """Note that an interface has ended; called by the thread that ran it."""
+        if self.statistics is not None:
+            self.statistics.on_end(feed)
+        if self.watchdog is not None:
+            self.watchdog.on_end(feed.name)
