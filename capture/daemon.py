@@ -38,6 +38,7 @@ from gscope.capture.settings import (
     CaptureSettings,
 )
 from gscope.errors import GscopeError, StreamError, UsageError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.claims_file import read_claims
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, INTERVAL_S
 from gscope.queries.run_folder.startup import settle
@@ -258,9 +259,7 @@ class Daemon:
         try:
             return CaptureSettings.from_json(path.read_bytes())
         except OSError as error:
-            message = (
-                f"cannot read the capture settings {path}: {os.strerror(error.errno or 0).lower()}"
-            )
+            message = f"cannot read the capture settings {path}: {os_reason(error)}"
             raise UsageError(message) from error
 
     def _program(self) -> Program:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import types
 import typing
@@ -13,6 +12,7 @@ from typing import Any, get_args, get_origin
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.errors import UsageError
+from gscope.queries.did_you_mean import suggestion
 
 SETTINGS_FILE = "capture.json"
 CAPTURE_FOLDER = "capture"
@@ -263,9 +263,8 @@ def _dataclass(value: dict[str, object], wanted: type, where: str) -> object:
     hints = typing.get_type_hints(wanted)
     for key in value:
         if key not in hints:
-            close = difflib.get_close_matches(key, hints, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(hints)}"
-            message = f"{where} has an unknown key {key!r}{hint}"
+            hint = suggestion(key, hints, f"there are {sorted(hints)}", is_quoted=True)
+            message = f"{where} has an unknown key {key!r}; {hint}"
             raise UsageError(message)
     fields = {key: _ensure_type(v, hints[key], f"{where}.{key}") for key, v in value.items()}
     try:

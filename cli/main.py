@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import signal
@@ -15,6 +14,8 @@ import click
 from gscope import __version__
 from gscope.cli.render.standard_streams import settle_streams
 from gscope.errors import GscopeError
+from gscope.queries.did_you_mean import suggestion
+from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.startup import settle
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class Commands(click.Group):
         """The command that ``args`` start with; an unknown one gets a suggestion."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            close = difflib.get_close_matches(name, COMMANDS, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}"
+            hint = suggestion(name, COMMANDS, f"there are {', '.join(COMMANDS)}")
             message = f"unknown command {name!r}; {hint}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
@@ -147,7 +147,7 @@ def _usage(error: click.ClickException) -> str:
 
 def _system(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{(error.strerror or str(error)).lower()}"
+    return f"{where}{os_reason(error)}"
 
 
 def _bug(error: Exception) -> int:

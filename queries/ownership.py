@@ -13,6 +13,8 @@ import pwd
 import stat
 from pathlib import Path
 
+from gscope.queries.os_errors import os_reason
+
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
 
@@ -38,7 +40,7 @@ def fault_of_folder(folder: Path) -> str | None:
     except (PermissionError, NotADirectoryError) as error:
         return str(error.args[0] if len(error.args) == 1 else error)
     except OSError as error:
-        return f"{folder}: {(error.strerror or str(error)).lower()}"
+        return f"{folder}: {os_reason(error)}"
     if not stat.S_ISDIR(status.st_mode):
         return f"{place} is not a folder"
     if status.st_mode & _WRITABLE_BY_OTHERS:

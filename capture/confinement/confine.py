@@ -27,6 +27,7 @@ from gscope.capture.confinement.landlock import (
 from gscope.capture.confinement.privileges import drop_bounding_set, drop_privileges
 from gscope.capture.confinement.view import make_reachable, unreachable
 from gscope.errors import CaptureError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _change_user(identity: Identity, needed: list[Path]) -> None:
         message = (
             f"the user {identity.name} cannot reach {closed.get(folder, ['it'])[0]} below the "
             f"closed folder {folder}, and the kernel does not permit gscope to remount it "
-            f"({(error.strerror or str(error)).lower()}): move gscope and --work-dir to folders "
+            f"({os_reason(error)}): move gscope and --work-dir to folders "
             "that this user can reach, or name another user with --user"
         )
         raise CaptureError(message) from error
@@ -164,7 +165,7 @@ def _change_user(identity: Identity, needed: list[Path]) -> None:
     except OSError as error:
         message = (
             f"cannot change to the user {identity.name}: "
-            f"{(error.strerror or str(error)).lower()}; name another user with --user"
+            f"{os_reason(error)}; name another user with --user"
         )
         raise CaptureError(message) from error
 
@@ -177,7 +178,7 @@ def _landlocked(rules: Rules) -> list[str]:
     try:
         restrict(rules, version)
     except OSError as error:
-        return [f"files are not restricted: Landlock: {(error.strerror or str(error)).lower()}"]
+        return [f"files are not restricted: Landlock: {os_reason(error)}"]
     return []
 
 
@@ -187,7 +188,5 @@ def _with_seccomp(*, may_execute: bool, has_internet: bool) -> list[str]:
     try:
         seccomp.refuse_calls(may_execute=may_execute, has_internet=has_internet)
     except OSError as error:
-        return [
-            f"system calls are not restricted: seccomp: {(error.strerror or str(error)).lower()}"
-        ]
+        return [f"system calls are not restricted: seccomp: {os_reason(error)}"]
     return []

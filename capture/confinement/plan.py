@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.confinement.identity import Identity
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class Confinement:
         except FileNotFoundError:
             return cls()
         except OSError as error:
-            message = f"cannot read {path}: {os.strerror(error.errno or 0).lower()}"
+            message = f"cannot read {path}: {os_reason(error)}"
             raise UsageError(message) from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             message = f"{path} is damaged: {error}"

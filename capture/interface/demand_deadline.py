@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, promise_time
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.queries.plan.program import Lfta
 
-NEVER_NS = (1 << 63) - 1
+NEVER_NS = MAX_TIME_NS
 
 PROMPT_NS = 100_000_000
 """Rows that follow each other closely are put out together, a segment for so long: half a step of Spark, which takes the

@@ -11,6 +11,7 @@ from gscope.capture.packet.link import LINKTYPE_ETHERNET
 from gscope.capture.packet.record import INFO, REASON_SHIFT, RECORD_BYTES, VERSION_SHIFT
 from gscope.capture.packet.tunnels import locate_inner
 from gscope.capture.packet.workspace import SLOTS, begin_batch
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 # Lists of packet numbers within a batch: a length, then the numbers.
 LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
@@ -61,8 +62,8 @@ def stage(
     begin_batch(workspace)
     locate(data, offsets, caplens, wirelens, linktypes, first, count, records, workspace)
     ipv4 = ipv6 = other = all_ = odd = 0
-    lowest = (1 << 63) - 1
-    highest = -(1 << 63)
+    lowest = MAX_TIME_NS
+    highest = MIN_TIME_NS
     is_first = run[_RESUME] < 0
     for i in range(count):
         info = ld64(records + i * RECORD_BYTES + INFO)
@@ -121,8 +122,8 @@ def stage_plain(
     limit = min(stop - first, _BATCH)
     count = limit
     ipv4 = ipv6 = 0
-    lowest = (1 << 63) - 1
-    highest = -(1 << 63)
+    lowest = MAX_TIME_NS
+    highest = MIN_TIME_NS
     # From the bound up to the end in one comparison of unsigned numbers.
     span = max(until_ns, bound_ns) - bound_ns
     for i in range(limit):
@@ -231,8 +232,8 @@ def measure(
 @kernel
 def _note_extent(times: int, linktypes: int, count: int, bound_ns: int, lists: int) -> int:
     """Note what LOWEST_TIME, HIGHEST_TIME and IS_USUAL say; returns the highest time."""
-    lowest = (1 << 63) - 1
-    highest = -(1 << 63)
+    lowest = MAX_TIME_NS
+    highest = MIN_TIME_NS
     others = 0
     for i in range(count):
         time_ns = ld64(times + 8 * i)

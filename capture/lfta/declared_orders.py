@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.expressions.types import Direction
+from gscope.queries.int64 import MIN_INT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.queries.expressions.expressions import Call, Value
 
-NO_FLOOR = -(1 << 63)
+NO_FLOOR = MIN_INT
 
 
 def is_falling(call: Call) -> bool:

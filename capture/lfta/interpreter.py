@@ -24,6 +24,7 @@ from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta, Partial
     from gscope.queries.streams.messages import Punctuation
 
-FOREVER = (1 << 63) - 1
 Row = list["Value"]
 
 
@@ -65,7 +65,7 @@ class LftaInterpreter:
         ]
         self._interface = interface
 
-    def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
+    def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """See ``LftaEngine``."""
         for n in range(start, block.count):
             if block.time_ns[n] >= until_ns:
@@ -109,7 +109,7 @@ class LftaInterpreter:
     def finish(self) -> None:
         """See ``LftaEngine``."""
         for lfta in self._lftas:
-            lfta.flush(FOREVER)
+            lfta.flush(MAX_TIME_NS)
             self._hand_over(lfta)
 
     def _hand_over(self, lfta: _InterpretedLfta) -> None:

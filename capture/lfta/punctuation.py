@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.declared_orders import NO_FLOOR, signed
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import Column, Literal, PacketField, walk
+from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import punctuation
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Punctuation
 
 NS_PER_SECOND = 1_000_000_000
-NO_BOUND = -(1 << 63)
+NO_BOUND = MIN_TIME_NS
 """A bound that promises nothing: no packet is earlier."""
 
 _TIME_FIELDS: dict[str, Callable[[int], int]] = {

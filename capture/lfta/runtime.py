@@ -25,6 +25,7 @@ from gscope.capture.lfta.state import (
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Punctuation
 
 
-FOREVER = (1 << 63) - 1
-
-
 class LftaEngine(Protocol):
     """What the compiled runtime and the interpreter both are."""
 
@@ -48,7 +46,7 @@ class LftaEngine(Protocol):
     def bound_ns(self) -> int:
         """No packet earlier than this is accepted any more; never falls."""
 
-    def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
+    def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """Take packets of ``block`` from number ``start`` on, up to the first at or after ``until_ns``.
 
         Returns:
@@ -120,7 +118,7 @@ class LftaRuntime:
         self._scratch = [Area(size) for size in sizes]
         self._addresses = [area.address for area in self._scratch]
 
-    def process(self, block: Block, start: int, until_ns: int = FOREVER) -> int:
+    def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """See ``LftaEngine``."""
         # The arrays as they are: asking numpy for an address takes as long as ten packets.
         arrays = (
@@ -181,7 +179,7 @@ class LftaRuntime:
         """See ``LftaEngine``."""
         for number, running in self._lftas.items():
             if running.lfta.is_aggregation:
-                self._flush(number, FOREVER)
+                self._flush(number, MAX_TIME_NS)
             running.hand_over()
 
     def _flush(self, number: int, last: int) -> None:
@@ -239,8 +237,8 @@ class _RunningLfta:
         state[LftaState.SHIFT] = 64 - (buckets.bit_length() - 1)
         state[LftaState.SLOW] = self._settings.slow_flush_buckets
         state[LftaState.NEWEST] = NO_BOUND
-        state[LftaState.OLDEST] = FOREVER
-        state[LftaState.PENDING] = FOREVER
+        state[LftaState.OLDEST] = MAX_TIME_NS
+        state[LftaState.PENDING] = MAX_TIME_NS
         state[LftaState.DECLARED : LftaState.DECLARED + MAX_DECLARED] = NO_FLOOR
         state[LftaState.CURSOR] = buckets * len(self._tables)
         for word, table in zip((LftaState.TABLE_A, LftaState.TABLE_B), self._tables, strict=False):

@@ -19,6 +19,7 @@ from gscope.capture.kernels.intrinsics import (
     ult,
 )
 from gscope.capture.kernels.jit import intrinsic, kernel, types, unrolled_kernel
+from gscope.queries.int64 import MAX_INT, MIN_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +66,6 @@ float_remainder = cast("Callable[[float, float], float]", intrinsic(_frem))
 """C's fmod, which numba lacks."""
 bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
 """The double with these bits."""
-
-_LARGEST = (1 << 63) - 1
-_SMALLEST = -(1 << 63)
 
 
 @kernel
@@ -227,4 +225,4 @@ def float_less(bits_a: int, bits_b: int) -> bool:
 def first_epoch(epoch: int, tags: int) -> int:
     """The epoch of tag 1 for tags that begin with ``epoch``: a quarter of them for time that steps back."""
     back = tags // 4
-    return min(max(epoch, _SMALLEST + back) - back, _LARGEST - tags)
+    return min(max(epoch, MIN_INT + back) - back, MAX_INT - tags)

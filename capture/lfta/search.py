@@ -9,8 +9,7 @@ from gscope.capture.kernels.intrinsics import ld64, select, ult
 from gscope.capture.kernels.jit import kernel
 from gscope.capture.lfta.runtime_kernels import float_bits, float_key
 from gscope.queries.catalog.scalar.tables import HEADER_BYTES
-
-_LARGEST = (1 << 63) - 1
+from gscope.queries.int64 import MAX_INT
 
 
 @kernel
@@ -30,7 +29,7 @@ def is_in_words(table: int, value: int) -> bool:
 def is_in_floats(table: int, value: float) -> bool:
     """Return whether a table of FLOATs holds ``value``, by the word that ``float_word`` defines."""
     bits = float_bits(float_key(value))
-    return is_in_words(table, bits ^ ((bits >> 63) & _LARGEST))
+    return is_in_words(table, bits ^ ((bits >> 63) & MAX_INT))
 
 
 @kernel

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Range:
         return self.high.bit_length()
 
 
-ANY_INT = Range(-(1 << 63), (1 << 63) - 1)
+ANY_INT = Range(MIN_INT, MAX_INT)
 INT32 = Range(-(1 << 31), (1 << 31) - 1)
 _BOOL = Range(0, 1)
 

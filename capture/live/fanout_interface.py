@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.live.live_interface import LiveInterface
-from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
 from gscope.errors import UsageError
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Punctuation
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.interface.demand_deadline import NEVER_NS, OnDemand
-from gscope.capture.sources.block import MIN_TIME_NS
+from gscope.queries.int64 import MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.progress import Progress
 from gscope.capture.settings import MIN_LIVE_SKEW_NS
-from gscope.capture.sources.block import MIN_TIME_NS
 from gscope.errors import CaptureError
+from gscope.queries.int64 import MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ import numpy as np
 from gscope.capture.interface.base import Feed
 from gscope.capture.interface.resume_state import CLOCK_OFFSET, ResumeState
 from gscope.capture.interface.source_state import SourceState
-from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from gscope.capture.sources.block import MAX_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS
 
 
 class LiveStop:

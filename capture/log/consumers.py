@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
+from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -84,9 +85,7 @@ class Acknowledgements:
             StreamError: not writable; what was there is there still.
         """
         with plain_errors("write", self._path):
-            temporary = self._path.with_suffix(".new")
-            temporary.write_text(json.dumps(self._cursors))
-            temporary.replace(self._path)
+            replace_file(self._path, json.dumps(self._cursors))
 
     def done_below(self, stream: str, end: int) -> int:
         """The cursor below which everybody is done with ``stream``; ``end`` when nobody reads it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gscope.errors import StreamError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,7 @@ def plain_errors(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Arrow raises OSError too, with the number set and a text of several sentences.
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        message = f"cannot {doing} {path}: {reason[:1].lower()}{reason[1:]}"
+        message = f"cannot {doing} {path}: {os_reason(error)}"
         raise StreamError(message) from error
 
 

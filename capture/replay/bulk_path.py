@@ -15,6 +15,7 @@ from gscope.capture.kernels.jit import entry_of
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.replay.bulk_kernel import pump_blocks
 from gscope.capture.sources.files.file import FileSource, Passed
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     from gscope.capture.lfta.runtime import LftaEngine
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 PASS_BYTES = 16 << 20
 """Read between two looks at whether the replay was stopped: a hundredth of a second."""
-
-_MAX_SKEW_NS = (1 << 63) - 1
 
 
 class Pumped(NamedTuple):
@@ -95,7 +94,7 @@ class Pump:
             raw.limit,
             *raw.layout,
             latest_ns,
-            min(skew_ns, _MAX_SKEW_NS),
+            min(skew_ns, MAX_TIME_NS),
             until_ns,
             engine.bound_ns,
             arrays,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.progress import Progress
-from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

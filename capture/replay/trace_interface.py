@@ -9,7 +9,7 @@ import numpy as np
 from gscope.capture.interface.base import Feed
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.replay.bulk_path import Pump
-from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

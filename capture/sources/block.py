@@ -17,13 +17,6 @@ PADDING_BYTES = 64
 """Readable bytes every block has behind its last packet, so that a kernel may load a word too far."""
 
 
-MIN_TIME_NS = -(1 << 63)
-"""The earliest time of a packet; also stands for "before all packets"."""
-
-MAX_TIME_NS = (1 << 63) - 1
-"""The latest time of a packet; also stands for "after all packets"."""
-
-
 class PacketSums(NamedTuple):
     """Of all packets of a block: bytes on the wire, and the least and greatest time."""
 

@@ -6,7 +6,6 @@ drops. Dropped packets are known where the system tells (Linux).
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import struct
@@ -18,6 +17,7 @@ from gscope.capture.sources.af_packet.device import unknown_device
 from gscope.capture.sources.base import InputState, RingUse, SourceStats
 from gscope.capture.sources.block import Block
 from gscope.errors import CaptureError, NoDeviceError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,9 +204,7 @@ class ScapySource:
         try:
             _, data, seconds = self._listener.recv_raw(LARGEST_PACKET - 1)
         except OSError as error:
-            message = (
-                f"capturing on {self.device} has failed: {os.strerror(error.errno or 0).lower()}"
-            )
+            message = f"capturing on {self.device} has failed: {os_reason(error)}"
             raise CaptureError(message) from error
         if data is None:
             return used

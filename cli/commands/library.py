@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
 import click
 
 from gscope.errors import UsageError
+from gscope.queries.did_you_mean import suggestion
 from gscope.queries.library.files import leading_comment, library_files
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def library(names: tuple[str, ...]) -> None:
         return
     for name in names:
         if name not in files:
-            close = difflib.get_close_matches(name, files, 1)
-            hint = f"did you mean {close[0]}?" if close else "`gscope library` lists them"
+            hint = suggestion(name, files, "`gscope library` lists them")
             message = f"the library has no query {name!r}; {hint}"
             raise UsageError(message)
         click.echo(files[name].read_text(encoding="utf-8"), nl=False)

@@ -13,6 +13,7 @@ import click
 from gscope.cli.commands.options import option, quantity, with_run_name, with_work_dir
 from gscope.cli.config.quantities import parse_duration, show_duration
 from gscope.errors import GscopeError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +125,7 @@ def _remove(run: RunRecord) -> None:
     try:
         lock = run_lock.take(run.path)
     except OSError as error:
-        message = f"cannot remove {run.path}: {(error.strerror or str(error)).lower()}"
+        message = f"cannot remove {run.path}: {os_reason(error)}"
         raise GscopeError(message) from error
     if lock is None:
         message = f"{run.name} has just been started again; repeat `gscope stop` to stop it"

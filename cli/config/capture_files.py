@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 import stat
 from pathlib import Path, PurePath
@@ -13,6 +11,7 @@ from gscope.capture.settings import InterfaceSettings
 from gscope.cli.config.quantities import parse_duration
 from gscope.cli.config.settings import DEFAULT_SKEW_NS
 from gscope.errors import CaptureError, UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -112,11 +111,11 @@ def ensure_there(interfaces: Sequence[InterfaceSettings]) -> None:
         try:
             mode = Path(file).stat().st_mode
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = os_reason(error)
         else:
             if not stat.S_ISDIR(mode):
                 continue
-            reason = os.strerror(errno.EISDIR)
+            reason = "is a directory"
         message = f"cannot open {file}: {reason}"
         raise CaptureError(message)
 

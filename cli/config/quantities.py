@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
+from gscope.queries.int64 import MAX_INT
+
 _QUANTITY = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ]*)\s*")
 _NS: dict[str, int] = {
     "ns": 1,
@@ -27,7 +29,6 @@ _NS_SPELLINGS = {
     "hours": "h",
 }
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_LARGEST = 2**63 - 1
 
 
 def parse_duration(text: str) -> int:
@@ -110,7 +111,7 @@ def _quantity(text: str) -> tuple[Decimal | None, str]:
 
 
 def _whole(value: Decimal, text: str) -> int:
-    if value > _LARGEST:
+    if value > MAX_INT:
         message = f"{text!r} is too large"
         raise ValueError(message)
     return int(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,8 @@ from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSet
 from gscope.cli.config.quantities import parse_count, parse_duration, parse_size
 from gscope.cli.config.settings import DEFAULT_SKEW_NS, SETTINGS, SWITCH
 from gscope.errors import UsageError
+from gscope.queries.did_you_mean import suggestion
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -102,7 +103,7 @@ def read_file(path: Path) -> FileContents:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        message = f"cannot read configuration file {path}: {error.strerror}"
+        message = f"cannot read configuration file {path}: {os_reason(error)}"
         raise UsageError(message) from error
     except UnicodeDecodeError as error:
         message = f"configuration file {path} is not UTF-8 text"
@@ -237,5 +238,4 @@ def _below(where: str) -> str:
 
 
 def _hint(key: str, allowed: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, list(allowed), 1)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(allowed)}"
+    return suggestion(key, allowed, f"expected one of {', '.join(allowed)}", is_quoted=True)

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.errors import GscopeError
+from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,13 +79,11 @@ class Delivered:
         Raises:
             GscopeError: it cannot be written; the one before stands.
         """
-        staged = self._path.with_suffix(".new")
         value = {"schema": SCHEMA, **asdict(position)}
         try:
-            staged.write_text(json.dumps(value), encoding="utf-8")
-            staged.rename(self._path)
+            replace_file(self._path, json.dumps(value))
         except OSError as error:
-            message = f"cannot write {self._path}: {(error.strerror or str(error)).lower()}"
+            message = f"cannot write {self._path}: {os_reason(error)}"
             raise GscopeError(message) from error
         self.position = position
 

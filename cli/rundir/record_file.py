@@ -13,6 +13,7 @@ from gscope.cli.rundir.records import (
     ProcessRecord,
     RestartRecord,
 )
+from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,10 +98,7 @@ class RunFile:
         self.change(processes={**self.record.processes, name: process})
 
     def _write(self) -> None:
-        path = self.record.path / RUN_FILE
-        staged = path.with_suffix(".new")
         try:
-            staged.write_text(self.record.to_json(), encoding="utf-8")
-            staged.rename(path)
+            replace_file(self.record.path / RUN_FILE, self.record.to_json())
         except OSError:
             return

@@ -6,13 +6,13 @@ A run is a folder ``run-<NAME>`` in the work dir. Its supervisor holds the folde
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gscope.cli.rundir.lock import is_held
 from gscope.errors import GscopeError, UsageError
+from gscope.queries.did_you_mean import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,8 +154,7 @@ def _named(runs: Sequence[RunRecord], name: str) -> RunRecord:
     for run in runs:
         if run.name == name:
             return run
-    close = difflib.get_close_matches(name, [run.name for run in runs], 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are: {_listed(runs)}"
+    hint = suggestion(name, [run.name for run in runs], f"there are: {_listed(runs)}")
     message = f"there is no run {name!r}; {hint}"
     raise UsageError(message)
 

@@ -19,6 +19,7 @@ from gscope.cli.rundir.record_file import RunFile
 from gscope.cli.rundir.records import FOLDER_PREFIX, RUN_FILE, RunRecord, read_run
 from gscope.engine.settings import LOG_FOLDER
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_folder
 
 SUMMARY_FILE = "summary.txt"
@@ -68,7 +69,7 @@ class RunDir:
             )
         except OSError as error:
             message = (
-                f"cannot create a folder in {root}: {error.strerror}; name another work dir with "
+                f"cannot create a folder in {root}: {os_reason(error)}; name another work dir with "
                 "--work-dir"
             )
             raise UsageError(message) from error

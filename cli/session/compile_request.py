@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING
 from gscope.cli.session.request import Asked as Asked  # noqa: TC001  # offered from here, too
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.did_you_mean import suggestion
 from gscope.queries.library.files import library_files
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +100,8 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
     for number, expression in enumerate(expressions, 1):
         texts.append(QueryText(expression, "query" if len(expressions) == 1 else f"query_{number}"))
     if names and not texts:
-        message = f"{names[0]!r} is neither a file nor a library query{_hint(names[0], library)}"
+        hint = suggestion(names[0], library, "`gscope library` lists those", is_quoted=True)
+        message = f"{names[0]!r} is neither a file nor a library query; {hint}"
         raise UsageError(message)
     return texts, tuple(dict.fromkeys((*asked.delivered, *names)))
 
@@ -113,7 +115,7 @@ def read_text(path: Path) -> QueryText:
     try:
         return QueryText(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
-        message = f"cannot read query file {path}: {error.strerror}"
+        message = f"cannot read query file {path}: {os_reason(error)}"
         raise UsageError(message) from error
     except (UnicodeDecodeError, ValueError) as error:
         message = f"query file {path} is not UTF-8 text"
@@ -168,8 +170,7 @@ def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...
     known = sorted({*config.interfaces, *interfaces})
     for name, members in config.sets.items() if config.interfaces else ():
         if strange := [member for member in members if member not in known]:
-            close = difflib.get_close_matches(strange[0], known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            hint = suggestion(strange[0], known, f"there are {', '.join(known)}", is_quoted=True)
             message = f"set {name} has an unknown interface {strange[0]!r}; {hint}"
             raise UsageError(message)
     present = {
@@ -177,8 +178,3 @@ def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...
         for name, members in config.sets.items()
     }
     return {name: members for name, members in present.items() if members}
-
-
-def _hint(name: str, library: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(library), 1)
-    return f"; did you mean {close[0]!r}?" if close else "; `gscope library` lists those"

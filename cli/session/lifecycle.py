@@ -24,6 +24,7 @@ from gscope.cli.rundir.run_log import RunLog
 from gscope.cli.session import sd_notify
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ def life(
         log = RunLog(run_dir.path, log_file)
     except OSError as error:
         run_dir.hand_back_if_resumed()
-        message = f"cannot write the log {error.filename}: {(error.strerror or str(error)).lower()}"
+        message = f"cannot write the log {error.filename}: {os_reason(error)}"
         raise UsageError(message) from error
     capturing = _Capturing()
     for listener in (log.on_change, capturing.on_change, *listeners, sd_notify.on_change):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.errors import GscopeError, UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -189,7 +190,7 @@ class Run:
                 is_sandboxed=self.config.is_sandboxed,
             )
         except OSError as error:
-            message = f"cannot prepare {run_dir.path}: {(error.strerror or str(error)).lower()}"
+            message = f"cannot prepare {run_dir.path}: {os_reason(error)}"
             raise UsageError(message) from error
 
     def _compiled(self, run_dir: RunDir) -> Program:

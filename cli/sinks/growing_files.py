@@ -17,6 +17,7 @@ from gscope.cli.sinks.part_files import Parts
 from gscope.cli.sinks.replay_files import TEXT_WRITERS, in_sentences
 from gscope.engine.sinks.text import csv_header
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,7 +81,7 @@ class LiveFolder:
             self.close(is_complete=False)
             if isinstance(error, UsageError):
                 raise
-            message = f"cannot write to {folder}: {(error.strerror or str(error)).lower()}"
+            message = f"cannot write to {folder}: {os_reason(error)}"
             raise UsageError(message) from error
 
     def begin(self, query: str, _schema: pa.Schema) -> None:

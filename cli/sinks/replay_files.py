@@ -13,6 +13,7 @@ from gscope.engine.sinks.even_groups import EvenGroups
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE
 from gscope.engine.sinks.text import csv_header, with_name, write_csv, write_in_turn, write_ndjson
 from gscope.errors import GscopeError, UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -125,7 +126,7 @@ class FolderSink:
             for query in queries:
                 self._writers[query] = _FileWriter(folder, query, kind)
         except OSError as error:
-            message = f"cannot write to {folder}: {error.strerror}"
+            message = f"cannot write to {folder}: {os_reason(error)}"
             raise UsageError(message) from error
 
     def begin(self, query: str, schema: pa.Schema) -> None:
@@ -209,5 +210,5 @@ def in_sentences(what: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        message = f"cannot write {what}: {(error.strerror or str(error)).lower()}"
+        message = f"cannot write {what}: {os_reason(error)}"
         raise GscopeError(message) from error

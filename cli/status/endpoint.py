@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def served(address: Address) -> Iterator[Metrics]:
             address.port, address.host, run_registry(lambda: metrics.record)
         )
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        reason = os_reason(error)
         message = f"cannot serve metrics on {address.host}:{address.port}: {reason}"
         raise UsageError(message) from error
     host = f"[{address.host}]" if ":" in address.host else address.host

@@ -19,6 +19,7 @@ from gscope.engine.running.spark_hash import spark_hash
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +33,8 @@ _INTEGERS = (GsqlType.INT, GsqlType.MAC, GsqlType.TIMESTAMP, GsqlType.INTERVAL)
 _FOLDS: dict[str, tuple[np.ufunc, int]] = {
     "count": (np.add, 0),
     "sum": (np.add, 0),
-    "min": (np.minimum, (1 << 63) - 1),
-    "max": (np.maximum, -(1 << 63)),
+    "min": (np.minimum, MAX_INT),
+    "max": (np.maximum, MIN_INT),
     "or_aggr": (np.bitwise_or, 0),
     "and_aggr": (np.bitwise_and, -1),
     "xor_aggr": (np.bitwise_xor, 0),

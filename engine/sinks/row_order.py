@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.queries.int64 import MAX_INT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -28,7 +30,7 @@ _WORD_BITS = 64
 _HALF_BITS = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFF_FFFF)
 _SIGN = np.uint64(1 << 63)
-_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+_ALL_BUT_SIGN = np.int64(MAX_INT)
 _ADDRESS_BYTES = 16
 
 

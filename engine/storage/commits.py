@@ -10,7 +10,6 @@ Whoever delivers an output removes it then. A record is kept while it is the las
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections import deque
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.counts import Counts
 from gscope.engine.storage.written import State
 from gscope.errors import EngineError
+from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class CommitLog:
             for each in (self.outputs, self.carry, self._records):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            message = f"cannot write to {folder}: {error.strerror}"
+            message = f"cannot write to {folder}: {os_reason(error)}"
             raise EngineError(message) from error
 
     def staged(self, output: str) -> Path:
@@ -103,16 +104,10 @@ class CommitLog:
             EngineError: not writable; the last one is the one before.
         """
         path = self._records / f"{commit.step:012d}.json"
-        staged = path.with_suffix(".new")
         try:
-            with staged.open("w", encoding="utf-8") as file:
-                json.dump(asdict(commit), file)
-                file.flush()
-                os.fsync(file.fileno())
-            staged.rename(path)
-            _sync_folder(self._records)
+            replace_file(path, json.dumps(asdict(commit)), is_durable=True)
         except OSError as error:
-            message = f"cannot write the commit record {path}: {error.strerror}"
+            message = f"cannot write the commit record {path}: {os_reason(error)}"
             raise EngineError(message) from error
         self._keep(path, commit.outputs)
         self._prune()
@@ -239,11 +234,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,8 @@ from gscope.queries.analysis.typing.constants import parse_mac, parse_timestamp
 from gscope.queries.catalog.scalar.addresses import parse_ip
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.literals import read_interval_ns
+from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +49,7 @@ def read_watchlist(watchlist: Watchlist) -> list[Row]:
                     continue
                 rows.append(_row(texts, watchlist, reader.line_num))
     except (OSError, ValueError, csv.Error) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        reason = os_reason(error)
         message = f"cannot read watchlist {watchlist.name} from {path}: {reason}"
         raise EngineError(message) from None
     return rows
@@ -81,7 +83,7 @@ def _integer(text: str) -> int | None:
         value = int(text, 0) if text[:2].lower() == "0x" else int(text)
     except ValueError:
         return None
-    return value if -(1 << 63) <= value < 1 << 63 else None
+    return value if MIN_INT <= value <= MAX_INT else None
 
 
 def _float(text: str) -> float | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlSyntaxError
+from gscope.queries.did_you_mean import suggestion
 from gscope.queries.gsql.scanner import token_position
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ def cast_function(type_name: Token, *, has_length: bool) -> Token:
     name = type_name.upper()
     function = _FUNCTIONS.get(name)
     if function is None:
-        close = get_close_matches(name, _FUNCTIONS, n=1)
         known = "INT, FLOAT, STRING, BOOL, TIMESTAMP and IP"
-        remedy = f"did you mean {close[0]}?" if close else f"types to cast to are {known}"
+        remedy = suggestion(name, _FUNCTIONS, f"types to cast to are {known}")
         message = f"CAST does not know the type {type_name}"
         raise GsqlSyntaxError(message, position=token_position(type_name), remedy=remedy)
     if has_length:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql.nodes import LiteralKind, LiteralSyntax
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.gsql.nodes import LiteralValue
 
-MAX_DECIMAL = 2**63 - 1
 MAX_INTEGER = 2**64 - 1
 """The greatest hexadecimal integer: its 64 bits are those of a signed number."""
-
-MAX_INTERVAL_NS = 2**63 - 1
 
 UNITS_NS = {
     "week": 604_800_000_000_000,
@@ -89,7 +87,7 @@ def read_interval_ns(text: str) -> int | None:
         if rest:
             return None
         length_ns += part_ns
-    return length_ns if length_ns <= MAX_INTERVAL_NS else None
+    return length_ns if length_ns <= MAX_INT else None
 
 
 def write_interval(length_ns: int) -> str:
@@ -104,13 +102,13 @@ def _integer(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
     is_hex = text[:2] in {"0x", "0X"}
     digits = text[2:].lstrip("0") if is_hex else text.lstrip("0")
     value = int(digits or "0", 16 if is_hex else 10) if len(digits) <= 20 else MAX_INTEGER + 1
-    if value > (MAX_INTEGER if is_hex else MAX_DECIMAL):
-        most = "16 hexadecimal digits" if is_hex else str(MAX_DECIMAL)
+    if value > (MAX_INTEGER if is_hex else MAX_INT):
+        most = "16 hexadecimal digits" if is_hex else str(MAX_INT)
         message = f"invalid integer: expected at most {most}, got {text[:40]}"
         remedy = (
             "an INT has 64 bits with a sign; write all 64 bits in hexadecimal: 0xFFFFFFFFFFFFFFFF"
         )
-        if not is_hex and value == MAX_DECIMAL + 1:
+        if not is_hex and value == MAX_INT + 1:
             remedy = f"an INT has 64 bits with a sign; write the least, -{value}, as {value:#x}"
         raise GsqlSyntaxError(message, position=position, remedy=remedy)
     return LiteralKind.INTEGER, value
@@ -158,7 +156,7 @@ def _interval(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]
 
 
 def _write_integer(value: int) -> str:
-    return str(value) if value <= MAX_DECIMAL else hex(value)
+    return str(value) if value <= MAX_INT else hex(value)
 
 
 _READERS: dict[str, Callable[[str, Position], tuple[LiteralKind, LiteralValue]]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
 from gscope.queries.gsql.scanner import RESERVED
 
 if TYPE_CHECKING:
@@ -236,8 +236,8 @@ def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, s
     keywords = sorted(
         spellings[t] for t in allowed if spellings.get(t, "").replace("_", "").isalpha()
     )
-    close = get_close_matches(word, keywords, n=1, cutoff=0.7)
-    return f"did you mean {close[0]} instead of {token}?" if close and close[0] != word else ""
+    close = closest(word, keywords, cutoff=0.7)
+    return f"{DID_YOU_MEAN}{close} instead of {token}?" if close not in (None, word) else ""
 
 
 def _runaway_text(unexpected: UnexpectedToken) -> str:

@@ -11,15 +11,16 @@ import dataclasses
 import functools
 import hashlib
 import json
-import os
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from gscope import __version__
 from gscope.errors import UsageError
 from gscope.queries.expressions.expressions import Call
+from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import is_trusted_file
 from gscope.queries.plan.program import Program
+from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +61,7 @@ def write_program(path: Path, program: Program) -> None:
     """
     body = _body(program)
     head = {"format": FORMAT, "gscope": __version__, "digest": _digest(body)}
-    staged = path.with_suffix(".new")
-    staged.write_text(f"{json.dumps(head)[:-1]},\n{body}\n}}\n", encoding="ascii")
-    staged.replace(path)
+    replace_file(path, f"{json.dumps(head)[:-1]},\n{body}\n}}\n")
 
 
 def program_digest(program: Program) -> str:
@@ -119,7 +118,7 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes()
     except OSError as error:
-        message = f"cannot read the program {path}: {os.strerror(error.errno or 0).lower()}"
+        message = f"cannot read the program {path}: {os_reason(error)}"
         raise UsageError(message) from error
     if not is_trusted_file(path):
         message = f"the program {path} is refused: another user can have written it"

@@ -7,16 +7,14 @@ that it logs sheds another, so each reader leaves its own in the run's folder be
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_claims(run_dir: Path, reader: str, batches: Mapping[str, Sequence[int]]) -> None:
@@ -29,14 +27,9 @@ def write_claims(run_dir: Path, reader: str, batches: Mapping[str, Sequence[int]
         reader: by which name it claims.
         batches: sequence numbers by stream.
     """
-    path = _path(run_dir, reader)
-    staged = path.with_suffix(".new")
+    text = json.dumps({stream: list(numbers) for stream, numbers in batches.items()})
     with suppress(OSError):
-        staged.unlink(missing_ok=True)
-        # Not through a link: the folder may belong to a process that has fewer rights than this one.
-        with os.fdopen(os.open(staged, _NEW_FILE, 0o644), "w") as file:
-            json.dump({s: list(numbers) for s, numbers in batches.items()}, file)
-        staged.replace(path)
+        replace_file(_path(run_dir, reader), text)
 
 
 def read_claims(run_dir: Path, reader: str) -> dict[str, tuple[int, ...]]:

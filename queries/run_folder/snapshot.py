@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from gscope.queries.run_folder.whole_file import replace_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -34,7 +36,6 @@ class SnapshotFile:
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._path = path
-        self._staged = path.with_suffix(".new")
         self._monotonic = monotonic
         self._written_s: float | None = None
         with suppress(OSError):
@@ -49,8 +50,7 @@ class SnapshotFile:
         """Replace the file."""
         self._written_s = self._monotonic()
         with suppress(OSError):
-            self._staged.write_text(json.dumps(value, separators=(",", ":")), encoding="utf-8")
-            self._staged.replace(self._path)
+            replace_file(self._path, json.dumps(value, separators=(",", ":")))
 
 
 def read_snapshot(path: Path) -> dict[str, Any] | None:

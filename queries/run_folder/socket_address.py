@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import StreamError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ class SocketAddress:
             try:
                 self._descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             except OSError as error:
-                message = f"cannot open the folder {path.parent}: {error.strerror}"
+                message = f"cannot open the folder {path.parent}: {os_reason(error)}"
                 raise StreamError(message) from error
             reachable = f"/proc/self/fd/{self._descriptor}/{path.name}"
         self.location = f"grpc+unix://{reachable}"

@@ -193,7 +193,7 @@ def test_a_disk_that_fills_up_is_a_sentence_and_no_answer(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "No such file"), (b"", "is empty"), (b"hello, world\n" * 9, "is not a capture")],
+    [(None, "no such file"), (b"", "is empty"), (b"hello, world\n" * 9, "is not a capture")],
     ids=["missing", "empty", "text"],
 )
 def test_a_file_that_is_no_capture_is_a_sentence(

@@ -27,8 +27,8 @@ queries:
 queries/gsql: queries
 queries/expressions:
 queries/streams: queries/expressions
-queries/run_folder:
-queries/catalog/scalar: queries/expressions
+queries/run_folder: queries
+queries/catalog/scalar: queries queries/expressions
 queries/catalog: queries/expressions queries/catalog/scalar
 queries/catalog/aggregate: queries/expressions queries/catalog/scalar queries/catalog
 queries/catalog/aggregates.py: queries/expressions queries/catalog/aggregate
@@ -39,8 +39,8 @@ queries/catalog/user_functions: queries queries/expressions queries/catalog/scal
 queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/user_functions
 queries/library: queries queries/gsql
-queries/plan: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/aggregate queries/catalog/user_functions
+queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
+    queries/catalog queries/catalog/aggregate queries/catalog/user_functions
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan
 queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog

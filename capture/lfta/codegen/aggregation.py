@@ -18,6 +18,7 @@ from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState, LftaSta
 from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.types import Direction, GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _EPOCH = "epoch"
 """The variable that holds a packet's epoch where it is found for a whole batch."""
-
-_ALL_EPOCHS = (1 << 63) - 1
 
 # Odd numbers without structure (fractions of the golden ratio, and MurmurHash3's and xxHash's constants).
 _MULTIPLIERS = (
@@ -211,7 +210,7 @@ def _flush(plan: Aggregation) -> Iterable[str]:
         yield "        if at < buckets:"
         yield "            return False"
     yield f"    s[{LftaState.SWEEP}] = 0"
-    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {_ALL_EPOCHS} else last + 1)"
+    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {MAX_INT} else last + 1)"
     yield "    return True"
 
 
@@ -249,8 +248,8 @@ def _take(plan: Aggregation) -> Iterable[str]:
     yield f"    at = s[{LftaState.RESUME}]"
     yield f"    shift = s[{LftaState.SHIFT}]"
     yield "    without_epoch = 0"
-    yield f"    low = {_ALL_EPOCHS}"
-    yield f"    high = {-_ALL_EPOCHS - 1}"
+    yield f"    low = {MAX_INT}"
+    yield f"    high = {MIN_INT}"
     if rises_with_time(_epoch(plan.lfta)):
         yield from _begin_epochs(plan.number)
     for n, table in enumerate(plan.tables):
@@ -353,7 +352,7 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
         "        # The tags cannot tell this epoch from those in the tables: flush them and "
         "start again."
     )
-    yield f"        if not flush_{plan.number}(s, {_ALL_EPOCHS}):"
+    yield f"        if not flush_{plan.number}(s, {MAX_INT}):"
     yield f"            s[{LftaState.RESUME}] = at"
     yield "            return True"
     yield f"        s[{LftaState.BASE}] = first_epoch({_epoch_at(plan, 'at')}, {tags})"

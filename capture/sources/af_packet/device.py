@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fcntl
 import socket
 import struct
@@ -18,6 +17,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     SIOCGIFINDEX,
 )
 from gscope.capture.sources.af_packet.link_type import COOKED, LinkType, link_type_of
+from gscope.queries.did_you_mean import suggestion
 
 ANY = "any"
 """All devices of the network namespace at once, as tcpdump calls them."""
@@ -56,8 +56,7 @@ def look_up(asked: socket.socket, name: str) -> Device | None:
 def unknown_device(name: str) -> str:
     """The sentence for a device that does not exist."""
     names = [each for _, each in socket.if_nameindex()]
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+    hint = suggestion(name, names, f"there are {', '.join(names)}")
     return f"there is no network interface {name!r}; {hint}"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE
 from gscope.errors import CaptureError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def dump(table: int, header: struct.Struct) -> list[Entry]:
             while _take(kernel.recv(_RECEIVE_BYTES), header, found):
                 pass
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
+        reason = os_reason(error)
         message = f"cannot list the kernel's network interfaces: {reason}"
         raise CaptureError(message) from error
     return found

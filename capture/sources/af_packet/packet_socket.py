@@ -42,6 +42,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     TPACKET_V3,
 )
 from gscope.errors import CaptureError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ def refusal(error: OSError) -> str:
             "capturing requires CAP_NET_RAW: run as root, or run `sudo setcap cap_net_raw+ep "
             f"{python}` once"
         )
-    return f"packet sockets are unavailable: {os.strerror(error.errno or 0).lower()}"
+    return f"packet sockets are unavailable: {os_reason(error)}"
 
 
 def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
@@ -110,7 +111,7 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
     try:
         to.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, described)
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
+        reason = os_reason(error)
         message = f"the kernel refuses the filter of {len(program)} instructions: {reason}"
         raise CaptureError(message) from error
 

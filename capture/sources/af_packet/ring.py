@@ -27,6 +27,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
 )
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     import socket
@@ -107,7 +108,7 @@ class MappedRing:
             packet_socket.setsockopt(SOL_PACKET, PACKET_RX_RING, request)
             mapping = _map(packet_socket.fileno(), shape.size_bytes)
         except OSError as error:
-            reason = os.strerror(error.errno or 0).lower()
+            reason = os_reason(error)
             message = (
                 f"the kernel refuses a ring of {shape.size_bytes} bytes ({reason}); choose a smaller "
                 "one"

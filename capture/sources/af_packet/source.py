@@ -36,6 +36,7 @@ from gscope.capture.sources.af_packet.ring import (
 )
 from gscope.capture.sources.base import InputState, RingUse
 from gscope.errors import CaptureError, NoDeviceError, UsageError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.plan.split.kernel_filter import TRUE
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class AfPacketSource:
         try:
             return self._next_block(timeout_s)
         except OSError as error:
-            reason = os.strerror(error.errno or 0).lower()
+            reason = os_reason(error)
             message = f"capturing on {self.device} has failed: {reason}"
             raise CaptureError(message) from error
 
@@ -276,7 +277,7 @@ class AfPacketSource:
         try:
             self._attach(device)
         except OSError as error:
-            reason = os.strerror(error.errno or 0).lower()
+            reason = os_reason(error)
             message = f"cannot capture on {self.device}: {reason}"
             vanished = error.errno in (errno.ENODEV, errno.ENXIO)
             raise (NoDeviceError if vanished else CaptureError)(message) from error
@@ -385,7 +386,7 @@ class AfPacketSource:
             self._attach(device)
         except OSError as error:
             # It is gone already, or it belongs to a group, which the kernel lets nobody join twice.
-            self._complain(f"cannot be captured again: {os.strerror(error.errno or 0).lower()}")
+            self._complain(f"cannot be captured again: {os_reason(error)}")
 
     def _complain(self, problem: str) -> None:
         sentence = f"{self.device} {problem}"

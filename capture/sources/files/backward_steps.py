@@ -23,6 +23,7 @@ from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.stored import STANDARD_INPUT
 from gscope.capture.sources.files.walk_loop import walk_blocks
 from gscope.errors import CaptureError, CutCaptureError
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,8 +48,6 @@ PASS_BYTES = 64 << 20
 """Read by the compiled loop between two looks at whether the walk is to stop: some hundredths of a second."""
 
 _THREADS = 2
-_MIN_NS = -(1 << 63)
-_MAX_NS = (1 << 63) - 1
 
 
 class BackwardSteps:
@@ -107,7 +106,7 @@ class Walk:
 
     def __init__(self, most_bytes: int, stop: threading.Event) -> None:
         self.deepest_ns = 0
-        self._latest_ns = _MIN_NS
+        self._latest_ns = MIN_TIME_NS
         self._bytes_left = most_bytes
         self._stop = stop
 
@@ -163,9 +162,9 @@ def _deepest(
         walked_bytes += caplen[i]
         if time >= latest:
             latest = time
-        elif time < 0 and latest > _MAX_NS + time:
+        elif time < 0 and latest > MAX_TIME_NS + time:
             # The difference would wrap.
-            deepest = _MAX_NS
+            deepest = MAX_TIME_NS
         else:
             deepest = max(deepest, latest - time)
     return latest, deepest, walked_bytes

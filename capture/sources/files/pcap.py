@@ -13,6 +13,7 @@ from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.link_names import READ_LINK_TYPES
 from gscope.capture.sources.block import PacketSums
 from gscope.capture.sources.files.format import MAX_INT32, largest_packet, u32
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from gscope.capture.sources.block import Block
 
 HEADER_BYTES = 24
-
-MAX_TIME_NS = (1 << 63) - 1
 
 PREFETCH_BYTES = 2048
 """How far ahead of the record in hand the block is fetched: where a record begins is known only when the one before

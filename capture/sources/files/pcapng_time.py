@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gscope.capture.kernels.jit import kernel
-
-MAX_TIME_NS = 2**63 - 1
-"""The last nanosecond an int64 can tell, in the year 2262."""
+from gscope.queries.int64 import MAX_TIME_NS
 
 _MULTIPLY, _DIVIDE, _BINARY = 0, 1, 2
 _NS_PER_S = 1_000_000_000

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gscope.capture.sources.files.held import borrow
 from gscope.errors import CaptureError
+from gscope.queries.os_errors import os_reason
 
 STANDARD_INPUT = "-"
 
@@ -90,8 +91,7 @@ class StoredBytes:
                     return got
         except OSError as error:
             self.damage.append(
-                f"reading failed at byte {self.position}: {error.strerror or error}; the rest is "
-                "ignored"
+                f"reading failed at byte {self.position}: {os_reason(error)}; the rest is ignored"
             )
             return 0
 
@@ -135,7 +135,7 @@ def _open(path: str) -> io.FileIO:
             return file
         return borrow(path) or io.FileIO(path, opener=open_at_once)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = os_reason(error)
         message = f"cannot open {shown}: {reason}"
         raise CaptureError(message) from error
 

@@ -16,6 +16,7 @@ import numpy as np
 from gscope.capture.sources.synthetic.frames import FrameBuilder
 from gscope.capture.sources.synthetic.traffic import Traffic
 from gscope.errors import CaptureError, UsageError
+from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,6 +162,6 @@ def write_pcap(profile: TrafficProfile, path: Path | str, packets: int) -> int:
             for block in packet_blocks(profile, packets):
                 size += file.write(block.data)
     except OSError as error:
-        message = f"cannot write {path}: {error.strerror or error}"
+        message = f"cannot write {path}: {os_reason(error)}"
         raise CaptureError(message) from error
     return size

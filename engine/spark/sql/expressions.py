@@ -15,6 +15,7 @@ from gscope.engine.spark.sql import tables
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MIN_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,7 +176,7 @@ def _literal(literal: Literal) -> str:
             return f"X'{int(value):032x}'"
         case _:
             # the tokenizer reads the sign apart from the digits, so the least integer has no literal
-            return "(-9223372036854775807L - 1L)" if value == -(1 << 63) else f"{int(value)}L"
+            return "(-9223372036854775807L - 1L)" if value == MIN_INT else f"{int(value)}L"
 
 
 def _float(value: float) -> str:

@@ -17,14 +17,13 @@ import pyarrow.compute as pc
 from gscope.queries.catalog.scalar.tables import HEADER_BYTES, table_size, table_values
 from gscope.queries.expressions.expressions import Call, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_IN_TEXT = 1000
 """Values of a table up to which it is written into the SQL text."""
-
-_LARGEST = (1 << 63) - 1
 
 
 def table_of(call: Call) -> bytes:
@@ -83,6 +82,6 @@ def _in_floats(table: bytes, values: pa.Array) -> pa.Array:
     numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(np.int64)
-    asked = bits ^ ((bits >> 63) & _LARGEST)
+    asked = bits ^ ((bits >> 63) & MAX_INT)
     places = np.minimum(np.searchsorted(words, asked), len(words) - 1)
     return pa.array(words[places] == asked)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from gscope.engine.spark.tasks.columns import flat
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +97,7 @@ def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
     return made
 
 
-_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+_ALL_BUT_SIGN = np.int64(MAX_INT)
 
 MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
     **{name: _of_bits(*rule) for name, rule in BITS.items()},

@@ -14,6 +14,7 @@ from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.expressions.expressions import Expression, Literal, Value
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import LiteralKind
+from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,6 @@ TIME_EXAMPLE = (
 _NS_A_SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _A_SECOND = timedelta(seconds=1)
-_LATEST_NS = (1 << 63) - 1
 _SECONDS = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,9}))?")
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -62,7 +62,7 @@ def parse_timestamp(text: str) -> int | None:
     seconds = _SECONDS.fullmatch(text.strip())
     if seconds:
         value = int(seconds[1]) * _NS_A_SECOND + _nanoseconds(seconds[2])
-        return value if value <= _LATEST_NS else None
+        return value if value <= MAX_TIME_NS else None
     return parse_date(text)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ def float_word(value: float) -> int:
     """The number that stands for a FLOAT: ordered alike, with one zero and one NaN, above all else."""
     canonical = _NAN if value != value else value + 0.0
     (bits,) = struct.unpack("<q", struct.pack("<d", canonical))
-    return int(bits ^ ((bits >> 63) & ((1 << 63) - 1)))
+    return int(bits ^ ((bits >> 63) & MAX_INT))
 
 
 def pack_table(values: Sequence[Value], kind: GsqlType) -> bytes:
@@ -106,7 +107,7 @@ def _header(tag: int, count: int) -> bytes:
 
 
 def _float_of(word: int) -> float:
-    bits = word ^ ((word >> 63) & ((1 << 63) - 1))
+    bits = word ^ ((word >> 63) & MAX_INT)
     return float(struct.unpack("<d", struct.pack("<q", bits))[0])
 
 

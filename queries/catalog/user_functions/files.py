@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script
 
 _MOST_BYTES = 1 << 20
@@ -50,7 +51,7 @@ def read_user_file(path: str) -> UserFile:
             fault = fault_of_script(os.fstat(file.fileno()))
             data = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = os_reason(error)
         message = f"cannot read the user code {path}: {reason}"
         raise UsageError(message) from error
     if fault is not None:

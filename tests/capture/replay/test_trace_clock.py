@@ -26,10 +26,11 @@ from gscope.capture.replay import trace_clock
 from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
 from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
-from gscope.capture.sources.block import MAX_TIME_NS, MIN_TIME_NS, PADDING_BYTES, Block
+from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.capture.sources.files.file import FileSource
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.queries.expressions.types import Direction
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:

@@ -91,8 +91,8 @@ def test_check_compiles_what_is_to_run_low(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("path", "complaint"),
     [
-        ("nosuch.py", "cannot read the user code nosuch.py: No such file or directory"),
-        (".", "cannot read the user code .: Is a directory"),
+        ("nosuch.py", "cannot read the user code nosuch.py: no such file or directory"),
+        (".", "cannot read the user code .: is a directory"),
         ("wrong.py", "the user code wrong.py is not UTF-8 text"),
         ("empty.py", "empty.py declares nothing"),
     ],

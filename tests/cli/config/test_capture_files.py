@@ -70,7 +70,7 @@ def test_what_cannot_be_chosen_is_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("file", "reason"), [("none.pcap", "No such file"), (".", "Is a directory")]
+    ("file", "reason"), [("none.pcap", "no such file"), (".", "is a directory")]
 )
 def test_files_that_are_not_there_are_told_at_once(file: str, reason: str, tmp_path: Path) -> None:
     interfaces = [

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from gscope.errors import Position
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.literals import MAX_DECIMAL, MAX_INTEGER, MAX_INTERVAL_NS
+from gscope.queries.gsql.literals import MAX_INTEGER
 from gscope.queries.gsql.nodes import BinaryOperator, JoinKind, LiteralKind, UnaryOperator
 from gscope.queries.gsql.scanner import RESERVED
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -77,9 +78,7 @@ def _literal(kind: LiteralKind, values: SearchStrategy[Any]) -> SearchStrategy[n
 integers = _literal(LiteralKind.INTEGER, st.integers(0, MAX_INTEGER))
 floats = _literal(LiteralKind.FLOAT, st.floats(0, allow_nan=False, allow_infinity=False).map(abs))
 strings = _literal(LiteralKind.STRING, texts)
-intervals = _literal(
-    LiteralKind.INTERVAL, st.one_of(st.integers(0, MAX_INTERVAL_NS), st.just(15 * 10**9))
-)
+intervals = _literal(LiteralKind.INTERVAL, st.one_of(st.integers(0, MAX_INT), st.just(15 * 10**9)))
 literals = st.one_of(
     integers,
     floats,
@@ -262,7 +261,7 @@ bodies = st.recursive(_flat, _nested, max_leaves=3)
 
 _signed = st.one_of(
     literals,
-    _literal(LiteralKind.INTEGER, st.integers(-MAX_DECIMAL, -1)),
+    _literal(LiteralKind.INTEGER, st.integers(-MAX_INT, -1)),
     _literal(LiteralKind.FLOAT, st.just(-2.5)),
 )
 define_entries = st.builds(

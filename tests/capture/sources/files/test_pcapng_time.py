@@ -6,7 +6,8 @@ from math import floor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gscope.capture.sources.files.pcapng_time import MAX_TIME_NS, scaled_time, time_scale
+from gscope.capture.sources.files.pcapng_time import scaled_time, time_scale
+from gscope.queries.int64 import MAX_TIME_NS
 
 
 @settings(deadline=None)
