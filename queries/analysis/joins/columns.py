@@ -1,4 +1,4 @@
-"""The columns of a join's result: what stands for a missing side, and which stay temporal."""
+"""The columns of a join's result: their values where a side is missing, and which stay temporal."""
 
 from __future__ import annotations
 
@@ -42,18 +42,23 @@ _MISSING: dict[JoinKind, frozenset[int]] = {
 
 @dataclass(frozen=True, slots=True)
 class JoinColumns:
-    """How the columns of both sides come out of a join.
+    """How the columns of both sides appear in the result of a join.
 
-    A side that is missing is NULL, except that a column that must equal something of the side that is
-    present takes its value.
+    The columns of a missing side are NULL, but a column that must equal an expression over the
+    present side takes its value.
+
+    For ``FROM a LEFT_OUTER_JOIN b WHERE a.time/60 = b.tb AND a.srcIP = b.srcIP``:
 
     Attributes:
-        epochs: the temporal expression of either side.
-        equalities: all of the join, the temporal one first.
-        ordering: of the columns of the sides.
-        interval: by how much the epochs of a pair may differ, None if they are equal.
-        time_field: the packet field that a column of a side is, if that is a time of the packet.
-        is_sql: whether an outer join is in SQL's spelling.
+        kind: LEFT_OUTER.
+        epochs: ``(a.time/60, b.tb)``: the temporal expression of each side.
+        equalities: the epochs and ``(a.srcIP, b.srcIP)``: all pairs that must be equal, the
+            temporal one first.
+        ordering: returns the ordering of a column of a side.
+        interval: by how much the epochs of a pair may differ, None if they must be equal.
+        time_field: returns the packet field that a column of a side holds if that is a time of the
+            packet, else None.
+        is_sql: whether an outer join is in SQL's spelling (``LEFT JOIN … ON``).
     """
 
     kind: JoinKind
@@ -64,23 +69,23 @@ class JoinColumns:
     time_field: Callable[[Column], str | None] = lambda _: None
     is_sql: bool = False
 
-    def twin(self, column: Column) -> Column | None:
-        """The column of the other side that always has the same value in the result, if there is one."""
+    def equal_column(self, column: Column) -> Column | None:
+        """Return the column of the other side that always has the same value, None if none does."""
         other = self._substitute(column)
-        is_twin = isinstance(other, Column) and self._substitute(other) == column
-        return other if is_twin and isinstance(other, Column) else None
+        is_mutual = isinstance(other, Column) and self._substitute(other) == column
+        return other if is_mutual and isinstance(other, Column) else None
 
     def result(self, name: str, column: Column) -> tuple[NamedExpression, ColumnSchema]:
-        """The result's column ``name`` that holds ``column`` of a side."""
+        """Return the result's column ``name``, which holds ``column`` of a side."""
         missing = _MISSING[self.kind]
         other = self._substitute(column) if column.input in missing else None
         expression = _weaken(column, missing)
         ordering = self._ordering(column)
         if other is not None and missing == {column.input} and column.type is not GsqlType.FLOAT:
-            # The other side is always there. (Of FLOAT, 0.0 = -0.0.)
+            # The other side is always present. A FLOAT keeps its own value, because 0.0 = -0.0.
             expression, ordering = other, self._ordering(other)
         elif other is not None:
-            # Where one side is missing the other is not, and in a pair both are there and equal.
+            # One side at most is missing; if neither is, both are equal.
             is_nullable = column.is_nullable or other.is_nullable
             arguments = (expression, _weaken(other, missing))
             expression = Call("coalesce", arguments, column.type, is_nullable)
@@ -91,7 +96,7 @@ class JoinColumns:
         return NamedExpression(name, expression), schema
 
     def filled_epoch(self, name: str) -> tuple[NamedExpression, ColumnSchema] | None:
-        """A column that holds the epoch whichever side is missing; None if no row needs it."""
+        """Return a column with the epoch whichever side is missing; None if no row needs one."""
         missing = _MISSING[self.kind]
         is_of_sql_side = self.is_sql and self.kind is not JoinKind.OUTER
         if not missing or is_of_sql_side or self.interval is not None:
@@ -102,16 +107,17 @@ class JoinColumns:
             expression: Expression = Call("coalesce", arguments, left.type, is_nullable=False)
             ordering = _common(self._ordering(left), self._ordering(right))
         else:
-            (there,) = {0, 1} - missing
-            expression = self.epochs[there]
+            (present,) = {0, 1} - missing
+            expression = self.epochs[present]
             ordering = self._ordering(expression)
         schema = ColumnSchema(name, expression.type, is_nullable=False, ordering=ordering)
         return NamedExpression(name, expression), schema
 
     def _substitute(self, column: Column) -> Expression | None:
-        """What the first equality says ``column`` is, in terms of the other side.
+        """Return what the first equality with ``column`` makes it, in terms of the other side.
 
-        In SQL a missing side is NULL; only the time of a FULL join is always there, as no order is without.
+        In SQL's spelling a missing side is NULL. Only the time of a FULL join always has a value,
+        because the result has no order without it.
         """
         equalities = self.equalities
         if self.is_sql:
@@ -125,10 +131,11 @@ class JoinColumns:
         return None
 
     def _ordering(self, expression: Expression) -> Ordering:
-        """How ``expression`` over one side moves in the result, which leaves epoch by epoch.
+        """Return the ordering of ``expression`` over one side in the result, emitted epoch by epoch.
 
-        Only what an epoch determines, or what determines the epoch, has a bound. The epochs of an interval
-        join are those of its first side, and the other's are up to the width of the interval around them.
+        Only an expression that the epoch determines, or that determines the epoch, has a bound. The
+        epochs of an interval join are those of its first side; those of the other side lie around
+        them, at most the width of the interval away.
         """
         if expression in self.epochs:
             found = column_ordering(expression, self.ordering)
@@ -153,7 +160,7 @@ class JoinColumns:
         return Ordering(found.direction, found.band + spread, found.step)
 
     def _gain_along_clock(self, epoch: Expression, leaf: Column) -> Fraction | None:
-        """By how much ``epoch`` grows with ``leaf`` if both are times of one packet, None if not."""
+        """Return by how much ``epoch`` grows with ``leaf`` if both are times of one packet, else None."""
         columns = [part for part in walk(epoch) if isinstance(part, Column)]
         own = self.time_field(leaf)
         other = self.time_field(columns[0]) if len(columns) == 1 else None
@@ -168,7 +175,7 @@ class JoinColumns:
 
 
 def _solve(equation: Expression, column: Column, value: Expression) -> Expression | None:
-    """What ``column`` is if ``equation`` is ``value``; None if that does not say."""
+    """Solve ``equation = value`` for ``column``; None if that has no solution in closed form."""
     while equation != column:
         match equation:
             case Call(
@@ -185,7 +192,10 @@ def _solve(equation: Expression, column: Column, value: Expression) -> Expressio
 
 
 def _gain(expression: Expression, column: Column) -> Fraction | None:
-    """By how much ``expression`` grows with ``column``; None unless it has it once and no other."""
+    """Return by how much ``expression`` grows with ``column``.
+
+    None unless ``column`` occurs once in it and no other column does.
+    """
     if [part for part in walk(expression) if isinstance(part, Column)] != [column]:
         return None
     gain = Fraction(1)
@@ -206,7 +216,7 @@ def _gain(expression: Expression, column: Column) -> Fraction | None:
 
 
 def _weaken(expression: Expression, missing: frozenset[int]) -> Expression:
-    """``expression`` where the columns of some inputs may be NULL because the input is missing."""
+    """Return ``expression`` with the columns of ``missing`` inputs nullable."""
     if isinstance(expression, Column) and expression.input in missing:
         return replace(expression, is_nullable=True)
     if not isinstance(expression, Call):
@@ -217,7 +227,7 @@ def _weaken(expression: Expression, missing: frozenset[int]) -> Expression:
 
 
 def _common(one: Ordering, other: Ordering) -> Ordering:
-    """The ordering of a column that takes its values from either."""
+    """Return the ordering of a column that takes its values from two columns."""
     if one.direction is other.direction and one.is_temporal:
         step = one.step if one.step == other.step == 1 else 0
         return Ordering(one.direction, max(one.band, other.band), step)

@@ -1,4 +1,4 @@
-"""What WHERE and ON say of a join: which tuples take part, what bounds the state, what else must hold."""
+"""The conditions of a join: those that filter an input, bound the state, are keys, or are tested on pairs."""
 
 from __future__ import annotations
 
@@ -27,26 +27,30 @@ from gscope.queries.plan.trees import conjuncts, inputs_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gscope.queries.analysis.joins.inputs import JoinNames
     from gscope.queries.analysis.joins.intervals import Ends
-    from gscope.queries.analysis.joins.sides import Names
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.catalog.ordering.temporal import Leaf
     from gscope.queries.expressions.types import Ordering
     from gscope.queries.plan.logical import Interval
 
 Equality = tuple[Expression, Expression]
-"""An expression of the left input and one of the right that must be equal."""
+"""An expression over the left input and one over the right input that must be equal."""
 
 
 @dataclass(slots=True)
 class Clauses:
-    """The conjuncts of WHERE and of every ON, each where it belongs.
+    """The conjuncts of WHERE and of every ON, by where they are tested.
+
+    In ``FROM a RIGHT JOIN b ON a.tb = b.tb AND a.n > 1 WHERE b.n > 2 AND a.m IS NULL``, of b:
 
     Attributes:
-        filters: for each input what chooses its tuples, ``Column.input`` telling the input.
-        before: for each input what chooses the result of the joins before it, ahead of its own join.
-        joins: for each input what is tested when it is joined to those before; () for the first.
-        after: conditions of WHERE on the result of all joins, not typed yet.
+        filters: ``b.n > 2``: for each input the conditions on it alone, tested before its join.
+        before: ``a.n > 1``: for each input the conditions on the join of those before it, tested
+            before its own join.
+        joins: ``a.tb = b.tb``: for each input the conditions tested when it is joined to those
+            before it; none for the first.
+        after: ``a.m IS NULL``: conditions of WHERE on the result of all joins, not typed yet.
     """
 
     filters: list[list[Expression]]
@@ -56,23 +60,23 @@ class Clauses:
 
     @classmethod
     def of_inputs(cls, count: int) -> Clauses:
-        """No conditions yet."""
+        """Return clauses without conditions for ``count`` inputs."""
         return cls(
             [[] for _ in range(count)], [[] for _ in range(count)], [[] for _ in range(count)], []
         )
 
 
-def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> Clauses:
-    """Type the conditions of a join and learn from them which columns are equal.
+def read_clauses(body: nodes.Select, names: JoinNames, substitutes: Substitutes) -> Clauses:
+    """Type the conditions of a join and note in ``names`` which columns they make equal.
 
-    A conjunct over one input filters it. A conjunct over several is tested at the join that brings the
-    last of them together, one of an ON not before its own join. Outer joins in SQL's spelling have
-    rules of their own; see ``sql_joins``.
+    A conjunct over one input filters it. A conjunct over several inputs is tested at the join of the
+    last of them, and one of an ON not before its own join. Outer joins in SQL's spelling follow
+    rules of their own; see ``sql_spelling``.
 
     Raises:
         GsqlError: a condition is wrong.
     """
-    clauses = Clauses.of_inputs(len(names.sides))
+    clauses = Clauses.of_inputs(len(names.inputs))
     if is_sql(body):
         check_spelling(body)
         _read_sql_clauses(clauses, body, names, ConditionReader(names, substitutes))
@@ -82,14 +86,14 @@ def read_clauses(body: nodes.Select, names: Names, substitutes: Substitutes) -> 
 
 
 def _read_gigascope_clauses(
-    clauses: Clauses, body: nodes.Select, names: Names, reader: ConditionReader
+    clauses: Clauses, body: nodes.Select, names: JoinNames, reader: ConditionReader
 ) -> None:
     conditions: list[tuple[nodes.Expression, str, int]] = []
     if body.where is not None:
-        conditions += [(part, "in WHERE", 0) for part in _parts(body.where)]
+        conditions += [(part, "in WHERE", 0) for part in _split_and(body.where)]
     for number, join in enumerate(body.joins, start=1):
         if join.on is not None:
-            conditions += [(part, "behind ON", number) for part in _parts(join.on)]
+            conditions += [(part, "behind ON", number) for part in _split_and(join.on)]
     plain = [each for each in conditions if not names.is_ambiguous(each[0])]
     for part, where, least in plain:
         for typed in reader.conjuncts(part, where, None):
@@ -97,19 +101,22 @@ def _read_gigascope_clauses(
             _place(clauses, typed, least)
     for part, where, least in conditions:
         if (part, where, least) not in plain:
-            for typed in reader.of_all_sides(part, where):
+            for typed in reader.of_all_inputs(part, where):
                 _place(clauses, typed, least)
 
 
 def _read_sql_clauses(
-    clauses: Clauses, body: nodes.Select, names: Names, reader: ConditionReader
+    clauses: Clauses, body: nodes.Select, names: JoinNames, reader: ConditionReader
 ) -> None:
-    """ON says what matches; WHERE chooses from the result, early where that is the same."""
+    """Place the conditions of outer joins in SQL's spelling.
+
+    ON decides what matches. WHERE filters the result, before the join where that makes no difference.
+    """
     on = [
         (part, number, join)
         for number, join in enumerate(body.joins, start=1)
         if join.on is not None
-        for part in _parts(join.on)
+        for part in _split_and(join.on)
     ]
     for part, number, join in sorted(on, key=lambda each: names.is_ambiguous(each[0])):
         for typed in reader.conjuncts(part, "behind ON", None):
@@ -122,7 +129,7 @@ def _read_sql_clauses(
                 case ConjunctPlace.PAIRS:
                     clauses.joins[number].append(typed)
     kept = never_missing(body.joins)
-    where = [] if body.where is None else list(_parts(body.where))
+    where = [] if body.where is None else list(_split_and(body.where))
     for part in sorted(where, key=names.is_ambiguous):
         for typed in reader.conjuncts(part, "in WHERE", None):
             if not inputs_of(typed) <= kept:
@@ -136,12 +143,18 @@ def _read_sql_clauses(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of one join, taken apart; ``equalities`` beside the epochs are keys.
+    """The conditions of one join, by their role.
+
+    For ``a.srcIP = b.destIP AND b.time BETWEEN a.time AND a.time + 5 AND a.len > b.len``:
 
     Attributes:
-        epochs: the temporal expressions that bound the state; None if nothing does.
-        interval: by how much the epochs may differ, None if they are equal.
-        half_bounded: increasing expressions whose difference is bounded in one direction only.
+        epochs: ``(a.time, b.time)``: the temporal expressions that bound the state; None if no
+            condition does.
+        keys: ``((a.srcIP, b.destIP),)``: the other pairs that must be equal.
+        residual: ``a.len > b.len`` and both comparisons of times: all that is tested on pairs.
+        interval: ``0 <= b.time - a.time <= 5``; None if the epochs must be equal.
+        half_bounded: increasing expressions whose difference has a bound in one direction only,
+            with the ends of that interval, for the error message.
     """
 
     epochs: Equality | None
@@ -152,17 +165,18 @@ class Conditions:
 
     @property
     def equalities(self) -> tuple[Equality, ...]:
-        """All of them, the temporal one first."""
+        """All pairs that must be equal, the temporal one first."""
         has_equal_epochs = self.epochs is not None and self.interval is None
         return (*((self.epochs,) if has_equal_epochs and self.epochs else ()), *self.keys)
 
 
 def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Ordering]) -> Conditions:
-    """Take the predicates of one join apart; input 0 is the left, input 1 the right.
+    """Classify the predicates of one join; input 0 is the left, input 1 the right.
 
-    Of several temporal equalities the one with the least band bounds the state; of those one between plain
-    columns, which stay temporal in the result; of those the first. Without any, an interval does that two
-    increasing expressions are within; of several the first between plain columns.
+    Of several temporal equalities, the one with the least band bounds the state; of those, one
+    between plain columns, which stay temporal in the result; of those, the first. Without a temporal
+    equality, an interval that two increasing expressions lie within bounds it; of several, the first
+    between plain columns.
     """
     temporal: list[tuple[tuple[int, bool], Equality, Equality]] = []
     equalities: list[Equality] = []
@@ -179,18 +193,18 @@ def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Orderi
             is_plain = all(isinstance(side, Column) for side in found)
             temporal.append(((band, not is_plain), found, equality))
     if not temporal:
-        return _within_interval(tuple(dict.fromkeys(equalities)), tuple(residual), ordering)
+        return _classify_interval(tuple(dict.fromkeys(equalities)), tuple(residual), ordering)
     _, epochs, chosen = min(temporal, key=lambda each: each[0])
     keys = tuple(dict.fromkeys(each for each in equalities if each != chosen))
     return Conditions(epochs, keys, tuple(residual))
 
 
-def _within_interval(
+def _classify_interval(
     keys: tuple[Equality, ...],
     residual: tuple[Expression, ...],
     ordering: Callable[[Leaf], Ordering],
 ) -> Conditions:
-    """The conditions of a join without a temporal equality."""
+    """Return the conditions of a join without a temporal equality."""
     found: list[tuple[bool, Equality, Interval]] = []
     half: list[tuple[Equality, Ends]] = []
     for pair, ends in differences(residual).items():
@@ -213,13 +227,13 @@ def _within_interval(
 class ConditionReader:
     """Types the conditions of a join over the columns of its inputs."""
 
-    names: Names
+    names: JoinNames
     substitutes: Substitutes
 
     def conjuncts(self, part: nodes.Expression, where: str, prefer: int | None) -> list[Expression]:
-        """The typed conjuncts of a condition; see ``Names.resolve`` for ``prefer``."""
+        """Return the typed conjuncts of a condition; see ``JoinNames.resolve`` for ``prefer``."""
         check_where(part)
-        facts = [side.source.facts for side in self.names.sides]
+        facts = [each.source.facts for each in self.names.inputs]
         typer = Typer(
             lambda name: self.names.resolve(name, prefer),
             self.substitutes,
@@ -230,26 +244,27 @@ class ConditionReader:
         typed = conjuncts(typer.condition(part, where))
         return [e for e in typed if not (isinstance(e, Literal) and e.value is True)]
 
-    def of_all_sides(self, part: nodes.Expression, where: str) -> list[Expression]:
-        """A condition on columns that are equal chooses the tuples of each of their inputs."""
+    def of_all_inputs(self, part: nodes.Expression, where: str) -> list[Expression]:
+        """Return a condition on equal columns once for each of their inputs, which it filters."""
         found = self.conjuncts(part, where, None)
-        for side in self.names.sides[1:]:
+        for each in self.names.inputs[1:]:
             found += [
-                e for e in self.conjuncts(part, where, side.number) if inputs_of(e) == {side.number}
+                e for e in self.conjuncts(part, where, each.number) if inputs_of(e) == {each.number}
             ]
         return list(dict.fromkeys(found))
 
 
-def _parts(node: nodes.Expression) -> Iterator[nodes.Expression]:
-    """The operands of the ANDs on top, so that each condition has its own place in messages."""
+def _split_and(node: nodes.Expression) -> Iterator[nodes.Expression]:
+    """Yield the operands of the outermost ANDs, each with its own position for messages."""
     if isinstance(node, nodes.Binary) and node.operator is BinaryOperator.AND:
-        yield from _parts(node.left)
-        yield from _parts(node.right)
+        yield from _split_and(node.left)
+        yield from _split_and(node.right)
     else:
         yield node
 
 
 def _place(clauses: Clauses, typed: Expression, least: int) -> None:
+    """Add a conjunct to ``clauses``, if it is over several inputs not before the join ``least``."""
     inputs = inputs_of(typed)
     if len(inputs) > 1:
         clauses.joins[max(least, *inputs)].append(typed)
@@ -258,14 +273,15 @@ def _place(clauses: Clauses, typed: Expression, least: int) -> None:
         clauses.filters[number].append(typed)
 
 
-def _equate(names: Names, typed: Expression) -> None:
+def _equate(names: JoinNames, typed: Expression) -> None:
+    """Note the columns of two inputs that ``typed`` makes equal, if that is what it does."""
     match typed:
         case Call("eq", (Column() as one, Column() as other)) if one.input != other.input:
             names.equate(one, other)
 
 
 def _as_equality(predicate: Expression) -> Equality | None:
-    """``predicate`` as an equality of the left and the right; ``a - b = 1`` reads ``a = b + 1``."""
+    """Return ``predicate`` as an equality of left and right, ``a - b = 1`` as ``a = b + 1``, else None."""
     if not isinstance(predicate, Call) or predicate.function != "eq":
         return None
     one, other = predicate.arguments
@@ -281,7 +297,7 @@ def _as_equality(predicate: Expression) -> Equality | None:
 
 
 def _as_increasing(equality: Equality, ordering: Callable[[Leaf], Ordering]) -> Equality | None:
-    """An equality of two increasing expressions; two decreasing ones are negated."""
+    """Return an equality of increasing expressions, of decreasing ones negated; None of others."""
     directions = {column_ordering(side, ordering).direction for side in equality}
     if directions == {Direction.INCREASING}:
         return equality

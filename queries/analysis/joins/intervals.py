@@ -1,9 +1,9 @@
 """Interval joins: conditions that keep the times of both sides of a join near each other.
 
-``b.time BETWEEN a.time AND a.time + 5`` says 0 <= b.time - a.time <= 5. Each comparison of a left and
-a right expression is brought to this form, ``right - left <= n`` or ``>= n``; the tightest of each
-direction make the interval. The comparisons remain conditions of the join: the interval may be wider
-than they are (where they compute with floats), never narrower.
+``b.time BETWEEN a.time AND a.time + 5`` means 0 <= b.time - a.time <= 5. Each comparison of a left and
+a right expression is brought to this form, ``right - left <= n`` or ``>= n``; the tightest bound in
+each direction is an end of the interval. The comparisons remain conditions of the join: the interval
+may be wider than they allow (where they compute with floats), never narrower.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Pair = tuple[Expression, Expression]
-"""An expression of the left side and one of the right."""
+"""An expression over the left side and one over the right side."""
 
 _FARTHEST = 1 << 61
-"""Ends of intervals beyond do not count as bounds: computing with them could wrap."""
+"""The farthest end that counts as a bound: computing with one beyond it could overflow."""
 
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 _MS_A_NS = Fraction(1, 1_000_000)
@@ -33,13 +33,13 @@ _MS_A_NS = Fraction(1, 1_000_000)
 
 @dataclass(slots=True)
 class Ends:
-    """What comparisons say of right - left for one pair; None where they say nothing."""
+    """The least and the most that right - left of a pair may be; None where no comparison bounds it."""
 
     least: int | None = None
     most: int | None = None
 
-    def take(self, comparison: str, value: Fraction, *, is_exact: bool) -> None:
-        """Narrow by ``right - left <comparison> value``; by one less where floats may have rounded."""
+    def narrow(self, comparison: str, value: Fraction, *, is_exact: bool) -> None:
+        """Narrow to ``right - left <comparison> value``, less one where floats may have rounded."""
         slack = 0 if is_exact else 1
         if comparison in ("ge", "gt"):
             end = math.floor(value) + 1 if comparison == "gt" else math.ceil(value)
@@ -52,7 +52,7 @@ class Ends:
 
     @property
     def interval(self) -> Interval | None:
-        """The interval, None while an end is missing."""
+        """The interval, None if an end is missing."""
         if self.least is None or self.most is None:
             return None
         return Interval(self.least, self.most)
@@ -67,23 +67,23 @@ class Ends:
 
 
 def differences(predicates: Sequence[Expression]) -> dict[Pair, Ends]:
-    """What ``predicates`` say of the differences of right and left expressions, in order."""
+    """Return the bounds that ``predicates`` set to differences of right and left expressions, in order."""
     found: dict[Pair, Ends] = {}
     for predicate in predicates:
         for one, comparison, other in _comparisons(predicate):
-            form = _Form().add(one, Fraction(1)).add(other, Fraction(-1))
+            form = _LinearForm().add(one, Fraction(1)).add(other, Fraction(-1))
             pair = form.pair
             if pair is None:
                 continue
             gain = form.terms[pair[1]]
             value = -form.constant / gain
             direction = comparison if gain > 0 else _FLIPPED[comparison]
-            found.setdefault(pair, Ends()).take(direction, value, is_exact=form.is_exact)
+            found.setdefault(pair, Ends()).narrow(direction, value, is_exact=form.is_exact)
     return found
 
 
 def _comparisons(predicate: Expression) -> Iterator[tuple[Expression, str, Expression]]:
-    """The comparisons that ``predicate`` implies; ``abs(x) <= n`` implies ``-n <= x`` and ``x <= n``."""
+    """Yield the comparisons that ``predicate`` implies: of ``abs(x) <= n``, ``-n <= x`` and ``x <= n``."""
     if not isinstance(predicate, Call) or predicate.function not in _FLIPPED:
         return
     one, other = predicate.arguments
@@ -100,7 +100,7 @@ def _comparisons(predicate: Expression) -> Iterator[tuple[Expression, str, Expre
 
 
 @dataclass(slots=True)
-class _Form:
+class _LinearForm:
     """A sum of expressions, each times a number, and a constant."""
 
     terms: dict[Expression, Fraction] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Form:
 
     @property
     def pair(self) -> Pair | None:
-        """The left and the right expression if it is ``c * right - c * left + constant``."""
+        """The left and the right expression if the form is ``c * right - c * left + constant``."""
         terms = {term: gain for term, gain in self.terms.items() if gain}
         sides = {frozenset(inputs_of(term)): term for term in terms}
         if len(terms) != 2 or sides.keys() != {frozenset({0}), frozenset({1})}:
@@ -117,8 +117,8 @@ class _Form:
         left, right = sides[frozenset({0})], sides[frozenset({1})]
         return (left, right) if terms[left] == -terms[right] else None
 
-    def add(self, expression: Expression, gain: Fraction) -> _Form:
-        """Add ``expression`` times ``gain``, taken apart as far as that helps."""
+    def add(self, expression: Expression, gain: Fraction) -> _LinearForm:
+        """Add ``expression`` times ``gain``, split into terms as far as that separates the sides."""
         match expression:
             case Literal(value) if isinstance(value, int | float) and math.isfinite(value):
                 self.constant += gain * Fraction(value)
@@ -155,7 +155,7 @@ class _Form:
 
 
 def _opens(one: Expression, other: Expression) -> bool:
-    """Whether a sum has parts of its own: a constant, or one side alone in each operand."""
+    """Return whether a sum is worth splitting: it has a constant, or operands of different sides."""
     is_constant = isinstance(one, Literal) or isinstance(other, Literal)
     return is_constant or len(inputs_of(one) | inputs_of(other)) > 1
 

@@ -1,4 +1,4 @@
-"""MERGE: the union of like streams, ordered on one temporal column of each."""
+"""MERGE: the union of streams with the same columns, ordered on one temporal column of each."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def build_merge(
     body: nodes.MergeQuery, sources: Sequence[Source], substitutes: Substitutes
 ) -> Merge:
-    """The plan of a MERGE over ``sources``, its inputs in order.
+    """Return the plan of a MERGE over ``sources``, its inputs in order.
 
     Raises:
         ResolveError: a column or its input is unknown.
-        TypeMismatchError: the inputs are not alike.
+        TypeMismatchError: the inputs have different columns.
         TemporalError: a column to merge on does not increase.
     """
     refuse_windows(body.inputs)
-    inputs = [_columns(source) for source in sources]
+    inputs = [_as_stream(source) for source in sources]
     columns = _columns_by_input(body, sources)
     positions = [
         _merge_position(source, column) for source, column in zip(sources, columns, strict=True)
@@ -60,8 +60,8 @@ def build_merge(
     return Merge(tuple(inputs), on, slack, _schema(sources, positions[0], band))
 
 
-def _columns(source: Source) -> Node:
-    """The input as a stream: packets become tuples of all fields of their protocol."""
+def _as_stream(source: Source) -> Node:
+    """Return the input as a stream: packets become tuples of all fields of their protocol."""
     node = source.node
     if not isinstance(node, Scan):
         return node
@@ -70,7 +70,7 @@ def _columns(source: Source) -> Node:
 
 
 def _columns_by_input(body: nodes.MergeQuery, sources: Sequence[Source]) -> list[nodes.Name]:
-    """The column to merge on of each input, in the order of the inputs."""
+    """Return the column to merge on of each input, in the order of the inputs."""
     found: list[nodes.Name | None] = [None] * len(sources)
     for column in body.columns:
         owners = [
@@ -99,6 +99,7 @@ def _columns_by_input(body: nodes.MergeQuery, sources: Sequence[Source]) -> list
 
 
 def _merge_position(source: Source, column: nodes.Name) -> int:
+    """Return the position of the column to merge on among the columns of its input."""
     meaning = source.resolve(column)
     schema = source.node.schema
     name = next((n for n in source.stars if source.fields[n] == meaning), None)
@@ -135,7 +136,7 @@ def _check_alike(first: Source, other: Source, node: nodes.Input) -> None:
 
 
 def _slack(extent: nodes.Extent | None, on: GsqlType, substitutes: Substitutes) -> int:
-    """SLACK in the unit of the column merged on."""
+    """Return SLACK in the unit of the column merged on."""
     if extent is None:
         return 0
     value = substitutes.constant(extent)
@@ -151,7 +152,7 @@ def _slack(extent: nodes.Extent | None, on: GsqlType, substitutes: Substitutes) 
 
 
 def _schema(sources: Sequence[Source], position: int, band: int) -> Schema:
-    """The first input's names; only the merged column stays temporal."""
+    """Return the schema of the result: the first input's names, with only the merged column temporal."""
     columns = []
     for number, alike in enumerate(
         zip(*(source.node.schema.columns for source in sources), strict=True)

@@ -1,9 +1,9 @@
-"""Outer joins in SQL's spelling: what a condition behind ON, and one in WHERE, may leave out.
+"""Outer joins in SQL's spelling: the rows that conditions behind ON and in WHERE leave out.
 
-``a LEFT JOIN b ON p WHERE q``: p says which rows of b match a row of a, and no row of a is lost by it;
-q chooses from the result, in which the columns of a missing b are NULL. In Gigascope's own spelling,
-``LEFT_OUTER_JOIN``, ON and WHERE mean the same, and what reads one input alone chooses its tuples before
-the join.
+In ``a LEFT JOIN b ON p WHERE q``, p decides which rows of b match a row of a, and no row of a is lost
+by it; q filters the result, in which the columns of a missing b are NULL. In Gigascope's own spelling,
+``LEFT_OUTER_JOIN``, ON and WHERE mean the same, and a condition on one input alone filters its tuples
+before the join.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OUTER = {JoinKind.OUTER, JoinKind.LEFT_OUTER, JoinKind.RIGHT_OUTER}
 
 
 class ConjunctPlace(Enum):
-    """Where a conjunct behind ON is tested: on the input, on what is before it, or on pairs."""
+    """Where a conjunct behind ON is tested: on its input, on the join before that, or on pairs."""
 
     OWN = "own"
     BEFORE = "before"
@@ -32,15 +32,15 @@ class ConjunctPlace(Enum):
 
 
 def is_sql(body: nodes.Select) -> bool:
-    """Whether the outer joins of a SELECT are in SQL's spelling."""
+    """Return whether the outer joins of a SELECT are in SQL's spelling."""
     return any(join.is_sql for join in body.joins)
 
 
 def check_spelling(body: nodes.Select) -> None:
-    """Refuse what has no meaning in SQL.
+    """Refuse joins that have no meaning in SQL.
 
     Raises:
-        UnsupportedError: an outer join has no ON, or is in the other spelling.
+        UnsupportedError: an outer join has no ON, or is in Gigascope's spelling.
     """
     for join in body.joins:
         word = join.kind.value
@@ -62,13 +62,13 @@ def check_spelling(body: nodes.Select) -> None:
 def place_of(
     kind: JoinKind, number: int, inputs: AbstractSet[int], condition: nodes.Expression
 ) -> ConjunctPlace:
-    """Where a conjunct behind the ON of input ``number`` is tested, which reads ``inputs``.
+    """Return where a conjunct behind the ON of input ``number``, over ``inputs``, is tested.
 
-    What reads the missing side alone may choose its rows before; what reads the side that is kept may not,
-    for its rows would be lost.
+    A condition on the side that may be missing filters its rows before the join. One on the side
+    that is kept must not, because its rows would be lost.
 
     Raises:
-        ResolveError: it reads an input that comes later.
+        ResolveError: the condition reads an input that is joined later.
     """
     if inputs and max(inputs) > number:
         message = "this condition reads an input that is joined later"
@@ -83,7 +83,7 @@ def place_of(
 
 
 def never_missing(joins: Sequence[nodes.JoinClause]) -> frozenset[int]:
-    """The inputs whose tuples no outer join leaves out of a row of the result."""
+    """Return the inputs that are present in every row of the result, whatever the outer joins."""
     kept = {0}
     for number, join in enumerate(joins, start=1):
         if join.kind in (JoinKind.RIGHT_OUTER, JoinKind.OUTER):

@@ -1,4 +1,4 @@
-"""The inputs of a join side by side: their columns, and what a name means among them."""
+"""The inputs of a join: their columns, and what a name stands for among them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ _INNER = "inner"
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class JoinInput:
     """One input of a join.
 
+    For the packets of ``FROM flows f, TCP``:
+
     Attributes:
-        number: its place behind FROM; ``Column.input`` of its columns.
-        node: a stream with these columns; packets are projected to the fields of their protocol.
-        meanings: the column that holds what a name of the source stands for.
+        number: 1, the place behind FROM; ``Column.input`` of its columns.
+        source: TCP, open for look-up.
+        node: a stream: of packets, their projection to the fields of TCP.
+        meanings: the column of ``node`` for each expression that a name stands for.
     """
 
     number: int
@@ -40,24 +43,24 @@ class Side:
 
     @property
     def label(self) -> str:
-        """What the query calls it."""
+        """The name that the query gives the input: its alias, else what it reads."""
         return self.source.qualifiers[0]
 
     def find(self, text: str) -> Column | None:
-        """The column that a bare name stands for, None if there is none."""
+        """Return the column that a name without qualifier stands for, None if it is unknown."""
         meaning = self.source.find(text)
         return None if meaning is None else self.meanings[meaning]
 
     def star(self) -> list[tuple[str, Column]]:
-        """What ``*`` stands for: names and columns."""
+        """Return the names and columns that ``*`` stands for."""
         return [(name, self.meanings[self.source.fields[name]]) for name in self.source.stars]
 
 
-def open_side(number: int, source: Source) -> Side:
-    """An input of a query as a side of a join."""
+def open_join_input(number: int, source: Source) -> JoinInput:
+    """Return a source as input ``number`` of a join."""
     if isinstance(source.node, QueryScan):
         columns: dict[Expression, Column] = {e: replace(e, input=number) for e in _columns(source)}
-        return Side(number, source, source.node, columns)
+        return JoinInput(number, source, source.node, columns)
     named: dict[Expression, str] = {}
     for name in (*source.stars, *source.fields):
         if source.fields[name] not in named:
@@ -68,36 +71,39 @@ def open_side(number: int, source: Source) -> Side:
         c.expression: Column(c.name, c.expression.type, c.expression.is_nullable, number)
         for c in projected
     }
-    return Side(number, source, Project(source.node, projected, schema), columns_of)
+    return JoinInput(number, source, Project(source.node, projected, schema), columns_of)
 
 
 @dataclass(slots=True)
-class Names:
+class JoinNames:
     """What the names in the clauses of a join stand for.
 
+    In ``SELECT tb FROM a, b WHERE a.tb = b.tb``, tb needs no qualifier, because a.tb and b.tb are equal:
+
     Attributes:
-        equated: sets of columns that the join makes equal; any of them may go without a qualifier.
+        inputs: a and b, in the order of FROM.
+        equated: ``[{a.tb, b.tb}]``: sets of columns that the join makes equal.
     """
 
-    sides: tuple[Side, ...]
+    inputs: tuple[JoinInput, ...]
     equated: list[set[Column]] = field(default_factory=list)
 
     def equate(self, one: Column, other: Column) -> None:
-        """The join makes two columns equal."""
+        """Note that the join makes two columns equal."""
         touched = [each for each in self.equated if one in each or other in each]
         self.equated = [each for each in self.equated if each not in touched]
         self.equated.append({one, other}.union(*touched))
 
     def resolve(self, name: nodes.Name, prefer: int | None = None) -> Column:
-        """What ``name`` stands for.
+        """Return the column that ``name`` stands for.
 
         Args:
-            name: with or without the name of an input before it.
-            prefer: the input to choose when several columns that are equal are called so; None for
-                the first.
+            name: with or without a qualifier.
+            prefer: the number of the input to choose among several columns of this name that are
+                equal; None for the first.
 
         Raises:
-            ResolveError: nothing is called so, or several columns that need not be equal.
+            ResolveError: no column has this name, or several that need not be equal.
         """
         found = self.candidates(name)
         first = found[0]
@@ -106,39 +112,39 @@ class Names:
         return next((column for column in found if column.input == prefer), first)
 
     def is_ambiguous(self, node: nodes.Node) -> bool:
-        """Whether a name in a piece of syntax stands for columns of several inputs."""
+        """Return whether a name in a piece of syntax stands for columns of several inputs."""
         return any(
             len(self.candidates(part)) > 1 for part in walk(node) if isinstance(part, nodes.Name)
         )
 
     def candidates(self, name: nodes.Name) -> list[Column]:
-        """All columns that ``name`` may stand for, in the order of the inputs; at least one.
+        """Return all columns that ``name`` may stand for, in the order of the inputs; at least one.
 
         Raises:
-            ResolveError: there is none, or its qualifier fits several inputs.
+            ResolveError: no column has this name, or the qualifier names several inputs.
         """
-        sides, text = self._split(name)
-        found = [column for side in sides if (column := side.find(text)) is not None]
+        inputs, text = self._split(name)
+        found = [column for each in inputs if (column := each.find(text)) is not None]
         if found:
             return found
-        what = " and ".join(side.source.what for side in sides)
-        verb = "has" if len(sides) == 1 else "have"
+        what = " and ".join(each.source.what for each in inputs)
+        verb = "has" if len(inputs) == 1 else "have"
         message = f"{what} {verb} no column {text}"
-        known = [known for side in sides for known in side.source.stars]
+        known = [known for each in inputs for known in each.source.stars]
         remedy = did_you_mean(text, known, "columns are")
         raise ResolveError(message, position=name.position, remedy=remedy)
 
-    def of_qualifier(self, qualifier: str, position: nodes.Node) -> Side:
-        """The input called ``qualifier``: by its alias, else by what it reads.
+    def of_qualifier(self, qualifier: str, position: nodes.Node) -> JoinInput:
+        """Return the input called ``qualifier``: by its alias, else by what it reads.
 
         Raises:
-            ResolveError: none is called so, or several.
+            ResolveError: no input has this name, or several.
         """
-        found = [side for side in self.sides if side.source.qualifiers[0] == qualifier]
-        found = found or [side for side in self.sides if qualifier in side.source.qualifiers]
+        found = [each for each in self.inputs if each.source.qualifiers[0] == qualifier]
+        found = found or [each for each in self.inputs if qualifier in each.source.qualifiers]
         if len(found) == 1:
             return found[0]
-        labels = [side.label for side in self.sides]
+        labels = [each.label for each in self.inputs]
         if found:
             message = f"several inputs are called {qualifier}"
             remedy = f"give them names: {qualifier} AS {qualifier}1, {qualifier} AS {qualifier}2"
@@ -147,18 +153,19 @@ class Names:
             remedy = did_you_mean(qualifier, labels, "inputs are")
         raise ResolveError(message, position=position.position, remedy=remedy)
 
-    def _split(self, name: nodes.Name) -> tuple[Sequence[Side], str]:
+    def _split(self, name: nodes.Name) -> tuple[Sequence[JoinInput], str]:
+        """Return the inputs that the qualifier of a name allows, and the name without it."""
         parts = name.parts
         if len(parts) == 1 or (parts[0] == _INNER and not self._is_qualifier(_INNER)):
-            return self.sides, ".".join(parts)
+            return self.inputs, ".".join(parts)
         return (self.of_qualifier(parts[0], name),), ".".join(parts[1:])
 
     def _is_qualifier(self, text: str) -> bool:
-        return any(text in side.source.qualifiers for side in self.sides)
+        return any(text in each.source.qualifiers for each in self.inputs)
 
     def _ambiguous(self, name: nodes.Name, found: Sequence[Column]) -> ResolveError:
         text = ".".join(name.parts)
-        labels = [self.sides[column.input].label for column in found]
+        labels = [self.inputs[column.input].label for column in found]
         message = f"{text} is a column of {' and '.join(labels)}, which need not be equal"
         if len(set(labels)) == 1:
             remedy = (
