@@ -66,27 +66,20 @@ def spark_texts(program: Program) -> dict[str, str]:
     ``input`` stands for the rows that are released to the node; ``input1``, ``input2``, … for those
     of each side of a merge, ``left`` and ``right`` for those of a join.
     """
-    from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
+    from gscope.engine.spark.lowering import lower
+    from gscope.engine.spark.sql.inputs import Sources
 
-    texts: dict[str, str] = {}
-    for node in program.nodes:
-        match node:
-            case AggregationNode():
-                texts[node.query] = aggregation.lower(node, "input")
-            case SelectionNode():
-                texts[node.query] = selection.lower(node, "input")
-            case MergeNode():
-                sides = range(1, 1 + len(node.inputs))
-                texts[node.query] = merge.lower(node, [f"input{side}" for side in sides])
-            case RunningNode():
-                texts[node.query] = running.lower(node, "input")
-            case JoinNode():
-                texts[node.query] = join.lower(node, "left", "right")
-            case WatchlistJoinNode():
-                texts[node.query] = watchlist_join.lower(node, "input")
-            case _:
-                assert_never(node)
-    return texts
+    return {node.query: lower(node, Sources(_source_names(node))) for node in program.nodes}
+
+
+def _source_names(node: HftaNode) -> tuple[str, ...]:
+    match node:
+        case JoinNode():
+            return "left", "right"
+        case MergeNode():
+            return tuple(f"input{side}" for side in range(1, 1 + len(node.inputs)))
+        case _:
+            return ("input",)
 
 
 def as_text(explanation: dict[str, Any]) -> Iterator[str]:

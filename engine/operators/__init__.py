@@ -1,1 +1,1 @@
-"""HFTA operators: a bookkeeping half and a lowering half each."""
+"""The bookkeeping half of HFTA operators: which rows a step reads, keeps and forgets."""

@@ -1,4 +1,4 @@
-"""What an HFTA operator is: a bookkeeping half here, a lowering half in ``engine/spark``.
+"""What an HFTA operator is: a bookkeeping half here, a lowering half in ``engine/spark/sql``.
 
 Bookkeeping sees heartbeats and the extents of batches, never a row. It decides what a step reads and
 what the operator may promise about its own output.

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.spark.sql.expressions import quote
 from gscope.engine.watermarks.release import Side
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gscope.queries.expressions.schema import ColumnSchema
     from gscope.queries.plan.program import MergeNode
 
@@ -42,12 +39,6 @@ def merged_outputs(node: MergeNode) -> tuple[NamedExpression, ...]:
         NamedExpression(c.name, call("coalesce", *(_column(c, place) for place in places)))
         for c in node.schema.columns
     )
-
-
-def lower(node: MergeNode, sources: Sequence[str]) -> str:
-    """The Spark SQL text of a merge; the rows of a step are ordered when they are written."""
-    columns = ", ".join(quote(name) for name in node.schema.names)
-    return " UNION ALL ".join(f"SELECT {columns} FROM {source}" for source in sources)
 
 
 def _column(column: ColumnSchema, side: int) -> Column:

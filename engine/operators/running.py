@@ -12,25 +12,18 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.running.reduce import dealing_keys
-from gscope.engine.spark.sql.aggregates import aggregate_sql
-from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
 from gscope.engine.watermarks.ports import batch_span
 from gscope.engine.watermarks.release import Side
-from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from gscope.engine.watermarks.bounds import Bound, Span
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.program import Aggregate, RunningNode
+    from gscope.queries.plan.program import RunningNode
     from gscope.queries.streams.messages import Extent
-
-TASKS = 4
-"""Into so many parts the groups of a large fold are dealt, by a hash of their keys."""
 
 MAX_STEP_ANSWERS = 1_000_000
 MAX_STEP_EPOCHS = 10_000
@@ -120,41 +113,3 @@ def bookkeeping(node: RunningNode) -> RunningOperator:
     """The running state of a running aggregation."""
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     return RunningOperator(node, (Side(epoch),), node.columns, node.keys)
-
-
-def lower(node: RunningNode, source: str) -> str:
-    """The Spark SQL text of what the fold reads: a row for each epoch and group of ``source``.
-
-    Its columns are those of ``engine/running/rows.py``: SELECT e, keys, aggregates, task FROM source WHERE
-    predicate GROUP BY e, keys
-    """
-    others = [key for key in node.keys if key.name != node.epoch]
-    epoch = next(key.expression for key in node.keys if key.name == node.epoch)
-    keys = [f"{to_sql(epoch, column_leaf)} AS e"]
-    keys += [f"{to_sql(k.expression, column_leaf)} AS k{n}" for n, k in enumerate(others)]
-    aggregates = [f"{_aggregate(a, node.query)} AS a{n}" for n, a in enumerate(node.aggregates)]
-    tests = [] if node.predicate is None else [to_sql(node.predicate, column_leaf)]
-    if epoch.is_nullable:
-        tests.append(f"{to_sql(epoch, column_leaf)} IS NOT NULL")
-    where = f" WHERE {' AND '.join(tests)}" if tests else ""
-    grouping = ", ".join(str(position) for position in range(1, len(keys) + 1))
-    groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where} GROUP BY {grouping}"
-    dealing = dealing_keys(node)
-    dealt = [f"k{number}" for number, key in enumerate(others) if key.expression in dealing]
-    hashed = f"pmod(hash({', '.join(dealt)}), {TASKS})"
-    return f"SELECT *, {hashed if others else 'cast(0 AS INT)'} AS kb FROM ({groups})"
-
-
-def expressions(node: RunningNode) -> Iterator[Expression]:
-    """Every expression that Spark evaluates for ``node``."""
-    if node.predicate is not None:
-        yield node.predicate
-    yield from (key.expression for key in node.keys)
-    yield from (argument for aggregate in node.aggregates for argument in aggregate.arguments)
-
-
-def _aggregate(aggregate: Aggregate, query: str) -> str:
-    arguments = [to_sql(argument, column_leaf) for argument in aggregate.arguments]
-    if aggregate.function == DISTINCT_VALUES:
-        return f"collect_set({arguments[0]})"
-    return aggregate_sql(aggregate, arguments, quote, query)

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, ended, extents_of, promises
-from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.engine.watermarks.bounds import ENDED, NOTHING, Bound, named_spans
 from gscope.engine.watermarks.release import ReleasedInput, Side
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from gscope.engine.storage.written import State
     from gscope.queries.expressions.expressions import Expression, NamedExpression
@@ -83,20 +82,3 @@ class SelectionOperator:
 def bookkeeping(node: SelectionNode) -> SelectionOperator:
     """The running state of a selection."""
     return SelectionOperator(node)
-
-
-def lower(node: SelectionNode, source: str) -> str:
-    """The Spark SQL text of a selection over the rows of ``source``."""
-    columns = ", ".join(
-        f"{to_sql(column.expression, column_leaf)} AS {quote(column.name)}"
-        for column in node.columns
-    )
-    where = "" if node.predicate is None else f" WHERE {to_sql(node.predicate, column_leaf)}"
-    return f"SELECT {columns} FROM {source}{where}"
-
-
-def expressions(node: SelectionNode) -> Iterator[Expression]:
-    """Every expression that Spark evaluates for ``node``."""
-    yield from (column.expression for column in node.columns)
-    if node.predicate is not None:
-        yield node.predicate

@@ -1,6 +1,6 @@
 """The final half of each epoch's aggregation where it is simple: partials of an LFTA merged with numpy.
 
-It makes of partial tuples the very rows that Spark makes of the text of ``engine/operators/running.py``. A step
+It makes of partial tuples the very rows that Spark makes of the text of ``engine/spark/sql/running.py``. A step
 of some ten thousand tuples takes Spark longer to plan than numpy to answer.
 """
 

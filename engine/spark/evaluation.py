@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.sql.finishers import register_finishers
-from gscope.engine.spark.sql.inputs import Inputs
+from gscope.engine.spark.sql.inputs import Inputs, Sources
 from gscope.engine.spark.sql.udf import register_functions
 from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
@@ -253,19 +253,20 @@ class Evaluator:
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
             if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
                 sources = [
-                    [self._inputs.whole(work, side, number, b) for side, b in enumerate(part)]
+                    tuple(self._inputs.whole(work, side, number, b) for side, b in enumerate(part))
                     for number, part in enumerate(parts)
                 ]
+                fits = largest <= in_memory
                 return " UNION ALL ".join(
-                    lower(node, each, largest, in_memory, epochs) for each in sources
+                    lower(node, Sources(each, epochs, fits_in_memory=fits)) for each in sources
                 )
         sides = [
             side
             for side, taken in enumerate(work.inputs)
             if taken.reads_rows or not isinstance(node, MergeNode)
         ]
-        released = [self._inputs.released(work, side, is_small=is_small) for side in sides]
-        return lower(node, released, rows, in_memory, epochs)
+        released = tuple(self._inputs.released(work, side, is_small=is_small) for side in sides)
+        return lower(node, Sources(released, epochs, fits_in_memory=rows <= in_memory))
 
 
 def _is_one_epoch(node: HftaNode) -> bool:

@@ -1,12 +1,22 @@
-"""HFTA operators as Spark SQL text: which module knows what about which node."""
+"""The table of operators and their halves in Spark SQL.
+
+``engine/operators`` holds the other half of each operator: which rows a step reads. Neither half
+imports the other's modules; they meet in ``Work``, which the evaluator turns into ``Sources``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from gscope.engine.operators import aggregation, join, merge, running, selection, watchlist_join
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
-from gscope.engine.watermarks.bounds import ENDED, NOTHING
+from gscope.engine.spark.sql import (
+    aggregation,
+    join,
+    merge,
+    running,
+    selection,
+    watchlist_join,
+)
 from gscope.queries.plan.program import (
     AggregationNode,
     HftaNode,
@@ -18,61 +28,40 @@ from gscope.queries.plan.program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from gscope.engine.watermarks.bounds import Bound
+    from gscope.engine.spark.sql.inputs import Sources
     from gscope.queries.expressions.expressions import Expression
 
 
-def lower(
-    node: HftaNode,
-    sources: Sequence[str],
-    rows: int,
-    rows_in_memory: int = MAX_TASK_ROWS,
-    epochs: tuple[Bound, Bound] = (NOTHING, ENDED),
-) -> str:
-    """The Spark SQL text of an operator.
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """How the nodes of one class become Spark SQL.
 
-    Args:
-        node: the operator.
-        sources: a subquery for what each side reads; for a merge only for those that read something.
-        rows: how many there can be in them together.
-        rows_in_memory: up to so many a join holds its smaller side in memory.
-        epochs: those that are answered: from, and below.
+    Attributes:
+        lower: gives the text of a node over its sources.
+        expressions: gives every expression that Spark evaluates for a node, to register functions.
     """
-    match node:
-        case AggregationNode():
-            return aggregation.lower(node, sources[0])
-        case SelectionNode():
-            return selection.lower(node, sources[0])
-        case MergeNode():
-            return merge.lower(node, sources)
-        case JoinNode():
-            left, right = sources
-            fits_in_memory = rows <= rows_in_memory
-            return join.lower(node, left, right, epochs=epochs, fits_in_memory=fits_in_memory)
-        case WatchlistJoinNode():
-            return watchlist_join.lower(node, sources[0])
-        case RunningNode():
-            return running.lower(node, sources[0])
-        case _:
-            assert_never(node)
+
+    lower: Callable[[Any, Sources], str]
+    expressions: Callable[[Any], Iterator[Expression]]
+
+
+LOWERINGS: Mapping[type[HftaNode], Lowering] = {
+    AggregationNode: Lowering(aggregation.lower, aggregation.expressions),
+    JoinNode: Lowering(join.lower, join.expressions),
+    MergeNode: Lowering(merge.lower, merge.expressions),
+    RunningNode: Lowering(running.lower, running.expressions),
+    SelectionNode: Lowering(selection.lower, selection.expressions),
+    WatchlistJoinNode: Lowering(watchlist_join.lower, watchlist_join.expressions),
+}
+
+
+def lower(node: HftaNode, sources: Sources) -> str:
+    """Return the Spark SQL text of an operator over the rows that it reads."""
+    return LOWERINGS[type(node)].lower(node, sources)
 
 
 def expressions(node: HftaNode) -> Iterator[Expression]:
-    """Every expression that Spark evaluates for an operator."""
-    match node:
-        case AggregationNode():
-            yield from aggregation.expressions(node)
-        case SelectionNode():
-            yield from selection.expressions(node)
-        case MergeNode():
-            return
-        case JoinNode():
-            yield from join.expressions(node)
-        case WatchlistJoinNode():
-            yield from watchlist_join.expressions(node)
-        case RunningNode():
-            yield from running.expressions(node)
-        case _:
-            assert_never(node)
+    """Yield every expression that Spark evaluates for an operator."""
+    return LOWERINGS[type(node)].expressions(node)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.logical import Interval, first_side
 
 if TYPE_CHECKING:
     from gscope.queries.catalog.aggregate.partial_op import PartialOp
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.expressions.expressions import Call, Expression, NamedExpression, Value
     from gscope.queries.gsql.nodes import JoinKind
-    from gscope.queries.plan.logical import Interval, Watchlist
+    from gscope.queries.plan.logical import Watchlist
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +275,14 @@ class JoinNode:
     columns: tuple[NamedExpression, ...]
     schema: Schema
     interval: Interval | None = None
+
+    @property
+    def interval_from_first(self) -> Interval:
+        """The interval of second epoch - first epoch in an interval join; see ``first_side``."""
+        assert self.interval is not None
+        if first_side(self.kind) == 0:
+            return self.interval
+        return Interval(-self.interval.most, -self.interval.least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ engine/functions:
 engine/sinks:
 engine/storage: engine engine/sinks
 engine/running: engine engine/watermarks engine/functions
-engine/operators: engine/watermarks engine/storage engine/running
+engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
 engine/spark/sql: engine engine/watermarks engine/functions engine/storage engine/running
@@ -137,8 +137,8 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/compile.py
 cli capture: capture/heartbeats capture capture/confinement capture/sources/af_packet capture/lfta
     capture/lfta/codegen capture/process
-cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage
-    engine/operators engine/steps engine/monitoring
+cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
+    engine/monitoring engine/spark/sql engine/spark
 """
 
 
@@ -157,7 +157,6 @@ DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).
 
 UPWARD: dict[tuple[str, str], int] = {
     ("cli/config", "cli/session"): 1,
-    ("engine/operators", "engine/spark/sql"): 12,
 }
 """Imports against the table that are left, counted. The numbers may only fall."""
 

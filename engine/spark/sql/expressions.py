@@ -18,7 +18,11 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MIN_INT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from gscope.queries.expressions.expressions import NamedExpression
+
+    Leaf = Callable[[Column | PacketField], str]
 
 SPARK_TYPES: dict[GsqlType, str] = {
     GsqlType.BOOL: "BOOLEAN",
@@ -102,7 +106,7 @@ _TEMPLATES: dict[str, str] = {
 }
 
 
-def to_sql(expression: Expression, leaf: Callable[[Column | PacketField], str]) -> str:
+def to_sql(expression: Expression, leaf: Leaf) -> str:
     """The Spark SQL text of ``expression``; ``leaf`` gives the text of a column.
 
     A function without a text of its own becomes a call of the Arrow function that
@@ -122,6 +126,17 @@ def to_sql(expression: Expression, leaf: Callable[[Column | PacketField], str]) 
     if template is not None:
         return template.format(*arguments)
     return f"{udf_name(expression)}({', '.join(arguments)})"
+
+
+def select_list(columns: Iterable[NamedExpression], leaf: Leaf | None = None) -> str:
+    """Return computed columns as they stand behind SELECT; ``leaf`` is ``column_leaf`` by default."""
+    leaf = leaf or column_leaf
+    return ", ".join(f"{to_sql(c.expression, leaf)} AS {quote(c.name)}" for c in columns)
+
+
+def where(predicate: Expression | None) -> str:
+    """Return a WHERE clause with a space before it, "" where every row passes."""
+    return "" if predicate is None else f" WHERE {to_sql(predicate, column_leaf)}"
 
 
 def needs_udf(call: Call) -> bool:

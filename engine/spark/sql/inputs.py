@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
@@ -24,6 +25,22 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
     from gscope.queries.streams.messages import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The rows that the text of an operator reads, and what else it may rely on.
+
+    Attributes:
+        rows: a view or subquery for each side; of a merge, for each side that reads something.
+        epochs: the epochs that are answered: from the first bound, and below the second. Outer
+            interval joins leave out rows without partners whose epoch is not among them.
+        fits_in_memory: whether one side of a join fits into the memory of a task.
+    """
+
+    rows: tuple[str, ...]
+    epochs: tuple[Bound, Bound] = (NOTHING, ENDED)
+    fits_in_memory: bool = True
 
 
 class Inputs:

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, needs_udf, quote, to_sql
+from gscope.engine.spark.sql.expressions import (
+    SPARK_TYPES,
+    column_leaf,
+    needs_udf,
+    quote,
+    select_list,
+    to_sql,
+)
 from gscope.engine.spark.sql.join_sides import (
     ALIASES,
     equated,
@@ -49,7 +56,7 @@ def lower(node: JoinNode, left: str, right: str) -> str:
     numbers = ", ".join(f"{alias}.{_n(side)}" for side, alias in enumerate(ALIASES))
     matched = ", ".join(f"l.{name} AS {name}" for name in _equated_names(node))
     pairs = (
-        f"(SELECT {_outputs(node, leaf)}, {matched}, {numbers} FROM {sides[0]} l"
+        f"(SELECT {select_list(node.columns, leaf)}, {matched}, {numbers} FROM {sides[0]} l"
         f" INNER JOIN {sides[1]} r ON {same} WHERE {to_sql(node.residual, leaf)})"
     )
     columns = ", ".join(quote(column.name) for column in node.columns)
@@ -57,7 +64,7 @@ def lower(node: JoinNode, left: str, right: str) -> str:
     for side in _OUTER_SIDES[node.kind]:
         alias = ALIASES[side]
         parts.append(
-            f"SELECT {_outputs(node, _leaf_without(1 - side))} FROM {sides[side]} {alias}"
+            f"SELECT {select_list(node.columns, _leaf_without(1 - side))} FROM {sides[side]} {alias}"
             f" LEFT ANTI JOIN {pairs} p ON {_same(node, alias, 'p')}"
             f" AND {alias}.{_n(side)} = p.{_n(side)}"
         )
@@ -85,10 +92,6 @@ def _n(side: int) -> str:
 
 def _same(node: JoinNode, one: str, other: str) -> str:
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in _equated_names(node))
-
-
-def _outputs(node: JoinNode, column: Callable[[Column | PacketField], str]) -> str:
-    return ", ".join(f"{to_sql(c.expression, column)} AS {quote(c.name)}" for c in node.columns)
 
 
 def _leaf_without(missing: int) -> Callable[[Column | PacketField], str]:

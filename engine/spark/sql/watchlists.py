@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gscope.engine.operators.watchlist_join import view
+from gscope.engine.spark.sql.watchlist_join import view
 from gscope.engine.storage.watchlists import read_watchlist
 from gscope.errors import EngineError
 from gscope.queries.expressions.types import GsqlType

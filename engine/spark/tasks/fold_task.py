@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.engine.counts import Counts
-from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.sql import running
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
+from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
 from gscope.engine.storage.written import FileWriter, State, accept
@@ -177,7 +178,7 @@ class FoldRunner:
         return self._inputs.paths(batch for _, batch in taken.batches)
 
     def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
-        return running.lower(node, self._inputs.released(work, 0, is_small=is_small))
+        return running.lower(node, Sources((self._inputs.released(work, 0, is_small=is_small),)))
 
 
 def no_rows(node: RunningNode) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.engine.counts import Counts
-from gscope.engine.operators.interval_join import numbered
+from gscope.engine.spark.sql.interval_join import numbered
 from gscope.engine.spark.sql.join_sides import equated
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,

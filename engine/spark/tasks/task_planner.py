@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.counts import Counts
-from gscope.engine.operators.interval_join import home_of
+from gscope.engine.spark.sql.interval_join import home_of
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.columns import is_computable
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join

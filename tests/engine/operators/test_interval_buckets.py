@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gscope.engine.operators.interval_join import bucket_of
+from gscope.engine.spark.sql.interval_join import bucket_of
 from gscope.engine.spark.tasks.join_task import is_plain_join
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import Column, NamedExpression

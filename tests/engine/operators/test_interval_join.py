@@ -24,7 +24,7 @@ from tests.engine.operators.test_join import (
 )
 from tests.golden.driver import Variation
 
-from gscope.engine.spark import evaluation, lowering
+from gscope.engine.spark import evaluation
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import call
@@ -160,7 +160,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
     # none fits into the memory of a task
     with (
         mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
-        mock.patch.object(lowering, "MAX_TASK_ROWS", 0),
+        mock.patch.object(evaluation, "joined_rows", return_value=0),
         mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
     ):
         check(INTERVALS[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.golden.driver import Job, Variation
 
-from gscope.engine.spark import evaluation, lowering
+from gscope.engine.spark import evaluation
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.watermarks import release_size
@@ -305,7 +305,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
     # none fits into the memory of a task
     with (
         mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
-        mock.patch.object(lowering, "MAX_TASK_ROWS", 0),
+        mock.patch.object(evaluation, "joined_rows", return_value=0),
         mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
     ):
         check(CASES[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.engine.operators import running
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
+from gscope.engine.spark.sql import running
+from gscope.engine.spark.sql.inputs import Sources
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, RunningNode
 
@@ -87,7 +88,7 @@ def test_it_gives_what_spark_gives(text: str, tmp_path: Path, spark: SparkSessio
     tuples = partial_tuples(made, 300, 1)
     pq.write_table(tuples, tmp_path / "s.parquet")
     _read(spark, tmp_path / "s.parquet", tuples).createOrReplaceTempView("partials")
-    theirs = spark.sql(running.lower(node, "partials")).toArrow()
+    theirs = spark.sql(running.lower(node, Sources(("partials",)))).toArrow()
     ours = reduce_epochs(node, tuples.select(needed_columns(node)), running.TASKS)
     assert sorted(ours.column_names) == sorted(theirs.column_names)
     assert shown(ours) == shown(theirs)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.operators import watchlist_join
+from gscope.engine.spark.sql import watchlist_join
+from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.errors import EngineError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -39,7 +40,9 @@ def compiled(folder: Path) -> Program:
 def answer(spark: SparkSession, program: Program) -> list[tuple[object, ...]]:
     (node,) = program.nodes
     assert isinstance(node, WatchlistJoinNode)
-    return sorted(tuple(row) for row in spark.sql(watchlist_join.lower(node, ROWS)).collect())
+    return sorted(
+        tuple(row) for row in spark.sql(watchlist_join.lower(node, Sources((ROWS,)))).collect()
+    )
 
 
 def write(path: Path, text: str) -> None:

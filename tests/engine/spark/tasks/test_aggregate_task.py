@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.engine.operators import aggregation
+from gscope.engine.spark.sql import aggregation
 from gscope.engine.spark.sql.finishers import register_finishers
+from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.tasks.aggregate_task import (
     MergeTask,
     PartialMerge,
@@ -99,7 +100,7 @@ def test_it_gives_what_spark_gives(tmp_path: Path, spark: SparkSession) -> None:
     ours = pq.read_table(tmp_path / "out")
     frame = spark.read.parquet(*files, *others)
     frame.createOrReplaceTempView("partial_tuples")
-    theirs = spark.sql(aggregation.lower(node(QUERY), "partial_tuples")).toArrow()
+    theirs = spark.sql(aggregation.lower(node(QUERY), Sources(("partial_tuples",)))).toArrow()
     assert count == ours.num_rows == theirs.num_rows
     assert ours.column_names == theirs.column_names
     assert rows(ours) == rows(theirs)
@@ -138,7 +139,7 @@ def test_what_is_computed_of_groups_is_what_spark_computes(
     pq.write_table(table, tmp_path / "s.parquet")
     ours = merged(MergeTask(merge(text), (str(tmp_path / "s.parquet"),)))
     spark.read.parquet(str(tmp_path / "s.parquet")).createOrReplaceTempView("partial_tuples")
-    theirs = spark.sql(aggregation.lower(node(text), "partial_tuples")).toArrow()
+    theirs = spark.sql(aggregation.lower(node(text), Sources(("partial_tuples",)))).toArrow()
     assert ours.column_names == theirs.column_names
     assert rows(ours) == rows(theirs)
 
@@ -189,7 +190,7 @@ def test_rows_of_other_queries_are_aggregated_as_spark_does(
     ours = merged(MergeTask(plan, (str(tmp_path / "s.parquet"),)))
     spark.read.parquet(str(tmp_path / "s.parquet")).createOrReplaceTempView("pair_rows")
     register_finishers(spark, last.aggregates)
-    theirs = spark.sql(aggregation.lower(last, "pair_rows")).toArrow()
+    theirs = spark.sql(aggregation.lower(last, Sources(("pair_rows",)))).toArrow()
     assert ours.column_names == theirs.column_names
     # NaN is not equal to itself, and which zero is the least depends on their order in Spark
     assert repr(rows(ours)) == repr(rows(theirs)).replace("-0.0,", "0.0,")
