@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def test_the_supervisor_starts_the_job_before_it_loads_the_compiler(tmp_path: Pa
 def test_the_job_starts_java_before_it_loads_what_steps_need(tmp_path: Path) -> None:
     names = loaded(JOB, tmp_path)
     assert "gscope.engine.spark.jvm.gateway" in names
-    late = {"commits", "claims", "room", "steps", "inbox"}
+    late = {"storage.commits", "log_client.inbox"}
+    late |= {f"steps.{name}" for name in ("batch_leases", "disk_budget", "steps")}
+    assert all(find_spec(f"gscope.engine.{name}") for name in late)
     assert {f"gscope.engine.{name}" for name in late} & names == set()
     assert {"gscope.queries.streams.messages", "gscope.capture.settings"} & names == set()
     assert {"argparse", "pyarrow", "numpy", "pyspark", "py4j"} & names == set()
