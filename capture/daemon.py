@@ -39,7 +39,7 @@ from gscope.capture.settings import (
 )
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.os_errors import os_reason
-from gscope.queries.run_folder.claims_file import read_claims
+from gscope.queries.run_folder.lease_file import read_leases
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, INTERVAL_S
 from gscope.queries.run_folder.startup import settle
 
@@ -160,7 +160,7 @@ class Daemon:
                     devices.inputs,
                     stop=stop,
                     observers=CaptureObservers(
-                        on_ready=lambda: self._renew_claims(log, settings),
+                        on_ready=lambda: self._renew_leases(log, settings),
                         on_begin=self._has_begun.set,
                         on_progress=self._events.on_progress,
                         on_failure=self._events.on_interface_failure,
@@ -220,11 +220,11 @@ class Daemon:
             server.stop()
         return summary
 
-    def _renew_claims(self, log: StreamLog, settings: CaptureSettings) -> None:
+    def _renew_leases(self, log: StreamLog, settings: CaptureSettings) -> None:
         """Spare what readers are reading that another daemon, now gone, was told of."""
         for consumer in settings.consumers:
-            claims = read_claims(self._run_dir / CAPTURE_FOLDER, consumer.name)
-            log.claim(consumer.name, {s: claims[s] for s in claims.keys() & set(log.streams)})
+            leases = read_leases(self._run_dir / CAPTURE_FOLDER, consumer.name)
+            log.lease(consumer.name, {s: leases[s] for s in leases.keys() & set(log.streams)})
 
     def _follow(self, supervisor_fd: int) -> None:
         """Heed signals and the supervisor's end from now on; until now they were kept."""

@@ -74,7 +74,7 @@ class Job:
         self._connect.set()
         if self._inbox is not None:
             # It may take until the daemon is found to hang; whoever calls has the supervisor to watch.
-            threading.Thread(target=self._inbox.renew, name="renew claims", daemon=True).start()
+            threading.Thread(target=self._inbox.renew, name="renew leases", daemon=True).start()
 
     def run(self) -> None:
         """Start Java, wait until a daemon listens, answer everything.
@@ -165,7 +165,7 @@ class Job:
         self, steps: Steps, evaluator: Evaluator, observer: JobObserver, inbox: Inbox
     ) -> None:
         """One step after another until everything is answered."""
-        from gscope.engine.steps.batch_leases import wanted, without
+        from gscope.engine.steps.batch_leases import leased_batches, without_shed
         from gscope.engine.steps.heartbeat_requests import Asker
 
         idle_steps = 0
@@ -189,8 +189,8 @@ class Job:
                 idle_steps = 0
                 self._disk_budget.wait()
                 if self._settings.is_live:
-                    gone = inbox.claim(self._settings.consumer, wanted(step, steps))
-                    step = without(step, steps, gone)
+                    gone = inbox.lease(self._settings.consumer, leased_batches(step, steps))
+                    step = without_shed(step, steps, gone)
                 self._evaluate(step, steps, evaluator, observer)
                 self._phases.setdefault("first_commit", time.monotonic() - self._began)
                 if not steps.is_finished:

@@ -266,12 +266,12 @@ class StreamLog:
             self._ledger.acknowledge(consumer, cursors)
             self._changed.notify_all()
 
-    def claim(
+    def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Keep these batches from being shed until ``consumer`` claims others.
+        """Keep these batches from being shed until ``consumer`` leases others.
 
-        Whoever reads a segment of a live capture has claimed it before. That does not acknowledge it.
+        A consumer leases a segment of a live capture before it reads it. A lease acknowledges nothing.
 
         Args:
             consumer: who is to read.
@@ -284,7 +284,7 @@ class StreamLog:
             StreamError: an unknown consumer or stream.
         """
         with self._changed:
-            return self._ledger.claim(consumer, wanted)
+            return self._ledger.lease(consumer, wanted)
 
     def wait_acknowledged(self, timeout_s: float | None = None) -> bool:
         """Block until every stream has ended and every consumer acknowledged all of it; whether that is so.
@@ -371,14 +371,14 @@ class StreamLog:
             return self._ledger.used_bytes < used_bytes
 
     def sheddable(self) -> Iterator[Batch]:
-        """The batches that nobody has claimed, oldest first."""
+        """Return the batches that no consumer has leased, oldest first."""
         with self._changed:
             return self._ledger.sheddable()
 
     def shed(self, batch: Batch) -> None:
         """Make a gap of a batch that is held."""
         with self._changed:
-            # It may have been acknowledged, or claimed, in the meantime.
+            # It may have been acknowledged or leased in the meantime.
             if batch in self._ledger.sheddable():
                 self._ledger.shed(batch)
                 self._changed.notify_all()

@@ -71,7 +71,7 @@ class Ledger:
         self._is_lossy = is_lossy
         self._totals = {name: StreamTotals() for name in specs}
         self._latest: dict[str, Heartbeat] = {}
-        self._claims: dict[str, frozenset[tuple[str, int]]] = {}
+        self._leases: dict[str, frozenset[tuple[str, int]]] = {}
         self._unwritten: list[Message] = []
         self._published = 0
         self._messages = 0
@@ -186,10 +186,10 @@ class Ledger:
             self._segments.remove(batch.path for batch in dropped)
         self._rewrite()
 
-    def claim(
+    def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Spare these batches until the consumer claims others; those of them that are gone already.
+        """Keep these batches from being shed until the consumer leases others; return those already gone.
 
         Raises:
             StreamError: an unknown consumer or stream.
@@ -208,14 +208,14 @@ class Ledger:
                     self.held[stream].mark_visible(sequence + 1)
                 else:
                     gone.setdefault(stream, []).append(sequence)
-        self._claims[consumer] = frozenset(there)
+        self._leases[consumer] = frozenset(there)
         return {stream: tuple(sequences) for stream, sequences in gone.items()}
 
     def sheddable(self) -> Iterator[Batch]:
-        """The batches that nobody has claimed, oldest first."""
-        claimed = frozenset().union(*self._claims.values())
+        """Return the batches that no consumer has leased, oldest first."""
+        leased = frozenset().union(*self._leases.values())
         for _, batch in merge(*(held.batches for held in self.held.values()), key=lambda b: b[0]):
-            if (batch.stream, batch.sequence) not in claimed:
+            if (batch.stream, batch.sequence) not in leased:
                 yield batch
 
     def shed(self, batch: Batch) -> None:

@@ -138,10 +138,10 @@ def _punctuate(server: LogServer, body: bytes) -> object:
     return {}
 
 
-def _claim(server: LogServer, body: bytes) -> object:
-    """Keep batches from being shed until the consumer claims others; tells which are gone already."""
+def _lease(server: LogServer, body: bytes) -> object:
+    """Keep batches from being shed until the consumer leases others; return those already gone."""
     fields = _parsed(body)
-    return server.log.claim(str(fields.get("consumer")), _sequences(fields.get("batches")))
+    return server.log.lease(str(fields.get("consumer")), _sequences(fields.get("batches")))
 
 
 def _streams(server: LogServer, _body: bytes) -> object:
@@ -161,7 +161,7 @@ def _ping(_server: LogServer, _body: bytes) -> object:
 
 _ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
     "acknowledge": _acknowledge,
-    "claim": _claim,
+    "lease": _lease,
     "punctuate": _punctuate,
     "streams": _streams,
     "counters": _counters,

@@ -120,7 +120,7 @@ class Passthrough:
         try:
             for messages in client.subscribe({name: each.next for name, each in outlets.items()}):
                 for portion in _portions(messages):
-                    gone = self._claim(client, portion)
+                    gone = self._lease(client, portion)
                     for message in portion:
                         self._take(message, gone)
                     self._deliver(client, {message.stream for message in portion}, events)
@@ -133,7 +133,7 @@ class Passthrough:
         self._deliver(client, outlets, events, is_last=True)
         return True
 
-    def _claim(self, client: LogClient, messages: Sequence[Message]) -> set[tuple[str, int]]:
+    def _lease(self, client: LogClient, messages: Sequence[Message]) -> set[tuple[str, int]]:
         """Keep what is read and not acknowledged from being shed; which of ``messages`` are shed already."""
         batches = [message for message in messages if isinstance(message, Batch)]
         if not batches:
@@ -141,7 +141,7 @@ class Passthrough:
         wanted = {stream: list(outlet.held) for stream, outlet in self._outlets.items()}
         for batch in batches:
             wanted[batch.stream].append(batch.sequence)
-        gone = client.claim(CONSUMER, wanted)
+        gone = client.lease(CONSUMER, wanted)
         return {(stream, sequence) for stream, found in gone.items() for sequence in found}
 
     def _take(self, message: Message, gone: set[tuple[str, int]]) -> None:

@@ -1,4 +1,4 @@
-"""The other side of the log's Arrow Flight server."""
+"""Client of the stream log's Arrow Flight server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.errors import DisconnectedError, StreamError
-from gscope.queries.run_folder.claims_file import write_claims
+from gscope.queries.run_folder.lease_file import write_leases
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.wire import decode
 
@@ -27,7 +27,7 @@ class LogClient:
     Methods may be called from several threads.
 
     Raises:
-        StreamError: the folder of the socket cannot be opened. That nobody listens shows on first use.
+        StreamError: the folder of the socket cannot be opened. A missing daemon shows on first use.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,12 +36,12 @@ class LogClient:
         self._client = flight.connect(self._address.location)
 
     def subscribe(self, cursors: Mapping[str, int]) -> Iterator[list[Message]]:
-        """Messages of the streams in ``cursors`` from those sequence numbers on, as they are written.
+        """Yield messages of the streams in ``cursors``, from these sequence numbers on, as they come.
 
-        Ends when all these streams have ended, or when the daemon was told to stop.
+        Ends when all these streams have ended, or when the daemon stops.
 
         Raises:
-            StreamError: a wrong cursor.
+            StreamError: a cursor is invalid.
             DisconnectedError: the daemon is gone.
         """
         with _StreamErrors(self._path):
@@ -54,61 +54,66 @@ class LogClient:
                 reader.cancel()
 
     def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
-        """Ask for heartbeats of streams as soon as they can promise bounds, by the name of the promise.
+        """Ask for heartbeats of streams as soon as they can promise bounds.
+
+        Args:
+            wanted: for each stream, the bounds by the name of the promise.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
             DisconnectedError: the daemon is gone.
         """
         self._act("punctuate", {"wanted": {stream: dict(each) for stream, each in wanted.items()}})
 
     def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Tell that ``consumer`` is done with all messages below ``cursors``.
+        """Report that ``consumer`` needs no message below ``cursors``.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
             DisconnectedError: the daemon is gone.
         """
         self._act("acknowledge", {"consumer": consumer, "cursors": dict(cursors)})
 
-    def claim(
+    def lease(
         self, consumer: str, batches: Mapping[str, Sequence[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Keep batches from being shed until ``consumer`` claims others, also by a daemon that takes over meanwhile.
+        """Keep batches from being shed until ``consumer`` leases others.
+
+        The lease also holds for a daemon that takes over meanwhile.
 
         Args:
-            consumer: who is to read them.
-            batches: their sequence numbers, by stream.
+            consumer: the consumer that is about to read the batches.
+            batches: the sequence numbers of the batches, by stream.
 
         Returns:
-            Those that were shed already, by stream.
+            The sequence numbers of the batches that were shed already, by stream.
 
         Raises:
-            StreamError: refused, or the daemon is gone.
+            StreamError: the daemon refused the request, or is gone.
         """
-        write_claims(self._path.parent, consumer, batches)
+        write_leases(self._path.parent, consumer, batches)
         fields = {"consumer": consumer, "batches": {s: list(n) for s, n in batches.items()}}
-        return {stream: tuple(gone) for stream, gone in self._act("claim", fields).items()}
+        return {stream: tuple(gone) for stream, gone in self._act("lease", fields).items()}
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Tell that ``consumer`` is done with everything.
+        """Report that ``consumer`` needs nothing more.
 
-        The daemon ends when it has heard that of all consumers, on a busy machine before its reply is
-        out; so one that is gone is taken to have heard it.
+        The daemon ends once all consumers have reported this; on a busy machine, before its reply is
+        sent. So a daemon that is gone counts as one that received the report.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
         """
         try:
             self.acknowledge(consumer, cursors)
         except DisconnectedError:
             return
         except StreamError:
-            if self._is_there():
+            if self._answers():
                 raise
 
     def streams(self) -> tuple[str, ...]:
-        """The names of all streams.
+        """Return the names of all streams.
 
         Raises:
             StreamError: the daemon is gone.
@@ -116,7 +121,7 @@ class LogClient:
         return tuple(self._act("streams"))
 
     def counters(self) -> dict[str, int]:
-        """The counters of the log.
+        """Return the counters of the log.
 
         Raises:
             StreamError: the daemon is gone.
@@ -124,15 +129,15 @@ class LogClient:
         return dict(self._act("counters"))
 
     def ping(self) -> None:
-        """Find out whether the daemon answers.
+        """Check that the daemon answers.
 
         Raises:
-            StreamError: it does not.
+            StreamError: the daemon does not answer.
         """
         self._act("ping")
 
     def close(self) -> None:
-        """Give the connection up; harmless when called twice."""
+        """Close the connection; harmless when called twice."""
         self._client.close()
         self._address.close()
 
@@ -142,7 +147,7 @@ class LogClient:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _is_there(self) -> bool:
+    def _answers(self) -> bool:
         try:
             self.ping()
         except StreamError:
@@ -157,7 +162,7 @@ class LogClient:
 
 
 class _StreamErrors:
-    """Turn what Flight raises into ``StreamError``: what the server says, or that it is gone."""
+    """Context that turns errors of Flight into ``StreamError``, with the server's message if it has one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,7 +1,8 @@
-"""Messages of the log as they come, whichever daemon serves it.
+"""Messages of the log as they arrive, whichever daemon serves it.
 
-A capture daemon may be killed and started again; its log goes on. So a connection that breaks is no error here: the
-inbox waits until the supervisor says that a daemon is there, and reads on behind the last message it handed out.
+A capture daemon may be killed and restarted; its log continues. So a broken connection is not an error
+here: the inbox waits until the supervisor reports that a daemon is listening, and continues after the
+last message that it handed out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import DisconnectedError, GscopeError, StreamError
-from gscope.queries.run_folder.claims_file import write_claims
+from gscope.queries.run_folder.lease_file import write_leases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,39 +25,45 @@ if TYPE_CHECKING:
 
 
 MAX_CHUNKS = 16
-"""More wait in the log, which is bounded: a job may stand still for days because nobody takes its answers."""
+"""Chunks of messages in memory. Others wait in the log, which is bounded: a job may stand still for
+days while its answers are not consumed."""
 
 LOOK_S = 1.0
-"""How often a thread with a full inbox looks whether it is to end."""
+"""How often the thread of a full inbox checks whether the inbox was closed, in seconds."""
 
 
 class Inbox:
-    """A subscription for one thread, but for ``renew``; a context manager.
+    """A subscription to the log that survives restarts of the daemon; a context manager.
+
+    For one thread, except for ``renew``.
 
     Args:
-        socket: of the daemon.
-        cursors: by stream, the first message wanted.
-        is_there: set by somebody else whenever a daemon has begun to listen; cleared here.
+        socket: the daemon's socket.
+        cursors: the sequence number of the first message to receive, by stream.
+        is_listening: set by another thread whenever a daemon starts to listen; cleared here.
 
     Attributes:
-        received_ns: when the last of the messages taken last reached this process, since 1970.
+        received_ns: when the last message of the last ``take`` reached this process, nanoseconds
+            since 1970.
     """
 
-    def __init__(self, socket: Path, cursors: Mapping[str, int], is_there: threading.Event) -> None:
+    def __init__(
+        self, socket: Path, cursors: Mapping[str, int], is_listening: threading.Event
+    ) -> None:
         self._socket = socket
         self._cursors = dict(cursors)
-        self._is_there = is_there
+        self._is_listening = is_listening
         self._connection: _Connection | None = None
         self._wanted: Mapping[str, Mapping[str, int]] = {}
-        self._claimed: tuple[str, Mapping[str, Sequence[int]]] | None = None
-        self._claiming = threading.Lock()
+        self._leased: tuple[str, Mapping[str, Sequence[int]]] | None = None
+        self._leasing = threading.Lock()
         self.received_ns = 0
 
     def take(self) -> list[Message]:
-        """All messages that have come since the last call; waits for the first.
+        """Return all messages that arrived since the last call; wait for the first.
 
         Raises:
-            StreamError: the daemon refuses.
+            StreamError: the daemon refused the request.
         """
         while True:
             try:
@@ -69,60 +76,60 @@ class Inbox:
             return messages
 
     def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Tell that ``consumer`` is done below ``cursors``.
+        """Report that ``consumer`` needs no message below ``cursors``.
 
-        If nobody hears it the next one says as much.
+        An acknowledgement that is lost with its daemon is not repeated: the next one includes it.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
         """
         if self._connection is not None:
             with suppress(DisconnectedError):
                 self._connection.client.acknowledge(consumer, cursors)
 
-    def claim(
+    def lease(
         self, consumer: str, batches: Mapping[str, Sequence[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Keep batches from being shed; those that are gone already. See ``LogClient``.
+        """Keep batches from being shed; return those already gone. See ``LogClient.lease``.
 
-        A daemon that is not there sheds nothing; the one that takes over finds the claim on disk, and if it has just
-        looked, is told by ``renew``.
+        While no daemon runs, nothing is shed. The daemon that takes over reads the lease from disk; if
+        it has read just before, ``renew`` sends it the lease.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
         """
-        with self._claiming:
-            self._claimed = consumer, batches
+        with self._leasing:
+            self._leased = consumer, batches
             if self._connection is not None:
                 with suppress(DisconnectedError):
-                    return self._connection.client.claim(consumer, batches)
-            write_claims(self._socket.parent, consumer, batches)
+                    return self._connection.client.lease(consumer, batches)
+            write_leases(self._socket.parent, consumer, batches)
             return {}
 
     def renew(self) -> None:
-        """Claim again what was claimed last: a daemon has begun to listen, maybe in the middle of a step.
+        """Lease the same batches again, as a new daemon listens, perhaps in the middle of a step.
 
-        From another thread, since that of the inbox evaluates the step.
+        Called by another thread, since the inbox's thread evaluates the step.
         """
-        with self._claiming, suppress(StreamError):
-            if self._claimed is not None:
+        with self._leasing, suppress(StreamError):
+            if self._leased is not None:
                 with LogClient(self._socket) as client:
-                    client.claim(*self._claimed)
+                    client.lease(*self._leased)
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Tell that ``consumer`` is done with everything; see ``LogClient``.
+        """Report that ``consumer`` needs nothing more; see ``LogClient.acknowledge_last``.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
         """
         if self._connection is not None:
             self._connection.client.acknowledge_last(consumer, cursors)
 
     def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
-        """Ask for heartbeats; see ``LogClient``. A daemon that comes later is asked the same.
+        """Ask for heartbeats; see ``LogClient.punctuate``. A later daemon is asked the same.
 
         Raises:
-            StreamError: refused.
+            StreamError: the daemon refused the request.
         """
         self._wanted = wanted
         if self._connection is not None:
@@ -130,7 +137,7 @@ class Inbox:
                 self._connection.client.punctuate(wanted)
 
     def close(self) -> None:
-        """Give the connection up; harmless when called twice."""
+        """Close the connection; harmless when called twice."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -143,8 +150,8 @@ class Inbox:
 
     def _connected(self) -> _Connection:
         if self._connection is None:
-            self._is_there.wait()
-            self._is_there.clear()
+            self._is_listening.wait()
+            self._is_listening.clear()
             self._connection = _Connection(self._socket, self._cursors)
             if self._wanted:
                 self.punctuate(self._wanted)
@@ -152,7 +159,7 @@ class Inbox:
 
 
 class _Connection:
-    """One connection; a thread follows the log."""
+    """One connection to a daemon, and a thread that follows its log."""
 
     def __init__(self, socket: Path, cursors: Mapping[str, int]) -> None:
         self.client = LogClient(socket)
@@ -164,10 +171,10 @@ class _Connection:
         ).start()
 
     def take(self) -> tuple[list[Message], int]:
-        """Everything that has come, and when the last of it did; waits for the first.
+        """Return all messages that arrived, and when the last did (ns since 1970); wait for the first.
 
         Raises:
-            GscopeError: what ended the subscription, when all that came before was taken.
+            GscopeError: the subscription ended, and all messages before that were taken.
         """
         if self._failure is not None:
             raise self._failure
@@ -193,7 +200,7 @@ class _Connection:
         except GscopeError as error:
             self._put(error)
         else:
-            # Asked for more than the end of all streams, nobody would answer.
+            # After the end of all streams, a request for more would never be answered.
             self._put(DisconnectedError("the capture daemon has closed its log"))
 
     def _put(self, chunk: tuple[list[Message], int] | GscopeError) -> None:
@@ -203,6 +210,6 @@ class _Connection:
                 return
 
     def close(self) -> None:
-        """Give the connection up, and what came and was not taken."""
+        """Close the connection and drop messages that were not taken."""
         self._is_closed.set()
         self.client.close()

@@ -1,7 +1,7 @@
-"""Claims: what a step is about to read is not shed meanwhile, and what was shed before is left out.
+"""Batch leases: what a step reads is not shed meanwhile, and what was shed before is left out.
 
-A live log whose budget is used up drops its oldest batches. The job may know of such a batch already, waiting at an
-operator; it learns that it is gone when it claims it. The log counts what it dropped.
+A live log whose budget is used up sheds its oldest batches, and counts them. Such a batch may already
+wait at an operator of the job; the job learns that it is gone when it leases it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Batch
 
 Sequences = dict[str, list[int]]
-"""Sequence numbers of batches by stream."""
+"""The sequence numbers of batches, by stream."""
 
 
-def wanted(step: Step, steps: Steps) -> Sequences:
-    """The batches of the log that ``step`` reads, and those of which an earlier one has read some rows.
+def leased_batches(step: Step, steps: Steps) -> Sequences:
+    """Return the batches of the log that ``step`` reads, and those that an earlier step read in part.
 
-    Were one of the latter shed, its count would be wrong.
+    If one of the latter were shed, the count of shed rows would be wrong.
     """
     sequences: dict[str, set[int]] = {stream: set() for stream in steps.streams}
     for name, batch in _read(step):
@@ -38,8 +38,8 @@ def wanted(step: Step, steps: Steps) -> Sequences:
     return {stream: sorted(found) for stream, found in sequences.items() if found}
 
 
-def without(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) -> Step:
-    """``step`` and the ports of ``steps`` without the batches that are ``gone``."""
+def without_shed(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) -> Step:
+    """Drop the batches that are ``gone`` from the ports of ``steps``; return ``step`` without them."""
     if not gone:
         return step
     for operator in steps.operators.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.engine.steps.needed_bounds import wanted
+from gscope.engine.steps.needed_bounds import needed_promises
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Asker:
         """Ask for what is waited for now, if nobody was asked already."""
         questions = {
             stream: promises
-            for stream, promises in wanted(self._operators).items()
+            for stream, promises in needed_promises(self._operators).items()
             if stream not in self._unanswered
         }
         if questions:

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.ports import Port
     from gscope.queries.expressions.expressions import Expression
 
-Wanted = dict[str, dict[str, int]]
+Promises = dict[str, dict[str, int]]
 """By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""
 
 
-def wanted(operators: Mapping[str, Operator]) -> Wanted:
+def needed_promises(operators: Mapping[str, Operator]) -> Promises:
     """What streams would have to promise so that rows which wait at ``operators`` (by query) are released.
 
     Of each operator it is the rows that come first. Streams that hold nobody up are not among them.
@@ -70,7 +70,7 @@ class _Search:
     """One backtracking."""
 
     def __init__(self, operators: Mapping[str, Operator]) -> None:
-        self.found: Wanted = {}
+        self.found: Promises = {}
         self._operators = operators
 
     def behind(self, operator: EpochOperator, goal: Bound) -> None:

@@ -1,7 +1,8 @@
-"""Claims on disk: the batches that a reader of the stream log is reading, for a daemon that takes over meanwhile.
+"""Leases on disk: which batches of the stream log a reader is reading, for a daemon that takes over.
 
-A daemon keeps claims in its memory. One that takes over in the middle of a step has to know them before the first row
-that it logs sheds another, so each reader leaves its own in the run's folder before it reads anything.
+A daemon keeps leases in memory. One that takes over in the middle of a step must know them before the
+first row that it logs causes another to be shed, so each reader writes its leases to the run's folder
+before it reads.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_claims(run_dir: Path, reader: str, batches: Mapping[str, Sequence[int]]) -> None:
-    """Leave what ``reader`` claims, in the place of what it claimed before.
+def write_leases(run_dir: Path, reader: str, batches: Mapping[str, Sequence[int]]) -> None:
+    """Replace the leases of ``reader``.
 
-    A disk that is full keeps the older ones: then only the daemon of now knows better.
+    On a full disk the previous leases stay: then only the running daemon knows the new ones.
 
     Args:
-        run_dir: of the run.
-        reader: by which name it claims.
-        batches: sequence numbers by stream.
+        run_dir: the folder that the capture daemon uses.
+        reader: the reader's name towards the log.
+        batches: the sequence numbers of the leased batches, by stream.
     """
     text = json.dumps({stream: list(numbers) for stream, numbers in batches.items()})
     with suppress(OSError):
         replace_file(_path(run_dir, reader), text)
 
 
-def read_claims(run_dir: Path, reader: str) -> dict[str, tuple[int, ...]]:
-    """What ``reader`` claimed last; {} if that was nothing, or cannot be read."""
+def read_leases(run_dir: Path, reader: str) -> dict[str, tuple[int, ...]]:
+    """Return the last leases of ``reader``; {} if there are none or they are unreadable."""
     try:
         value = json.loads(_path(run_dir, reader).read_bytes())
         return {str(stream): tuple(map(int, numbers)) for stream, numbers in value.items()}
@@ -42,4 +43,4 @@ def read_claims(run_dir: Path, reader: str) -> dict[str, tuple[int, ...]]:
 
 
 def _path(run_dir: Path, reader: str) -> Path:
-    return run_dir / f"claims-{reader}.json"
+    return run_dir / f"leases-{reader}.json"

@@ -22,7 +22,7 @@ from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic import source as synthetic
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.steps.batch_leases import wanted, without
+from gscope.engine.steps.batch_leases import leased_batches, without_shed
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
@@ -60,7 +60,9 @@ class Job:
             self.steps.on_messages(messages)
             self._cursors |= {m.stream: m.sequence + 1 for m in messages}
         while (step := self.steps.next()) is not None:
-            step = without(step, self.steps, self._log.claim("job", wanted(step, self.steps)))
+            step = without_shed(
+                step, self.steps, self._log.lease("job", leased_batches(step, self.steps))
+            )
             if step.reads_rows:
                 evaluation = self._evaluator.run(step)
                 self.steps.on_evaluated(evaluation)

@@ -28,7 +28,7 @@ from gscope.capture.settings import (
 )
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
-from gscope.queries.run_folder.claims_file import write_claims
+from gscope.queries.run_folder.lease_file import write_leases
 from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation
 
 if TYPE_CHECKING:
@@ -204,8 +204,8 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
             number, number, [StreamHeartbeat(STREAM, (Punctuation("tb", number + 1),))]
         )
     (tmp_path / CAPTURE_FOLDER).mkdir()
-    write_claims(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
-    write_claims(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})
-    Daemon(tmp_path, Events(io.StringIO()))._renew_claims(log, settings)
+    write_leases(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
+    write_leases(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})
+    Daemon(tmp_path, Events(io.StringIO()))._renew_leases(log, settings)
     assert [batch.sequence for batch in log.sheddable()] == [2]
     log.close()

@@ -120,7 +120,7 @@ def test_random_bytes_half_requests_and_ten_thousand_connections(server: Server)
     assert server.status("VmRSS") < before[0] + MORE_MEMORY_KB
 
 
-def test_wrong_cursors_and_claims_are_refused_again_and_again(server: Server) -> None:
+def test_wrong_cursors_and_leases_are_refused_again_and_again(server: Server) -> None:
     before = server.status("VmRSS")
     with LogClient(server.path) as client:
         for cursor in (-1, 2**70, 2001):
@@ -129,14 +129,14 @@ def test_wrong_cursors_and_claims_are_refused_again_and_again(server: Server) ->
             with pytest.raises(StreamError, match="cannot acknowledge"):
                 client.acknowledge("job", {"a": cursor})
         for _ in range(20):
-            assert len(client.claim("job", {"a": range(20_000)})["a"]) == 20_000
+            assert len(client.lease("job", {"a": range(20_000)})["a"]) == 20_000
     address = SocketAddress(server.path)
     bodies = [b"", b"\xff", b"[" * 50_000, b'{"consumer": 1, "batches": {"a": [true]}}']
     bodies += [json.dumps({"consumer": "job", "batches": {"a": x}}).encode() for x in ("1", [0.5])]
     with flight.connect(address.location) as raw:
         for body in bodies * 20:
             with pytest.raises(flight.FlightServerError):
-                list(raw.do_action(flight.Action("claim", body)))
+                list(raw.do_action(flight.Action("lease", body)))
     address.close()
     server.ensure_alive()
     assert server.status("VmRSS") < before + MORE_MEMORY_KB

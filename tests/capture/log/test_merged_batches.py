@@ -124,7 +124,7 @@ def test_what_a_reader_was_handed_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_cursor_that_anybody_named_is_never_merged_over(tmp_path: Path) -> None:
-    for number, name in enumerate(("read", "acknowledge", "claim")):
+    for number, name in enumerate(("read", "acknowledge", "lease")):
         log = open_log(tmp_path / str(number))
         seconds(log, range(FEWEST_PARTS - 1))
         if name == "read":
@@ -132,8 +132,8 @@ def test_a_cursor_that_anybody_named_is_never_merged_over(tmp_path: Path) -> Non
         elif name == "acknowledge":
             log.acknowledge("job", {"a": 7})
         else:
-            assert log.claim("job", {"a": [0, 6]}) == {}
-        begin = {"read": 2 * FEWEST_PARTS - 2, "acknowledge": 7, "claim": 7}[name]
+            assert log.lease("job", {"a": [0, 6]}) == {}
+        begin = {"read": 2 * FEWEST_PARTS - 2, "acknowledge": 7, "lease": 7}[name]
         held = [m for _, m in log._held["a"] if m.sequence < begin]
         seconds(log, range(FEWEST_PARTS - 1, 3 * FEWEST_PARTS))
         assert log.stats.merged_batches_total > 0
@@ -365,8 +365,8 @@ def test_every_tuple_is_answered_once_or_shed_whoever_dies_meanwhile(
                 log.close()
                 reader.log = log = open_log(folder)
             else:
-                # What the job has read it has claimed.
-                log.claim("job", {s: [n for name, n in reader.answers if name == s] for s in put})
+                # What the job has read it has leased.
+                log.lease("job", {s: [n for name, n in reader.answers if name == s] for s in put})
                 for batch in list(log.sheddable())[:1]:
                     log.shed(batch)
         reader.read(10_000)

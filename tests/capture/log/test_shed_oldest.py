@@ -78,28 +78,28 @@ def test_counts_are_exact_and_survive_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_is_claimed_is_spared_and_new_rows_go_instead(tmp_path: Path) -> None:
+def test_what_is_leased_is_spared_and_new_rows_go_instead(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     second(log, 0)
-    assert log.claim("job", {"a": [0]}) == {}
+    assert log.lease("job", {"a": [0]}) == {}
     second(log, 1)
     assert shape(log, a=0) == ["a0 batch", "a1 beat", "a2 shed", "a3 beat"]
     assert (log.stats.shed_tuples_total, log.stats.shed_packets_total) == (ROWS, 3 * ROWS)
-    assert log.claim("job", {}) == {}
+    assert log.lease("job", {}) == {}
     second(log, 2)
-    assert log.claim("job", {"a": [0, 2, 4]}) == {"a": (0, 2)}
+    assert log.lease("job", {"a": [0, 2, 4]}) == {"a": (0, 2)}
     log.acknowledge("job", {"a": 5})
     assert log.stats.released_tuples_total == ROWS
     log.close()
 
 
-def test_a_claim_of_a_stranger_or_of_a_strange_stream_is_refused(tmp_path: Path) -> None:
+def test_a_lease_of_a_stranger_or_of_a_strange_stream_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     with pytest.raises(StreamError, match="unknown consumer 'who'"):
-        log.claim("who", {})
+        log.lease("who", {})
     with pytest.raises(StreamError, match="unknown stream 'x'"):
-        log.claim("job", {"x": [1]})
-    assert log.claim("job", {"a": [-1, 0, 2**80]}) == {"a": (-1, 0, 2**80)}
+        log.lease("job", {"x": [1]})
+    assert log.lease("job", {"a": [-1, 0, 2**80]}) == {"a": (-1, 0, 2**80)}
     log.close()
 
 

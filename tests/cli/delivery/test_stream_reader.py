@@ -97,7 +97,7 @@ class Client:
 
     acknowledge_last = acknowledge
 
-    def claim(
+    def lease(
         self, _consumer: str, batches: Mapping[str, Sequence[int]]
     ) -> dict[str, tuple[int, ...]]:
         return {

@@ -19,7 +19,7 @@ from gscope.engine.log_client import inbox as inbox_module
 from gscope.engine.log_client.inbox import Inbox
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
-from gscope.queries.run_folder.claims_file import read_claims
+from gscope.queries.run_folder.lease_file import read_leases
 from gscope.queries.streams.messages import EndOfStream, Extent, Punctuation
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ def take(inbox: Inbox, count: int) -> list[int]:
 
 
 def test_messages_go_on_behind_the_last_one_when_the_daemon_comes_back(tmp_path: Path) -> None:
-    is_there = threading.Event()
-    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+    is_listening = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_listening) as inbox:
         with daemon(tmp_path) as log:
-            is_there.set()
+            is_listening.set()
             beat(log, 1, 2, 3)
             assert take(inbox, 3) == [0, 1, 2]
             inbox.acknowledge("job", {"a": 1})
         inbox.acknowledge("job", {"a": 2})
         with daemon(tmp_path) as log:
             beat(log, 4)
-            is_there.set()
+            is_listening.set()
             assert take(inbox, 1) == [3]
             log.end(["a"])
             assert isinstance(inbox.take()[-1], EndOfStream)
@@ -75,8 +75,8 @@ def test_messages_go_on_behind_the_last_one_when_the_daemon_comes_back(tmp_path:
 
 
 def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> None:
-    is_there = threading.Event()
-    inbox = Inbox(tmp_path / "socket", {"a": 0}, is_there)
+    is_listening = threading.Event()
+    inbox = Inbox(tmp_path / "socket", {"a": 0}, is_listening)
     taken: list[int] = []
     reader = threading.Thread(target=lambda: taken.extend(take(inbox, 1)))
     reader.start()
@@ -84,7 +84,7 @@ def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> Non
         beat(log, 1)
         reader.join(0.2)
         assert not taken
-        is_there.set()
+        is_listening.set()
         reader.join(10)
         assert taken == [0]
         inbox.close()
@@ -93,17 +93,17 @@ def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> Non
 def test_a_daemon_that_comes_back_is_asked_for_the_heartbeats_that_are_still_wanted(
     tmp_path: Path,
 ) -> None:
-    is_there = threading.Event()
-    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+    is_listening = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_listening) as inbox:
         with daemon(tmp_path) as log:
-            is_there.set()
+            is_listening.set()
             beat(log, 1)
             assert take(inbox, 1) == [0]
         demands = Demands(("a",))
         inbox.punctuate({"a": {"tb": 7}})
         with daemon(tmp_path, demands) as log:
             beat(log, 2)
-            is_there.set()
+            is_listening.set()
             assert take(inbox, 1) == [1]
             assert demands.take(["a"]) == {"a": {"tb": 7}}
 
@@ -122,35 +122,35 @@ def spared(log: StreamLog) -> set[int]:
 def test_a_daemon_that_takes_over_in_the_middle_of_a_step_is_told_what_the_step_reads(
     tmp_path: Path,
 ) -> None:
-    is_there = threading.Event()
-    with Inbox(tmp_path / "socket", {"a": 0}, is_there) as inbox:
+    is_listening = threading.Event()
+    with Inbox(tmp_path / "socket", {"a": 0}, is_listening) as inbox:
         with daemon(tmp_path) as log:
-            is_there.set()
-            inbox.renew()  # nothing is claimed yet
+            is_listening.set()
+            inbox.renew()  # nothing is leased yet
             log_rows(log, 1, 2, 3)
             take(inbox, 6)
-            inbox.claim("job", {"a": [0, 4]})
+            inbox.lease("job", {"a": [0, 4]})
             assert spared(log) == {0, 4}
-        assert read_claims(tmp_path, "job") == {"a": (0, 4)}
+        assert read_leases(tmp_path, "job") == {"a": (0, 4)}
         with daemon(tmp_path) as log:
             assert spared(log) == set()
             inbox.renew()
             assert spared(log) == {0, 4}
 
 
-def test_what_is_claimed_while_there_is_no_daemon_is_left_for_the_next(tmp_path: Path) -> None:
+def test_what_is_leased_while_there_is_no_daemon_is_left_for_the_next(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "socket", {"a": 0}, threading.Event())
-    assert inbox.claim("job", {"a": [2]}) == {}
-    assert read_claims(tmp_path, "job") == {"a": (2,)}
+    assert inbox.lease("job", {"a": [2]}) == {}
+    assert read_leases(tmp_path, "job") == {"a": (2,)}
     inbox.renew()  # nobody there is no error
 
 
 def test_a_refusal_is_an_error(tmp_path: Path) -> None:
-    is_there = threading.Event()
-    is_there.set()
+    is_listening = threading.Event()
+    is_listening.set()
     with (
         daemon(tmp_path),
-        Inbox(tmp_path / "socket", {"x": 0}, is_there) as inbox,
+        Inbox(tmp_path / "socket", {"x": 0}, is_listening) as inbox,
         pytest.raises(StreamError, match="unknown stream"),
     ):
         inbox.take()
@@ -162,9 +162,9 @@ def test_what_is_not_taken_waits_in_the_log(
     monkeypatch.setattr(inbox_module, "MAX_CHUNKS", 2)
     log = StreamLog(tmp_path / "log", [StreamSpec("a", ())])
     server = LogServer(log, tmp_path / "capture.sock")
-    is_there = threading.Event()
-    is_there.set()
-    with Inbox(tmp_path / "capture.sock", {"a": 0}, is_there) as inbox:
+    is_listening = threading.Event()
+    is_listening.set()
+    with Inbox(tmp_path / "capture.sock", {"a": 0}, is_listening) as inbox:
         log.write_heartbeat(0, 0, [StreamHeartbeat("a", ())])
         seen = inbox.take()
         for number in range(1, 200):

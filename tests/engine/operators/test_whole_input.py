@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from gscope.engine.steps.needed_bounds import wanted
+from gscope.engine.steps.needed_bounds import needed_promises
 from gscope.engine.steps.steps import Steps
 from gscope.engine.watermarks import release_size
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -99,4 +99,4 @@ def test_no_heartbeat_is_asked_for() -> None:
     one, other = steps.streams
     steps.on_messages([batch(one, 0), beat(other, 0)])
     assert steps_of(steps) == []
-    assert wanted(steps.operators) == {}
+    assert needed_promises(steps.operators) == {}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.engine.steps.test_steps import SetPlane, drain, program, scripts
 
 from gscope.engine.steps.heartbeat_requests import Asker
-from gscope.engine.steps.needed_bounds import Wanted, wanted
+from gscope.engine.steps.needed_bounds import Promises, needed_promises
 from gscope.engine.steps.steps import Steps
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
@@ -52,17 +52,17 @@ def rows_of(plane: SetPlane) -> int:
     return sum(map(len, plane.answers.values()))
 
 
-def wanted_by(steps: Steps) -> Wanted:
+def wanted_by(steps: Steps) -> Promises:
     assert steps.next() is None
-    return wanted(steps.operators)
+    return needed_promises(steps.operators)
 
 
 def test_nobody_waits_where_no_row_waits() -> None:
     steps = Steps(program("a", "b"))
-    assert wanted(steps.operators) == {}
+    assert needed_promises(steps.operators) == {}
     steps.on_messages([beat("tens@a", 0, tb=7), beat("tens@b", 0, tb=5)])
     steps.next()
-    assert wanted(steps.operators) == {}
+    assert needed_promises(steps.operators) == {}
 
 
 def test_the_stream_that_holds_a_row_up_is_asked_for_the_end_of_its_epoch() -> None:
@@ -70,7 +70,7 @@ def test_the_stream_that_holds_a_row_up_is_asked_for_the_end_of_its_epoch() -> N
     steps.on_messages([batch("tens@a", 0, 3, 3), beat("tens@a", 1, tb=9), beat("tens@b", 0, tb=2)])
     while steps.next() is not None:
         pass
-    assert wanted(steps.operators) == {"tens@b": {"tb": 4}}
+    assert needed_promises(steps.operators) == {"tens@b": {"tb": 4}}
 
 
 def test_backtracking_goes_through_operators_to_the_stream() -> None:
@@ -79,7 +79,7 @@ def test_backtracking_goes_through_operators_to_the_stream() -> None:
     plane = SetPlane({"tens@a-0": [3]})
     steps.on_messages([batch("tens@a", 0, 3, 3), beat("tens@a", 1, tb=4)])
     drain(steps, plane)
-    (only,) = wanted(steps.operators).items()
+    (only,) = needed_promises(steps.operators).items()
     stream, promises = only
     assert stream == "tens@a"
     assert promises["tb"] >= 6
@@ -96,7 +96,7 @@ def test_a_stream_that_has_ended_is_not_asked() -> None:
     steps.on_messages([batch("tens@a", 0, 3, 3), beat("tens@a", 1, tb=2), EndOfStream("tens@b", 0)])
     while steps.next() is not None:
         pass
-    assert wanted(steps.operators) == {"tens@a": {"tb": 4}}
+    assert needed_promises(steps.operators) == {"tens@a": {"tb": 4}}
 
 
 def test_a_merge_asks_for_its_first_row_and_no_more_than_its_time() -> None:
@@ -108,7 +108,7 @@ def test_a_merge_asks_for_its_first_row_and_no_more_than_its_time() -> None:
     steps.on_messages([batch(low, 1, 150, 170, "timestamp"), beat(low, 2, timestamp=300)])
     while steps.next() is not None:
         pass
-    assert wanted(steps.operators) == {high: {"timestamp": 150}}
+    assert needed_promises(steps.operators) == {high: {"timestamp": 150}}
 
 
 @given(scripts(), st.data())
@@ -121,13 +121,13 @@ def test_rows_wait_where_and_only_where_somebody_is_asked_and_the_answers_releas
     steps.on_messages(messages[: data.draw(st.integers(0, len(messages)))])
     drain(steps, plane)
     waits = any(side.pending for operator in steps.operators.values() for side in operator.sides)
-    assert bool(wanted(steps.operators)) == waits
+    assert bool(needed_promises(steps.operators)) == waits
     before = rows_of(plane)
     # Of rows that wait only the extent is known: an epoch that is asked for may turn out to be empty.
     for sequence in range(1000, 1000 + MAX_EPOCHS):
         if rows_of(plane) > before:
             break
-        for stream, promises in wanted(steps.operators).items():
+        for stream, promises in needed_promises(steps.operators).items():
             steps.on_messages([beat(stream, sequence, **(promises or {"tb": 1000}))])
         drain(steps, plane)
     assert (rows_of(plane) > before) == waits
