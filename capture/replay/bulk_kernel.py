@@ -1,11 +1,12 @@
-"""The compiled loop of the pump: one block of a pcap file after the other is read, indexed and processed."""
+"""The compiled loop of the pump: reads, indexes and processes one block of a pcap file after another."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gscope.capture.kernels.intrinsics import address_of, call_at, copy_bytes, ld64
 from gscope.capture.kernels.jit import kernel, libc, types
+from gscope.capture.sources.files.file import Passed
 from gscope.capture.sources.files.pcap import index_usual
 
 if TYPE_CHECKING:
@@ -24,51 +25,69 @@ def _monotonic_ns(clock: int) -> int:
     return ld64(clock) * 1_000_000_000 + ld64(clock + 8)
 
 
+class ReadPosition(NamedTuple):
+    """The file and the part of the block's data that reads fill.
+
+    Attributes:
+        descriptor: file descriptor to read from.
+        filled: bytes at the beginning of the data that were read before.
+        limit: bytes of the data that may be filled.
+    """
+
+    descriptor: int
+    filled: int
+    limit: int
+
+
+class PacketTimes(NamedTuple):
+    """The times that decide which packets are late and where the step of the clock ends.
+
+    Attributes:
+        latest_ns: greatest time of the packets so far.
+        skew_ns: how far a packet may step back and still be on time.
+        until_ns: end of the clock's step: the pump leaves a block with a packet at or after it.
+        bound_ns: see ``LftaEngine.bound_ns``.
+    """
+
+    latest_ns: int
+    skew_ns: int
+    until_ns: int
+    bound_ns: int
+
+
 @kernel
 def pump_blocks(
     entry: int,
     blocks: int,
-    descriptor: int,
-    filled: int,
-    limit: int,
-    header_bytes: int,
-    fraction_ns: int,
-    most_captured: int,
-    link: int,
-    latest_ns: int,
-    skew_ns: int,
-    until_ns: int,
-    bound_ns: int,
+    position: ReadPosition,
+    layout: tuple[int, int, int, int],
+    times: PacketTimes,
     arrays: tuple[NDArray[Any], ...],
-    behind: tuple[Any, ...],
+    last_arguments: tuple[Any, ...],
     clock: NDArray[np.int64],
-) -> tuple[int, ...]:
+) -> tuple[int, int, int, Passed]:
     """Read, index and process up to ``blocks`` blocks.
 
-    Whatever ``read`` says but that there are bytes is left to the next who reads: he will be told the same.
+    A ``read`` that returns no bytes ends the loop. Its reason (end of input or an error) is left to
+    the next reader, which gets the same result.
 
     Args:
-        entry: of the LFTAs' kernel.
-        blocks: after so many it is time to look around.
-        descriptor: to read from.
-        filled: bytes at the beginning of the data that were read before.
-        limit: bytes of the data that may be filled.
-        header_bytes: these four: see ``index_usual``.
-        fraction_ns: of times.
-        most_captured: of a record.
-        link: type of the link.
-        latest_ns: greatest time so far.
-        skew_ns: by how much a packet may step back.
-        until_ns: where the clock's step ends.
-        bound_ns: see ``LftaEngine.bound_ns``.
-        arrays: of the block.
-        behind: last arguments of the LFTAs' kernel.
+        entry: address of the LFTAs' kernel.
+        blocks: number of blocks after which to return to Python.
+        position: where to read from and to.
+        layout: layout of the records; see ``PcapFormat.usual_layout``.
+        times: what decides whether packets are on time.
+        arrays: arrays of the block.
+        last_arguments: last arguments of the LFTAs' kernel.
         clock: room for two words.
 
     Returns:
-        The LFTA that wants room or -1, nanoseconds that LFTAs worked, the greatest time of the blocks that are done
-        with, and the fields of ``Passed``.
+        The LFTA whose output buffer is full, or -1; nanoseconds that the LFTAs worked; the greatest
+        time of the blocks that are done; and how far the pump came.
     """
+    descriptor, filled, limit = position
+    header_bytes, fraction_ns, most_captured, link = layout
+    latest_ns, skew_ns, until_ns, bound_ns = times
     data, offset, caplen, wirelen, time_ns, linktype = arrays
     begin = address_of(data)
     full = -1
@@ -98,7 +117,7 @@ def pump_blocks(
             break
         began_ns = _monotonic_ns(address_of(clock))
         first = 0
-        full = call_at(entry, (*arrays, first, count, until_ns, bound_ns, *behind))
+        full = call_at(entry, (*arrays, first, count, until_ns, bound_ns, *last_arguments))
         worked_ns += _monotonic_ns(address_of(clock)) - began_ns
         if full >= 0:
             break
@@ -107,16 +126,13 @@ def pump_blocks(
         latest_ns = max(latest_ns, greatest)
         count = 0
         if filled - used > used:
-            # Copying must not overlap.
+            # copy_bytes needs ranges that do not overlap.
             break
         copy_bytes(begin, begin + used, filled - used)
         used_bytes += used
         filled -= used
         used = 0
-    return (
-        full,
-        worked_ns,
-        latest_ns,
+    passed = Passed(
         read_bytes,
         used_bytes,
         packets,
@@ -128,3 +144,4 @@ def pump_blocks(
         least,
         greatest,
     )
+    return full, worked_ns, latest_ns, passed

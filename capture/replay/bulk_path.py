@@ -13,8 +13,8 @@ import numpy as np
 
 from gscope.capture.kernels.jit import entry_of
 from gscope.capture.lfta.runtime import LftaRuntime
-from gscope.capture.replay.bulk_kernel import pump_blocks
-from gscope.capture.sources.files.file import FileSource, Passed
+from gscope.capture.replay.bulk_kernel import PacketTimes, ReadPosition, pump_blocks
+from gscope.capture.sources.files.file import FileSource
 from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
@@ -82,26 +82,20 @@ class Pump:
             block.time_ns,
             block.linktype,
         )
-        behind = engine.kernel_arguments
+        last_arguments = engine.kernel_arguments
         if not self._entry:
             # All blocks of a source have arrays of the same types.
-            self._entry = entry_of(engine.kernel_run, *arrays, 0, 0, 0, 0, *behind)
-        full, worked_ns, latest_ns, *passed = pump_blocks(
+            self._entry = entry_of(engine.kernel_run, *arrays, 0, 0, 0, 0, *last_arguments)
+        full, worked_ns, latest_ns, done = pump_blocks(
             self._entry,
             max(PASS_BYTES // raw.limit, 1),
-            raw.descriptor,
-            raw.carried,
-            raw.limit,
-            *raw.layout,
-            latest_ns,
-            min(skew_ns, MAX_TIME_NS),
-            until_ns,
-            engine.bound_ns,
+            ReadPosition(raw.descriptor, raw.carried, raw.limit),
+            raw.layout,
+            PacketTimes(latest_ns, min(skew_ns, MAX_TIME_NS), until_ns, engine.bound_ns),
             arrays,
-            behind,
+            last_arguments,
             self._clock,
         )
-        done = Passed(*passed)
         self._source.end_pass(block, done)
         position = 0 if full < 0 else engine.make_room(full)
         return Pumped(
