@@ -152,7 +152,7 @@ class CaptureSettings:
         is_strict: exit with code 3 when packets were lost or input was damaged.
         packets: end live capture after so many packets of all interfaces; None for no limit.
         duration_ns: end live capture after so long; None for no limit.
-        makes_do: live, whether to go on without interfaces whose devices are gone, as long as there is another one:
+        allow_missing_devices: live, whether to go on without interfaces whose devices are gone, as long as there is another one:
             so does a daemon that takes over from one that failed.
     """
 
@@ -174,7 +174,7 @@ class CaptureSettings:
     is_strict: bool = False
     packets: int | None = None
     duration_ns: int | None = None
-    makes_do: bool = False
+    allow_missing_devices: bool = False
 
     @property
     def is_live(self) -> bool:

@@ -44,7 +44,7 @@ class Devices:
         ended: interfaces that are not captured any more.
 
     Attributes:
-        missing: why interfaces are done without (see ``CaptureSettings.makes_do``), by name.
+        missing: why interfaces are done without (see ``CaptureSettings.allow_missing_devices``), by name.
 
     Raises:
         CaptureError: devices that cannot be opened, or all are gone; one sentence (and line) each; then none is open.
@@ -64,7 +64,7 @@ class Devices:
                     self._sources[interface.name] = _opened(interface.name, interface.device)
                 except NoDeviceError as error:
                     self.missing[interface.name] = _vanished(interface.device)
-                    problems += () if settings.makes_do else (str(error),)
+                    problems += () if settings.allow_missing_devices else (str(error),)
                 except CaptureError as error:
                     problems.append(str(error))
             if self.missing and not self._sources:

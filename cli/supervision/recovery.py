@@ -183,7 +183,7 @@ class Recovery:
             listening_s = self._began + self._outcome.phases.get("capture listening", 0.0)
             spent_ns = int((time.monotonic() - listening_s) * 1e9)
             duration_ns = max(1, duration_ns - spent_ns)
-        return replace(settings, duration_ns=duration_ns, makes_do=True)
+        return replace(settings, duration_ns=duration_ns, allow_missing_devices=True)
 
     def _end_capture(self) -> None:
         """End a daemon that waits for acknowledgements which the one before it was given."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SETTINGS = CaptureSettings(
     tuple(InterfaceSettings(name, device=DeviceSettings(f"eth_{name}")) for name in ("a", "b"))
 )
-MAKES_DO = replace(SETTINGS, makes_do=True)
+WITHOUT_MISSING = replace(SETTINGS, allow_missing_devices=True)
 GONE = "eth_b was missing when the capture daemon was restarted"
 
 Problems = dict[str, CaptureError]
@@ -64,7 +64,7 @@ def test_a_daemon_that_takes_over_does_without_a_device_that_is_gone(
     opened: Callable[[Problems], list[_Source]],
 ) -> None:
     opened({"b": NoDeviceError("no eth_b")})
-    with Devices(MAKES_DO) as devices:
+    with Devices(WITHOUT_MISSING) as devices:
         assert list(devices.sources) == ["a"]
         assert devices.missing == {"b": GONE}
 
@@ -74,7 +74,7 @@ def test_it_does_not_do_without_all_of_them(
 ) -> None:
     opened({"b": NoDeviceError("no eth_b")})
     with pytest.raises(CaptureError, match=f"^{GONE}$"):
-        Devices(MAKES_DO, ended=["a"])
+        Devices(WITHOUT_MISSING, ended=["a"])
 
 
 def test_what_else_may_be_wrong_with_a_device_is_refused_as_ever(
@@ -82,4 +82,4 @@ def test_what_else_may_be_wrong_with_a_device_is_refused_as_ever(
 ) -> None:
     opened({"a": NoDeviceError("no eth_a"), "b": CaptureError("no memory")})
     with pytest.raises(CaptureError, match="no memory"):
-        Devices(MAKES_DO)
+        Devices(WITHOUT_MISSING)

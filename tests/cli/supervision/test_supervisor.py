@@ -480,7 +480,7 @@ def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage
     told = [
         json.loads(path.read_text()) for path in sorted(stage.supervisor.run_dir.glob("?.json"))
     ]
-    assert [each["makes_do"] for each in told] == [False, True]
+    assert [each["allow_missing_devices"] for each in told] == [False, True]
 
 
 def test_a_duration_goes_on_where_the_daemon_that_died_began(stage: Stage) -> None:
