@@ -138,7 +138,7 @@ class Daemon:
         began = time.perf_counter()
         from gscope.capture.live.devices import Devices
         from gscope.capture.live.resume import ended_interfaces
-        from gscope.capture.process.thread_watchdog import Pulse
+        from gscope.capture.process.thread_watchdog import ThreadWatchdog
 
         names = (each.name for each in settings.interfaces)
         ended = ended_interfaces(self._run_dir / LOG_FOLDER, names)
@@ -165,12 +165,12 @@ class Daemon:
                         on_progress=self._events.on_progress,
                         on_failure=self._events.on_interface_failure,
                         statistics=statistics,
-                        watchdog=pulse,
+                        watchdog=watchdog,
                     ),
                     demands=demands,
                 )
 
-            with Pulse(self._events) as pulse:
+            with ThreadWatchdog(self._events) as watchdog:
                 return self._serve(program, settings, capture)
 
     def _confine(self, read: Iterable[Path]) -> None:

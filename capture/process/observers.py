@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.interface.base import Feed
     from gscope.capture.process.statistics import CaptureStatistics
-    from gscope.capture.process.thread_watchdog import Pulse
+    from gscope.capture.process.thread_watchdog import ThreadWatchdog
     from gscope.capture.progress import Progress
 
 
@@ -37,7 +37,7 @@ class CaptureObservers:
     on_progress: Callable[[Progress], object] = _ignore
     on_failure: Callable[[str, str], object] = _ignore
     statistics: CaptureStatistics | None = None
-    watchdog: Pulse | None = None
+    watchdog: ThreadWatchdog | None = None
 
     def on_turn(self, feed: Feed) -> None:
         """Note the state of an interface; called repeatedly by the thread that runs it."""

@@ -19,7 +19,7 @@ AWAY_S = 1.0
 """Woken so much later than it asked for, this thread was not let run, nor need the others have been."""
 
 
-class Pulse:
+class ThreadWatchdog:
     """Who turned when; a context manager that tells it meanwhile.
 
     Args:
@@ -34,7 +34,7 @@ class Pulse:
         self._told_s = monotonic()
         self._lock = threading.Lock()
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="watchdog", daemon=True)
 
     def on_turn(self, name: str) -> None:
         """The thread called ``name`` gets on."""
@@ -46,7 +46,7 @@ class Pulse:
         with self._lock:
             self._turned.pop(name, None)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell how long the most silent thread has been so."""
         now_s = self._monotonic()
         away_s = now_s - self._told_s - PERIOD_S
@@ -67,4 +67,4 @@ class Pulse:
 
     def _follow(self) -> None:
         while not self._is_over.wait(PERIOD_S):
-            self.tell()
+            self.report()

@@ -6,20 +6,20 @@ import io
 import json
 
 from gscope.capture.process.events import Events
-from gscope.capture.process.thread_watchdog import PERIOD_S, Pulse
+from gscope.capture.process.thread_watchdog import PERIOD_S, ThreadWatchdog
 
 
 class Stage:
     def __init__(self) -> None:
         self.now_s = 50.0
         self.out = io.StringIO()
-        self.pulse = Pulse(Events(self.out), lambda: self.now_s)
+        self.watchdog = ThreadWatchdog(Events(self.out), lambda: self.now_s)
 
     def wait(self, seconds: float) -> float:
         """Let time pass, telling as often as it does; the silence told last."""
         for _ in range(round(seconds / PERIOD_S)):
             self.now_s += PERIOD_S
-            self.pulse.tell()
+            self.watchdog.report()
         told = json.loads(self.out.getvalue().splitlines()[-1])
         assert told["event"] == "alive"
         return float(told["silent_s"])
@@ -27,23 +27,23 @@ class Stage:
 
 def test_the_most_silent_thread_is_told() -> None:
     stage = Stage()
-    stage.pulse.on_turn("a")
-    stage.pulse.on_turn("b")
+    stage.watchdog.on_turn("a")
+    stage.watchdog.on_turn("b")
     assert stage.wait(2) == 2
-    stage.pulse.on_turn("a")
+    stage.watchdog.on_turn("a")
     assert stage.wait(1) == 3
 
 
 def test_a_thread_that_has_ended_is_not_silent() -> None:
     stage = Stage()
-    stage.pulse.on_turn("a")
-    stage.pulse.on_end("a")
+    stage.watchdog.on_turn("a")
+    stage.watchdog.on_end("a")
     assert stage.wait(10) == 0
 
 
 def test_time_in_which_the_process_was_not_let_run_is_no_silence() -> None:
     stage = Stage()
-    stage.pulse.on_turn("a")
+    stage.watchdog.on_turn("a")
     stage.wait(1)
     stage.now_s += 100
     assert stage.wait(0.5) <= 2
@@ -51,7 +51,7 @@ def test_time_in_which_the_process_was_not_let_run_is_no_silence() -> None:
 
 def test_it_is_told_while_the_process_lives() -> None:
     stage = Stage()
-    with stage.pulse:
+    with stage.watchdog:
         while not stage.out.getvalue():
             pass
     assert "alive" in stage.out.getvalue()
