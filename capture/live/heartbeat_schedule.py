@@ -23,7 +23,7 @@ LEAST_GAP_NS = 1_000_000
 """Heartbeats on demand are at least so far apart, however many ask."""
 
 
-class Pace:
+class HeartbeatSchedule:
     """When heartbeats of one interface are due; for the thread that captures it.
 
     Args:
@@ -111,7 +111,7 @@ class Pace:
         return reached_ns - self._skew_ns >= self.on_demand.wanted_ns()
 
 
-class Paces:
+class HeartbeatSchedules:
     """Makes the pace of each interface of a live capture.
 
     Args:
@@ -127,7 +127,9 @@ class Paces:
         self._latent = {each.name for each in settings.interfaces if each.is_latent}
         self._demands = demands
 
-    def of(self, feed: Feed, skew_ns: int, began_ns: int, wake: Callable[[], None]) -> Pace:
+    def of(
+        self, feed: Feed, skew_ns: int, began_ns: int, wake: Callable[[], None]
+    ) -> HeartbeatSchedule:
         """The pace of ``feed``.
 
         Args:
@@ -144,4 +146,4 @@ class Paces:
             )
             feed.on_demand = on_demand
             self._demands.attach(lftas, wake)
-        return Pace(self._mode, self._interval_ns, skew_ns, began_ns, on_demand)
+        return HeartbeatSchedule(self._mode, self._interval_ns, skew_ns, began_ns, on_demand)

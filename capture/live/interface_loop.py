@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.capture.live.clock import LiveClock
-    from gscope.capture.live.heartbeat_schedule import Paces
+    from gscope.capture.live.heartbeat_schedule import HeartbeatSchedules
     from gscope.capture.live.live_interface import LiveInterface
     from gscope.capture.live.stop import Limit, LiveStop
     from gscope.capture.log.log import StreamLog
@@ -54,7 +54,9 @@ class LiveLoop:
         self._capture = capture
         self._clock = clock
         self._began_ns = clock.monotonic_ns()
-        self._pace = capture.paces.of(interface, interface.skew_ns, self._began_ns, interface.wake)
+        self._schedule = capture.schedules.of(
+            interface, interface.skew_ns, self._began_ns, interface.wake
+        )
 
     def run(self) -> None:
         """Capture until the stop, then close all windows and end the streams.
@@ -83,21 +85,21 @@ class LiveLoop:
         """Process one block, or wait for one, and send the heartbeats that are due."""
         interface, clock = self.interface, self._clock
         limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._began_ns)
-        wait_ns = min(limit_ns, self._pace.wait_ns(clock.now_ns(), clock.monotonic_ns()))
+        wait_ns = min(limit_ns, self._schedule.wait_ns(clock.now_ns(), clock.monotonic_ns()))
         taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()
         if taken:
             interface.note_lag(now_ns)
-            self._pace.on_packets(interface.earliest_ns, interface.latest_ns)
+            self._schedule.on_packets(interface.earliest_ns, interface.latest_ns)
         is_caught_up = interface.is_idle()
-        reached_ns = self._pace.reached_ns(
+        reached_ns = self._schedule.reached_ns(
             now_ns, interface.processed_ns, is_caught_up=is_caught_up
         )
-        if self._pace.is_due(reached_ns, clock.monotonic_ns()):
+        if self._schedule.is_due(reached_ns, clock.monotonic_ns()):
             interface.clock_offset_ns = clock.offset_ns
             interface.look_at_drops()
             self._capture.beat(interface, reached_ns)
-            self._pace.on_beat(reached_ns, clock.monotonic_ns())
+            self._schedule.on_beat(reached_ns, clock.monotonic_ns())
         self._capture.observers.on_turn(interface)
 
     def drain(self, stop_ns: int) -> None:
@@ -126,7 +128,7 @@ class LiveCapture:
 
     Args:
         log: the stream log, for heartbeats and ends; tuples reach it through the LFTAs.
-        paces: schedules of heartbeats.
+        schedules: schedules of heartbeats.
         stop: ends all interfaces.
         limit: the limit of packets and time, which requests ``stop``.
         observers: notified of every turn, heartbeat and end.
@@ -140,14 +142,14 @@ class LiveCapture:
     def __init__(
         self,
         log: StreamLog,
-        paces: Paces,
+        schedules: HeartbeatSchedules,
         stop: LiveStop,
         limit: Limit,
         observers: CaptureObservers,
         identities: Iterator[int],
     ) -> None:
         self.log = log
-        self.paces = paces
+        self.schedules = schedules
         self.stop = stop
         self.limit = limit
         self.observers = observers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.interface.build_lftas import compiled_engines
-from gscope.capture.live.heartbeat_schedule import Paces
+from gscope.capture.live.heartbeat_schedule import HeartbeatSchedules
 from gscope.capture.live.interface_loop import LiveCapture, LiveLoop
 from gscope.capture.live.open_interfaces import open_interface
 from gscope.capture.live.resume import Continuation
@@ -67,7 +67,7 @@ def capture_live(
     earlier_packets = sum(state.packets for state in continuation.states.values())
     capture = LiveCapture(
         log,
-        Paces(program, settings, demands or Demands(())),
+        HeartbeatSchedules(program, settings, demands or Demands(())),
         stop,
         Limit(stop, settings.packets, settings.duration_ns, earlier_packets),
         observers,
