@@ -46,7 +46,7 @@ from gscope.queries.run_folder.startup import settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
     from gscope.capture.process.statistics import CaptureStatistics
@@ -97,7 +97,7 @@ class Daemon:
         summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
         return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
 
-    def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> Summary:
+    def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
         began = time.perf_counter()
         files = [file for interface in settings.interfaces for file in interface.files]
         if self._confinement.identity is not None:
@@ -108,15 +108,17 @@ class Daemon:
         self._confine(Path(file).absolute().parent for file in files)
         self._follow(supervisor_fd)
         # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
-        from gscope.capture.replay.open_inputs import Inputs
-        from gscope.capture.replay.replay_capture import Stop, replay_capture
+        from gscope.capture.replay.open_inputs import OpenInputs
+        from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
 
         self._phases["imports_s"] = time.perf_counter() - began
         program = self._program()
-        with Inputs(settings) as inputs:
-            stop = self._offer(Stop())
+        with OpenInputs(settings) as inputs:
+            stop = self._offer(ReplayStop())
 
-            def capture(log: StreamLog, statistics: CaptureStatistics, demands: Demands) -> Summary:
+            def capture(
+                log: StreamLog, statistics: CaptureStatistics, demands: Demands
+            ) -> CaptureSummary:
                 self._has_begun.set()
                 return replay_capture(
                     program,
@@ -132,7 +134,7 @@ class Daemon:
 
             return self._serve(program, settings, capture)
 
-    def _live(self, settings: CaptureSettings, supervisor_fd: int) -> Summary:
+    def _live(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
         # The threads that it would start have their privileges for ever, and nothing to do here.
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         began = time.perf_counter()
@@ -152,7 +154,9 @@ class Daemon:
             program = self._program()
             stop = self._offer(LiveStop())
 
-            def capture(log: StreamLog, statistics: CaptureStatistics, demands: Demands) -> Summary:
+            def capture(
+                log: StreamLog, statistics: CaptureStatistics, demands: Demands
+            ) -> CaptureSummary:
                 return capture_live(
                     program,
                     settings,
@@ -190,8 +194,8 @@ class Daemon:
         self,
         program: Program,
         settings: CaptureSettings,
-        capture: Callable[[StreamLog, CaptureStatistics, Demands], Summary],
-    ) -> Summary:
+        capture: Callable[[StreamLog, CaptureStatistics, Demands], CaptureSummary],
+    ) -> CaptureSummary:
         """Capture into the log, and serve it until all is acknowledged."""
         from gscope.capture.interface.open_log import open_log
         from gscope.capture.process.statistics import CaptureStatistics
@@ -249,7 +253,7 @@ class Daemon:
         if self._stop is not None:
             self._stop.request()
 
-    def _tell(self, summary: Summary) -> None:
+    def _tell(self, summary: CaptureSummary) -> None:
         fields = summary.to_dict()
         fields["phases"] = {**self._phases, **summary.phases}
         self._events.send("summary", **fields)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.interface.build_lftas import LftaEngineFactory
     from gscope.capture.interface.demand_deadline import OnDemand
     from gscope.capture.interface.source_state import SourceState
     from gscope.capture.lfta.columns import ColumnBatch
@@ -137,7 +137,7 @@ def attach(
     program: Program,
     interface: str,
     log: StreamLog,
-    engines: EngineMaker,
+    engines: LftaEngineFactory,
     writing: AbstractContextManager[object] | None = None,
 ) -> tuple[LftaEngine, dict[str, str]]:
     """The LFTAs of ``interface``, which write into ``log``, and the stream of each by its name.

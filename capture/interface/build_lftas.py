@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
 
-class EngineMaker(Protocol):
+class LftaEngineFactory(Protocol):
     """Makes the LFTAs of an interface ready to run: compiled ones, or interpreted ones for comparison."""
 
     def __call__(self, interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
         """The LFTAs of ``interface``; they hand their output to ``emit``, which releases each batch."""
 
 
-def compiled_engines(program: Program, settings: CaptureSettings) -> EngineMaker:
+def compiled_engines(program: Program, settings: CaptureSettings) -> LftaEngineFactory:
     """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
 
     Raises:

@@ -54,7 +54,7 @@ def empty_summary(interface: str) -> InterfaceSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class CaptureSummary:
     """The end of a replay.
 
     Attributes:

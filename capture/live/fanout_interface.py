@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.live.live_interface import RingInterface
-    from gscope.capture.live.stop import Limit
+    from gscope.capture.live.stop import CaptureLimit
     from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Lfta
@@ -132,7 +132,7 @@ class FanoutInterface(LiveInterface):
         lanes: Sequence[Lane],
         streams: Mapping[str, str],
         skew_ns: int,
-        limit: Limit,
+        limit: CaptureLimit,
     ) -> None:
         super().__init__(name, source, LaneEngines(lanes), streams, skew_ns, limit)
         self._lanes = lanes

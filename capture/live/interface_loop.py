@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gscope.capture.live.clock import LiveClock
     from gscope.capture.live.heartbeat_schedule import HeartbeatSchedules
     from gscope.capture.live.live_interface import LiveInterface
-    from gscope.capture.live.stop import Limit, LiveStop
+    from gscope.capture.live.stop import CaptureLimit, LiveStop
     from gscope.capture.log.log import StreamLog
     from gscope.capture.process.observers import CaptureObservers
 
@@ -144,7 +144,7 @@ class LiveCapture:
         log: StreamLog,
         schedules: HeartbeatSchedules,
         stop: LiveStop,
-        limit: Limit,
+        limit: CaptureLimit,
         observers: CaptureObservers,
         identities: Iterator[int],
     ) -> None:

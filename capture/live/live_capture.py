@@ -12,7 +12,7 @@ from gscope.capture.live.heartbeat_schedule import HeartbeatSchedules
 from gscope.capture.live.interface_loop import LiveCapture, LiveLoop
 from gscope.capture.live.open_interfaces import open_interface
 from gscope.capture.live.resume import Continuation
-from gscope.capture.live.stop import Limit, LiveStop
+from gscope.capture.live.stop import CaptureLimit, LiveStop
 from gscope.capture.live.summary import live_summary
 from gscope.capture.live.uncaptured_interfaces import end_uncaptured
 from gscope.capture.process.observers import CaptureObservers
@@ -20,8 +20,8 @@ from gscope.capture.process.observers import CaptureObservers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.capture.interface.build_lftas import EngineMaker
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.build_lftas import LftaEngineFactory
+    from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.live.clock import LiveClock
     from gscope.capture.live.devices import LiveInputs
     from gscope.capture.log.log import StreamLog
@@ -35,11 +35,11 @@ def capture_live(
     log: StreamLog,
     inputs: LiveInputs,
     *,
-    engines: EngineMaker | None = None,
+    engines: LftaEngineFactory | None = None,
     stop: LiveStop | None = None,
     observers: CaptureObservers | None = None,
     demands: Demands | None = None,
-) -> Summary:
+) -> CaptureSummary:
     """Run the program's LFTAs over live interfaces into ``log`` until the stop; end all its streams.
 
     Args:
@@ -69,7 +69,7 @@ def capture_live(
         log,
         HeartbeatSchedules(program, settings, demands or Demands(())),
         stop,
-        Limit(stop, settings.packets, settings.duration_ns, earlier_packets),
+        CaptureLimit(stop, settings.packets, settings.duration_ns, earlier_packets),
         observers,
         itertools.count(continuation.identity + 1),
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.interface.summary import InterfaceSummary
     from gscope.capture.lfta.runtime import LftaEngine
-    from gscope.capture.live.stop import Limit
+    from gscope.capture.live.stop import CaptureLimit
     from gscope.capture.sources.base import LiveDevice, LiveSource
 
 
@@ -54,7 +54,7 @@ class LiveInterface(Feed):
         runtime: LftaEngine,
         streams: Mapping[str, str],
         skew_ns: int,
-        limit: Limit,
+        limit: CaptureLimit,
     ) -> None:
         super().__init__(name, runtime, streams)
         self.source = source
@@ -172,7 +172,7 @@ class RingInterface(LiveInterface):
         runtime: LftaEngine,
         streams: Mapping[str, str],
         skew_ns: int,
-        limit: Limit,
+        limit: CaptureLimit,
     ) -> None:
         super().__init__(name, source, runtime, streams, skew_ns, limit)
         self._packets = source

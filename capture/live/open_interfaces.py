@@ -11,7 +11,7 @@ from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
-    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.interface.build_lftas import LftaEngineFactory
     from gscope.capture.live.interface_loop import LiveCapture
     from gscope.capture.live.live_interface import LiveInterface
     from gscope.capture.settings import InterfaceSettings
@@ -23,7 +23,7 @@ def open_interface(
     program: Program,
     settings: InterfaceSettings,
     source: LiveSource | FanoutSource,
-    engines: EngineMaker,
+    engines: LftaEngineFactory,
     capture: LiveCapture,
 ) -> LiveInterface:
     """Return an interface whose LFTAs are ready for the packets of ``source``.

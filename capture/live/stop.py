@@ -30,7 +30,7 @@ class LiveStop:
             return self._moment_ns
 
 
-class Limit:
+class CaptureLimit:
     """Ends live capture after so many packets of all interfaces, or so long.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from gscope.capture.interface.summary import Summary, empty_summary
+from gscope.capture.interface.summary import CaptureSummary, empty_summary
 from gscope.capture.live.resume import with_earlier
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def live_summary(
     inputs: LiveInputs,
     continuation: Continuation,
     phases: dict[str, float],
-) -> Summary:
+) -> CaptureSummary:
     """Return the summary of a live run whose interfaces have all ended.
 
     Args:
@@ -44,7 +44,7 @@ def live_summary(
     for interface in capture.interfaces:
         lftas |= interface.stream_counters()
     statistics = capture.observers.statistics
-    return Summary(
+    return CaptureSummary(
         _interface_summaries(settings, capture.interfaces, statistics),
         lftas,
         dataclasses.asdict(capture.log.stats),

@@ -8,7 +8,7 @@ progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_
           second
 alive     ``silent_s``: how long the most silent capture thread has not got on; live, twice a second
 failed    ``interface``, ``message``: it is captured no more; the others are
-summary   the fields of ``Summary``: all input is in the log
+summary   the fields of ``CaptureSummary``: all input is in the log
 error     ``message``: one sentence, or one a line; the daemon ends with ``exit_code``
 ========= ============================================================================================
 """

@@ -21,7 +21,7 @@ READ_AHEAD_BYTES = 4 << 20
 """A smaller file is read by the time a thread for it has started."""
 
 
-class Inputs:
+class OpenInputs:
     """The open source of each interface; a context manager.
 
     A file that is no capture, among others that are, is an interface without packets: ``refused`` says

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.interface.base import attach
 from gscope.capture.interface.build_lftas import compiled_engines
-from gscope.capture.interface.summary import Summary
-from gscope.capture.replay.open_inputs import Inputs
+from gscope.capture.interface.summary import CaptureSummary
+from gscope.capture.replay.open_inputs import OpenInputs
 from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.capture.heartbeats.demands import Demands
-    from gscope.capture.interface.build_lftas import EngineMaker
+    from gscope.capture.interface.build_lftas import LftaEngineFactory
     from gscope.capture.log.log import StreamLog
     from gscope.capture.process.observers import CaptureObservers
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.queries.plan.program import Program
 
 
-class Stop:
+class ReplayStop:
     """A switch that ends a replay from another thread, as if the input ended there."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        self._inputs: Inputs | None = None
+        self._inputs: OpenInputs | None = None
         self._lock = threading.Lock()
 
     def request(self) -> None:
@@ -41,7 +41,7 @@ class Stop:
             if self._inputs is not None:
                 self._inputs.interrupt()
 
-    def watch(self, inputs: Inputs | None) -> None:
+    def watch(self, inputs: OpenInputs | None) -> None:
         """Interrupt ``inputs`` on a request, also on one that was made before this call."""
         with self._lock:
             self._inputs = inputs
@@ -54,12 +54,12 @@ def replay_capture(
     settings: CaptureSettings,
     log: StreamLog,
     *,
-    engines: EngineMaker | None = None,
-    inputs: Inputs | None = None,
-    stop: Stop | None = None,
+    engines: LftaEngineFactory | None = None,
+    inputs: OpenInputs | None = None,
+    stop: ReplayStop | None = None,
     observers: CaptureObservers | None = None,
     demands: Demands | None = None,
-) -> Summary:
+) -> CaptureSummary:
     """Run the program's LFTAs over the settings' captures into ``log``, and end all its streams.
 
     Args:
@@ -76,8 +76,8 @@ def replay_capture(
         CaptureError: a file cannot be opened, or none is a capture; nothing was read.
         StreamError: the log cannot be written.
     """
-    stop = stop or Stop()
-    with Inputs(settings) if inputs is None else nullcontext(inputs) as opened:
+    stop = stop or ReplayStop()
+    with OpenInputs(settings) if inputs is None else nullcontext(inputs) as opened:
         began = time.perf_counter()
         stop.watch(opened)
         try:
@@ -115,9 +115,9 @@ def _clock_settings(settings: CaptureSettings) -> ClockSettings:
 def _interface(
     program: Program,
     settings: InterfaceSettings,
-    inputs: Inputs,
+    inputs: OpenInputs,
     log: StreamLog,
-    engines: EngineMaker,
+    engines: LftaEngineFactory,
 ) -> TraceInterface:
     runtime, streams = attach(program, settings.name, log, engines)
     skew_ns = inputs.skew_ns(settings)
@@ -131,8 +131,8 @@ def _summary(
     refused: dict[str, str],
     *,
     is_stopped: bool,
-) -> Summary:
-    return Summary(
+) -> CaptureSummary:
+    return CaptureSummary(
         tuple(interface.current_summary() for interface in interfaces),
         {k: v for interface in interfaces for k, v in interface.stream_counters().items()},
         dataclasses.asdict(log.stats),

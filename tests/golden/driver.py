@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from gscope.capture.interface.build_lftas import EngineMaker
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.build_lftas import LftaEngineFactory
+    from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.engine.steps.steps import Step
@@ -155,7 +155,7 @@ def capture(
 
 def replayed(
     program: Program, files: Mapping[str, Sequence[Path]], variation: Variation, folder: Path
-) -> tuple[list[Message], Summary]:
+) -> tuple[list[Message], CaptureSummary]:
     """Run the capture stage into the log ``folder``; all its messages, and what it counted."""
     settings = CaptureSettings(
         tuple(
@@ -223,7 +223,7 @@ def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def _interpreters(program: Program) -> EngineMaker:
+def _interpreters(program: Program) -> LftaEngineFactory:
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
         return LftaInterpreter(program.lftas, interface, emit, groups=50)
 

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
 
 INTERFACE = "main"
 FLOWS = 50
 
 
-def captured(folder: Path, act: Callable[[Any], object], fanout: int) -> tuple[Summary, Any]:
+def captured(folder: Path, act: Callable[[Any], object], fanout: int) -> tuple[CaptureSummary, Any]:
     """Capture until ``act``, which gets the source, returns; the summary and the source."""
     lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,))
     program = Program((INTERFACE,), (lfta,), (), (), ())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.queries.plan.split.kernel_filter import Condition
 
@@ -164,7 +164,7 @@ class Stage:
         self.failures: list[tuple[str, str]] = []
         self.on_ready: Callable[[], object] = lambda: None
 
-    def run(self, stop_s: float, **settings: Any) -> Summary:
+    def run(self, stop_s: float, **settings: Any) -> CaptureSummary:
         """Capture until the world's clock has gone on by ``stop_s``."""
         self.world.at(stop_s, self.world.stop.request)
         program = self.program

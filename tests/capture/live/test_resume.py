@@ -18,7 +18,7 @@ from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
     from gscope.queries.streams.messages import Message
 
 
@@ -82,7 +82,7 @@ def ensure_contract(folder: Path) -> None:
                 numbers[message.stream] = 10**9
 
 
-def ensure_sum(summary: Summary) -> None:
+def ensure_sum(summary: CaptureSummary) -> None:
     """Put out or in a group = logged + shed + lost + late."""
     for stream, counters in summary.lftas.items():
         put_out = counters["tuples_out_total"] + counters["live_groups"]

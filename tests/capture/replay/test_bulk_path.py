@@ -17,7 +17,7 @@ from gscope.capture.log.log import read_log
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay import trace_clock
 from gscope.capture.replay.bulk_path import Pump, Pumped
-from gscope.capture.replay.replay_capture import Stop, replay_capture
+from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch, Heartbeat
@@ -194,7 +194,7 @@ def test_a_stop_is_heeded_between_passes(
         block_bytes=4096,
         heartbeat_interval_ns=1000 * SECOND,
     )
-    stop = Stop()
+    stop = ReplayStop()
     run = Pump.run
 
     def stopped(self: Pump, *arguments: int) -> Pumped | None:

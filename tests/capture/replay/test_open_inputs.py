@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.capture.replay.open_inputs import Inputs
+from gscope.capture.replay.open_inputs import OpenInputs
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.errors import CaptureError
@@ -34,7 +34,7 @@ def text(tmp_path: Path) -> Path:
 def test_a_file_that_is_no_capture_is_an_interface_without_packets(
     capture: Path, text: Path
 ) -> None:
-    with Inputs(settings(text, capture)) as inputs:
+    with OpenInputs(settings(text, capture)) as inputs:
         assert inputs["text"].next_block() is None
         assert inputs["good"].next_block() is not None
         assert list(inputs.refused) == ["text"]
@@ -43,9 +43,9 @@ def test_a_file_that_is_no_capture_is_an_interface_without_packets(
 
 def test_a_file_that_is_no_capture_alone_is_an_error(text: Path) -> None:
     with pytest.raises(CaptureError, match="not a capture"):
-        Inputs(settings(text))
+        OpenInputs(settings(text))
 
 
 def test_a_missing_file_stops_everything_before_it_begins(capture: Path, tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"cannot open .*missing\.pcap"):
-        Inputs(settings(capture, tmp_path / "missing.pcap"))
+        OpenInputs(settings(capture, tmp_path / "missing.pcap"))

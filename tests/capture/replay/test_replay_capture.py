@@ -16,7 +16,7 @@ from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import Stop, replay_capture
+from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
@@ -25,7 +25,7 @@ from gscope.queries.streams.messages import Batch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
 
 CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
 EXPECTED = CAPTURES.parent / "expected"
@@ -57,7 +57,7 @@ def write_pcap(path: Path, packets: list[tuple[int, bytes]]) -> None:
 
 def replay(
     folder: Path, files: Mapping[str, tuple[Path, ...]], **settings: Any
-) -> tuple[Summary, Flows, Flows]:
+) -> tuple[CaptureSummary, Flows, Flows]:
     """The summary, and packets and bytes of each flow in the log."""
     program = flow_program(*files)
     interfaces = tuple(
@@ -208,7 +208,7 @@ def test_a_request_to_stop_that_came_before_ends_the_replay_cleanly(tmp_path: Pa
     write_pcap(capture, [(n * SECOND, PACKET) for n in range(5)])
     program = flow_program("a")
     settings = CaptureSettings((InterfaceSettings("a", (str(capture),)),))
-    stop = Stop()
+    stop = ReplayStop()
     stop.request()
     log = open_log(tmp_path / "log", program, settings)
     summary = replay_capture(program, settings, log, stop=stop)

@@ -22,8 +22,8 @@ from tests.capture.replay.test_replay_capture import flow_program, logged_flows,
 from tests.support.gscope_command import run
 
 from gscope.capture.interface.open_log import open_log
-from gscope.capture.replay.open_inputs import Inputs
-from gscope.capture.replay.replay_capture import Stop, replay_capture
+from gscope.capture.replay.open_inputs import OpenInputs
+from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings
 from gscope.capture.sources.files import backward_steps
 from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk
@@ -35,7 +35,7 @@ from gscope.errors import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.capture.interface.summary import Summary
+    from gscope.capture.interface.summary import CaptureSummary
 
 CAPTURES = Path(__file__).parents[4] / ".." / "shared" / "captures"
 HOUR = 3600 * SECOND_NS
@@ -63,7 +63,7 @@ def replay(
     *captures: str | Path,
     skews: Sequence[str] = (),
     block_bytes: int | None = None,
-) -> Summary:
+) -> CaptureSummary:
     """The summary of a replay with the interfaces that the command line makes of ``captures``."""
     interfaces = chosen_interfaces([str(capture) for capture in captures], (), skews, {})
     chosen = CaptureSettings(interfaces, block_bytes=block_bytes)
@@ -246,11 +246,11 @@ def test_a_stop_ends_the_walk(tmp_path: Path) -> None:
     path = write(tmp_path / "a.pcap", stepping(HOUR))
     interfaces = chosen_interfaces([str(path)], (), (), {})
     settings = CaptureSettings(interfaces)
-    stop = Stop()
+    stop = ReplayStop()
     stop.request()
     program = flow_program("a")
     log = open_log(tmp_path / "log", program, settings)
-    with Inputs(settings) as inputs:
+    with OpenInputs(settings) as inputs:
         summary = replay_capture(program, settings, log, inputs=inputs, stop=stop)
     log.close()
     assert summary.is_stopped
