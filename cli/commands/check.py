@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.options import OF_RUNS, option, with_config, with_interfaces, with_texts
+from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_texts
+from gscope.cli.commands.options import HeadedCommand, option
+from gscope.cli.session.request import Asked
 from gscope.errors import GscopeError, GsqlError, ResolveError, UsageError
 
 if TYPE_CHECKING:
@@ -22,20 +24,19 @@ EXIT_WRONG = 2
 ONCE = "answers once, at the end of a replay or of a run with --duration or -c; rejected otherwise"
 
 
-@click.command(short_help="Check queries without running them.")
+@click.command(cls=HeadedCommand, short_help="Check queries without running them.")
 @click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
 @with_texts
 @option(
     "--together",
+    heading="Queries",
     is_flag=True,
     help="Check all queries as one set, so that they can read each other's results.",
 )
 @with_interfaces
 @with_config(without=OF_RUNS)
 def check(
-    queries: tuple[str, ...],
-    expressions: tuple[str, ...],
-    parameters: tuple[str, ...],
+    request: Asked,
     together: bool,
     interfaces: tuple[str, ...],
     config: Config,
@@ -49,7 +50,6 @@ def check(
     Exit codes: 0 all queries are valid, 2 some are invalid.
     """
     from gscope.cli.session.compile_request import (
-        Asked,
         gather_texts,
         offer_user_code,
         parse_parameters,
@@ -57,19 +57,19 @@ def check(
     )
 
     files = offer_user_code(config)
-    values = parse_parameters(parameters)
+    values = parse_parameters(request.parameters)
     texts: list[QueryText] = []
     wrong: list[str] = []
     names = []
-    for query in queries:
+    for query in request.queries:
         if Path(query).is_dir():
             texts += [read_text(path) for path in _query_files(Path(query))]
         else:
             names.append(query)
-    if not queries and not expressions and not files:
+    if not request.queries and not request.expressions and not files:
         message = "nothing to check: name a file or folder, or give a query with -e"
         raise UsageError(message)
-    named, unknown = gather_texts(Asked(names, expressions))
+    named, unknown = gather_texts(Asked(names, request.expressions))
     texts += named
     if unknown:
         message = f"{unknown[0]!r} is neither a file nor a library query"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.options import with_config
+from gscope.cli.commands.option_groups import with_config
+from gscope.cli.commands.options import HeadedCommand
 from gscope.cli.config.quantities import show_duration, show_size
 from gscope.cli.config.settings import SETTINGS, Setting
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
 
 
-@click.command(short_help="Print the effective configuration.")
+@click.command(cls=HeadedCommand, short_help="Print the effective configuration.")
 @with_config()
 def config(config: Config) -> None:
     """Print the effective configuration as YAML, with the origin of each value.

@@ -7,40 +7,52 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.cli.commands.options import (
+from gscope.cli.commands.option_groups import (
     OF_RUNS,
-    option,
     with_config,
-    with_deliver,
     with_interfaces,
-    with_texts,
+    with_texts_to_deliver,
 )
+from gscope.cli.commands.options import HeadedCommand, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gscope.cli.config.effective import Config
+    from gscope.cli.session.request import Asked
 
 
-@click.command(short_help="Show how queries are compiled, stage by stage.")
+@click.command(cls=HeadedCommand, short_help="Show how queries are compiled, stage by stage.")
 @click.argument("queries", nargs=-1, metavar="FILE|NAME...")
-@with_texts
-@with_deliver
+@with_texts_to_deliver
 @with_interfaces
 @option(
-    "--lfta", "shows_kernel", is_flag=True, help="Also show the source of the generated kernel."
+    "--lfta",
+    "shows_kernel",
+    heading="Output",
+    is_flag=True,
+    help="Also show the source of the generated kernel.",
 )
-@option("--spark", "shows_spark", is_flag=True, help="Also show the Spark SQL of each HFTA.")
 @option(
-    "--dot", "is_dot", is_flag=True, help="Print the split as a graph for Graphviz (dot -Tsvg)."
+    "--spark",
+    "shows_spark",
+    heading="Output",
+    is_flag=True,
+    help="Also show the Spark SQL of each HFTA.",
 )
-@option("--json", "is_json", is_flag=True, help="Print everything as one JSON object.")
+@option(
+    "--dot",
+    "is_dot",
+    heading="Output",
+    is_flag=True,
+    help="Print the split as a graph for Graphviz (dot -Tsvg).",
+)
+@option(
+    "--json", "is_json", heading="Output", is_flag=True, help="Print everything as one JSON object."
+)
 @with_config(without=OF_RUNS)
 def explain(
-    queries: tuple[str, ...],
-    expressions: tuple[str, ...],
-    parameters: tuple[str, ...],
-    delivered: tuple[str, ...],
+    request: Asked,
     interfaces: tuple[str, ...],
     shows_kernel: bool,
     shows_spark: bool,
@@ -58,11 +70,10 @@ def explain(
         message = "--dot cannot be combined with --json, --lfta or --spark"
         raise click.UsageError(message)
     from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
-    from gscope.cli.session.compile_request import Asked, compile_asked
+    from gscope.cli.session.compile_request import compile_asked
 
-    asked = Asked(queries, expressions, delivered, parameters)
-    asked.ensure_some(how="")
-    compiled = compile_asked(asked, interfaces or tuple(config.interfaces), config)
+    request.ensure_some(how="")
+    compiled = compile_asked(request, interfaces or tuple(config.interfaces), config)
     explanation = explain_compiled(compiled)
     if is_dot:
         from gscope.cli.render.dot import as_dot

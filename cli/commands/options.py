@@ -1,27 +1,56 @@
-"""Options that several commands share. Help shows the environment variable of each."""
+"""How options are declared: environment variables, headings in help, typed groups of arguments."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
-from pathlib import Path
+import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
-
-from gscope.cli.config.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.cli.config.settings import Setting
-
-OF_RUNS = tuple(setting.key for setting in SETTINGS)
-"""Settings that mean something only to commands that run queries."""
+OTHER = "Other options"
+HEADINGS = (
+    "Queries",
+    "Capture",
+    "Output",
+    "Runs and monitoring",
+    "Heartbeats and failures",
+    "Memory, disk and cores",
+    "Privileges",
+    OTHER,
+)
+"""The headings of options in help, in their order there."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
+
+
+class HeadedOption(click.Option):
+    """An option that help lists under ``heading``."""
+
+    def __init__(self, *arguments: Any, heading: str = OTHER, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.heading = heading
+
+
+class HeadedCommand(click.Command):
+    """A command whose help lists options under headings; with one heading only, as click does."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, one section for each heading."""
+        sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        for each in options:
+            if (record := each.get_help_record(ctx)) is not None:
+                heading = each.heading if isinstance(each, HeadedOption) else OTHER
+                sections[heading].append(record)
+        used = {heading: records for heading, records in sections.items() if records}
+        for heading, records in used.items():
+            with formatter.section(heading if len(used) > 1 else "Options"):
+                formatter.write_dl(records)
 
 
 class Lines(click.types.StringParamType):
@@ -30,7 +59,7 @@ class Lines(click.types.StringParamType):
     name = "text"
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:
-        """One value a line."""
+        """Return one value for each line."""
         return [line for line in rv.splitlines() if line.strip()]
 
 
@@ -40,14 +69,18 @@ class WholeText(click.types.StringParamType):
     name = "text"
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:
-        """One value."""
+        """Return the one value."""
         return [rv]
 
 
 def quantity(
     parse: Callable[[str], T],
 ) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
-    """Reads the text of an option by one of ``cli/config/quantities.py`` or the like; for its ``callback``."""
+    """Return a ``callback`` that reads the text of an option with ``parse``.
+
+    Args:
+        parse: a function of ``cli/config/quantities.py`` or alike; raises ValueError with a sentence.
+    """
 
     def read(context: click.Context, parameter: click.Parameter, text: str | None) -> T | None:
         try:
@@ -58,193 +91,45 @@ def quantity(
     return read
 
 
-def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """A click option with the environment twin ``GSCOPE_<LONG NAME>``."""
+def switch_off(
+    context: click.Context,  # noqa: ARG001  # click's signature
+    parameter: click.Parameter,  # noqa: ARG001
+    is_given: bool,
+) -> bool | None:
+    """Return False for a flag ``--no-…`` that is given, None for one that is not."""
+    return False if is_given else None
+
+
+def option(*names: str, heading: str = OTHER, **settings: Any) -> Callable[[F], F]:
+    """Return a click option with the environment variable ``GSCOPE_<LONG NAME>``."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     settings.setdefault("envvar", "GSCOPE_" + long[2:].replace("-", "_").upper())
-    return click.option(*names, show_envvar=True, **settings)
+    return click.option(*names, cls=HeadedOption, show_envvar=True, heading=heading, **settings)
 
 
-def with_queries(function: F) -> F:
-    """``-q``, ``-e``, ``--param``: which queries, with which values."""
-    for each in (
-        option(
-            "--param",
-            "parameters",
-            metavar="NAME=VALUE",
-            multiple=True,
-            type=Lines(),
-            help="Set a query parameter declared in PARAM. May be repeated.",
-        ),
-        option(
-            "-e",
-            "--expression",
-            "expressions",
-            metavar="GSQL",
-            multiple=True,
-            type=WholeText(),
-            help="Query text. May be repeated; queries can read each other's results.",
-        ),
-        option(
-            "-q",
-            "--query",
-            "queries",
-            metavar="QUERY",
-            multiple=True,
-            type=Lines(),
-            help="A .gsql file or the name of a library query (see `gscope library`). The name of a query"
-            " inside the given files and texts selects its result, as --deliver does. May be repeated.",
-        ),
-    ):
-        function = each(function)
-    return function
-
-
-def with_texts(function: F) -> F:
-    """``-e``, ``--param``: query texts, with which values."""
-    parameters = option(
-        "--param",
-        "parameters",
-        metavar="NAME=VALUE",
-        multiple=True,
-        type=Lines(),
-        help="Set a query parameter declared in PARAM. May be repeated.",
-    )
-    expressions = option(
-        "-e",
-        "--expression",
-        "expressions",
-        metavar="GSQL",
-        multiple=True,
-        type=WholeText(),
-        help="Query text. May be repeated.",
-    )
-    return expressions(parameters(function))
-
-
-def with_output(files: str) -> Callable[[F], F]:
-    """``--write``, ``--timings``, ``--quiet``: where answers go, and what else is reported.
+def option_group(
+    argument: str, make: Callable[..., Any], *options: Callable[[Any], Any]
+) -> Callable[[F], F]:
+    """Return a decorator that adds ``options`` and gives the command one ``argument`` made of them.
 
     Args:
-        files: the help of ``--write``.
+        argument: the command's parameter.
+        make: a dataclass or a function with a parameter for each option and argument of the
+            group; those that the command does not declare keep their defaults.
+        options: decorators of click, in the order of help.
     """
-    folder = option(
-        "-w",
-        "--write",
-        "folder",
-        metavar="DIR",
-        type=click.Path(file_okay=False, path_type=Path),
-        help=files,
-    )
-    timings = option(
-        "--timings", is_flag=True, help="Report on standard error how long each phase took."
-    )
-    quiet = option("--quiet", is_flag=True, help="Suppress progress and summary on standard error.")
-    return lambda function: folder(timings(quiet(function)))
-
-
-def with_deliver(function: F) -> F:
-    """``--deliver``: which results."""
-    return option(
-        "--deliver",
-        "delivered",
-        metavar="NAME",
-        multiple=True,
-        type=Lines(),
-        help="Deliver only the results of the named queries. May be repeated. By default deliver results that"
-        " no other query reads, and those of external queries.",
-    )(function)
-
-
-def with_interfaces(function: F) -> F:
-    """``-i``: interfaces that queries are compiled for."""
-    return option(
-        "-i",
-        "--interface",
-        "interfaces",
-        metavar="NAME",
-        multiple=True,
-        type=Lines(),
-        help="Interface that queries may name. May be repeated. By default those of the configuration file.",
-    )(function)
-
-
-def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Callable[[F], F]:
-    """All settings as options, ``--udf`` and ``--config``; the command gets one argument ``config``.
-
-    Args:
-        without: settings that mean nothing to the command.
-        has_udf: whether ``--udf`` means something to it.
-    """
-    chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
+    names = tuple(inspect.signature(make).parameters)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def command(**arguments: Any) -> Any:
-            from gscope.cli.config.effective import Given, load_config
-
-            context = click.get_current_context()
-            given: dict[str, Given] = {}
-            for setting in chosen:
-                value = arguments.pop(setting.attribute)
-                if value is not None:
-                    origin = _origin(context, setting)
-                    given[setting.key] = Given(str(value), origin)
-            path = arguments.pop("config_path")
-            config = load_config(given, path)
-            if udf := arguments.pop("udf", None):
-                config = replace(config, udf=udf)
-            return function(**arguments, config=config)
+            given = {name: arguments.pop(name) for name in names if name in arguments}
+            return function(**arguments, **{argument: make(**given)})
 
         decorated: Any = command
-        for setting in reversed(chosen):
-            decorated = _setting_option(setting)(decorated)
-        if has_udf:
-            decorated = option(
-                "--udf",
-                metavar="FILE",
-                multiple=True,
-                type=Lines(),
-                help="Python file that defines functions and aggregates for queries. May be repeated. By default"
-                " those of the configuration file.",
-            )(decorated)
-        named: F = option(
-            "--config",
-            "config_path",
-            metavar="FILE",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
-        )(decorated)
-        return named
+        for each in reversed(options):
+            decorated = each(decorated)
+        result: F = decorated
+        return result
 
     return decorate
-
-
-def with_work_dir(function: F) -> F:
-    """``--work-dir`` and ``--config``: where to look for runs; the command gets ``config``."""
-    others = tuple(key for key in OF_RUNS if key != "work_dir")
-    return with_config(without=others, has_udf=False)(function)
-
-
-def with_run_name(help_text: str) -> Callable[[F], F]:
-    """``--run``: the name of a run; the command gets ``name``."""
-    return option("--run", "name", metavar="NAME", help=help_text)
-
-
-def _setting_option(setting: Setting) -> Callable[[F], F]:
-    text = setting.meaning[0].upper() + setting.meaning[1:] + "."
-    if setting.default is not None and setting.kind.metavar:
-        text += f" Default: {setting.default_text}."
-    if not setting.kind.metavar:
-        name = setting.long
-        return option(
-            f"{name}/--no-{name[2:]}", setting.attribute, default=None, help=text, is_flag=True
-        )
-    names = [name for name in (setting.short, setting.long) if name]
-    return option(*names, setting.attribute, metavar=setting.kind.metavar, help=text)
-
-
-def _origin(context: click.Context, setting: Setting) -> str:
-    if context.get_parameter_source(setting.attribute) is ParameterSource.ENVIRONMENT:
-        return f"${setting.variable}"
-    return setting.long

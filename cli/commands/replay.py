@@ -4,68 +4,95 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
-from gscope.cli.commands.options import (
-    Lines,
-    option,
+from gscope.cli.commands.option_groups import (
+    run_name_option,
     with_config,
-    with_deliver,
-    with_interfaces,
     with_output,
     with_queries,
-    with_run_name,
 )
+from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
 from gscope.cli.config.capture_files import STDIN, chosen_interfaces
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gscope.capture.settings import InterfaceSettings
+    from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
+    from gscope.cli.session.request import Asked
 
 
-@click.command(short_help="Answer queries over captures.")
+@dataclass(frozen=True, slots=True)
+class CaptureRequest:
+    """The captures that a command line names.
+
+    Attributes:
+        captures: ``FILE`` or ``NAME=FILE``; () for the configured interfaces that have files.
+        interfaces: names of the interfaces to read; () for all.
+        skews: ``DURATION`` for all interfaces or ``NAME=DURATION`` for one.
+        speed: the speed as a multiple of that of the trace; None for as fast as possible.
+    """
+
+    captures: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    skews: tuple[str, ...] = ()
+    speed: float | None = None
+
+
+with_captures = option_group(
+    "inputs",
+    CaptureRequest,
+    option(
+        "-i",
+        "--interface",
+        "interfaces",
+        heading="Capture",
+        metavar="NAME",
+        multiple=True,
+        type=Lines(),
+        help="Read only interface NAME, one of the given captures or of the configuration file. May"
+        " be repeated. Default: all.",
+    ),
+    option(
+        "--skew",
+        "skews",
+        heading="Capture",
+        metavar="[NAME=]DURATION",
+        multiple=True,
+        type=Lines(),
+        help="Tolerate timestamps that step back by at most DURATION, on interface NAME or on all;"
+        " packets further behind are counted as late and discarded. Default: as much as it takes to"
+        " accept every packet of regular files; 10s for pipes.",
+    ),
+    option(
+        "--speed",
+        heading="Capture",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="X",
+        help="Replay at X times the speed of the trace. Default: as fast as possible.",
+    ),
+)
+
+
+@click.command(cls=HeadedCommand, short_help="Answer queries over captures.")
 @click.argument("captures", nargs=-1, metavar="[NAME=]CAPTURE...")
 @with_queries
-@with_deliver
-@with_interfaces
-@option(
-    "--skew",
-    "skews",
-    metavar="[NAME=]DURATION",
-    multiple=True,
-    type=Lines(),
-    help="Accept packets of interface NAME (or of all) whose timestamps step back by at most DURATION. Default:"
-    " enough to accept every packet of regular files; 10s for pipes.",
-)
-@option(
-    "--speed",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="X",
-    help="Replay at X times the speed of the trace. By default as fast as possible.",
-)
+@with_captures
 @with_output("Write each result to a file in DIR, which appears when it is complete.")
-@with_run_name(
-    "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query, made unique."
+@run_name_option(
+    "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
+    " made unique."
 )
 @with_config()
 def replay(
-    captures: tuple[str, ...],
-    queries: tuple[str, ...],
-    expressions: tuple[str, ...],
-    delivered: tuple[str, ...],
-    parameters: tuple[str, ...],
-    interfaces: tuple[str, ...],
-    skews: tuple[str, ...],
-    speed: float | None,
-    folder: Path | None,
-    timings: bool,
-    quiet: bool,
+    request: Asked,
+    inputs: CaptureRequest,
+    output: OutputRequest,
     name: str | None,
     config: Config,
 ) -> int:
@@ -86,17 +113,24 @@ def replay(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.render.progress import watcher
-    from gscope.cli.session.request import Asked, Bounds, expected_bytes
+    from gscope.cli.session.request import Bounds, expected_bytes
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Run
 
-    asked = Asked(queries, expressions, delivered, parameters)
-    asked.ensure_some()
-    chosen = chosen_interfaces(captures, interfaces, skews, config.interfaces)
+    request.ensure_some()
+    chosen = chosen_interfaces(inputs.captures, inputs.interfaces, inputs.skews, config.interfaces)
     _ensure_piped(chosen)
-    name = None if name is None else ensure_name(name)
-    run = Run(asked, chosen, Bounds(speed=speed), expected_bytes(chosen), folder, config, name)
-    return run.answer(watcher(is_quiet=quiet), Report(quiet, timings, config.is_strict), began)
+    session = Run(
+        request,
+        chosen,
+        Bounds(speed=inputs.speed),
+        expected_bytes(chosen),
+        output.folder,
+        config,
+        None if name is None else ensure_name(name),
+    )
+    report = Report(output.is_quiet, output.has_timings, config.is_strict)
+    return session.answer(watcher(is_quiet=output.is_quiet), report, began)
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,170 +12,242 @@ import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
-from gscope.cli.commands.options import (
-    Lines,
-    option,
-    quantity,
+from gscope.cli.commands.option_groups import (
+    run_name_option,
     with_config,
-    with_deliver,
     with_output,
     with_queries,
-    with_run_name,
 )
+from gscope.cli.commands.options import (
+    HeadedCommand,
+    Lines,
+    option,
+    option_group,
+    quantity,
+    switch_off,
+)
+from gscope.cli.config.capture_devices import Overrides
 from gscope.cli.config.quantities import parse_count, parse_positive_duration, parse_size
+from gscope.cli.session.request import Bounds
 from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
     from gscope.cli.session.detach import Detached
     from gscope.cli.session.lifecycle import Listener
+    from gscope.cli.session.request import Asked
     from gscope.cli.status.endpoint import Address
 
 
-@click.command(short_help="Answer queries over live interfaces.")
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """The devices that a command line names.
+
+    Attributes:
+        devices: ``DEVICE``, ``NAME=DEVICE`` or the name of a configured interface; () for all
+            configured interfaces that have a device.
+        skews: ``DURATION`` for all interfaces or ``NAME=DURATION`` for one.
+    """
+
+    devices: tuple[str, ...] = ()
+    skews: tuple[str, ...] = ()
+
+
+with_devices = option_group(
+    "inputs",
+    DeviceRequest,
+    option(
+        "-i",
+        "--interface",
+        "devices",
+        heading="Capture",
+        metavar="[NAME=]DEVICE",
+        multiple=True,
+        type=Lines(),
+        help="Capture on the network device DEVICE; queries refer to it as NAME (default: DEVICE)."
+        " NAME alone selects an interface of the configuration file. May be repeated."
+        " Default: all interfaces of the configuration file that have a device.",
+    ),
+    option(
+        "--skew",
+        "skews",
+        heading="Capture",
+        metavar="[NAME=]DURATION",
+        multiple=True,
+        type=Lines(),
+        help="Wait DURATION for packets that the kernel delivers late, on interface NAME or on all:"
+        " packets that arrive later than DURATION after their timestamp are counted as late and"
+        " discarded, and answers are delayed by DURATION. At least 50ms. Default: 200ms.",
+    ),
+)
+
+with_overrides = option_group(
+    "overrides",
+    Overrides,
+    option(
+        "-f",
+        "--filter",
+        "filter",
+        heading="Capture",
+        metavar="EXPRESSION",
+        help="Capture only packets that match EXPRESSION, in the syntax of pcap-filter(7).",
+    ),
+    option(
+        "-s",
+        "--snaplen",
+        heading="Capture",
+        metavar="BYTES",
+        callback=quantity(parse_count),
+        help="Truncate packets to BYTES. Default: 262144.",
+    ),
+    option(
+        "--ring",
+        "ring_bytes",
+        heading="Capture",
+        metavar="SIZE",
+        callback=quantity(parse_size),
+        help="Size of the capture ring of each interface. Default: 64M.",
+    ),
+    option(
+        "-p",
+        "--no-promiscuous",
+        "is_promiscuous",
+        heading="Capture",
+        is_flag=True,
+        callback=switch_off,
+        help="Do not put devices into promiscuous mode.",
+    ),
+    option(
+        "--fanout",
+        heading="Capture",
+        metavar="N",
+        callback=quantity(parse_count),
+        help="Distribute the packets of each interface over N threads, by flow. Default: 1.",
+    ),
+    option(
+        "--source",
+        heading="Capture",
+        metavar="SOURCE",
+        type=click.Choice(SOURCES),
+        help="How to capture: af_packet (ring shared with the kernel), scapy (slow, for systems"
+        " without AF_PACKET), or auto. Default: auto.",
+    ),
+    option(
+        "--timestamps",
+        heading="Capture",
+        metavar="CLOCK",
+        type=click.Choice(TIMESTAMPS),
+        help="Source of timestamps: kernel, hardware (the network card), or arrival (kernel, but"
+        " late packets get the time that the interface has reached instead of being discarded)."
+        " Default: kernel.",
+    ),
+    option(
+        "--no-kernel-filter",
+        "has_kernel_filter",
+        heading="Capture",
+        is_flag=True,
+        callback=switch_off,
+        help="Do not derive a kernel filter from the queries; counters then include packets that"
+        " no query reads.",
+    ),
+)
+
+with_limits = option_group(
+    "limits",
+    Bounds,
+    option(
+        "-c",
+        "--count",
+        "packets",
+        heading="Capture",
+        metavar="N",
+        callback=quantity(parse_count),
+        help="Stop after N packets, counted over all interfaces.",
+    ),
+    option(
+        "--duration",
+        "duration_ns",
+        heading="Capture",
+        metavar="DURATION",
+        callback=quantity(parse_positive_duration),
+        help="Stop after DURATION.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest:
+    """What a run is called, and how others follow it.
+
+    Attributes:
+        name: the name of the run; None for that of the first query, made unique.
+        is_detached: whether the run continues in the background.
+        log_file: the file that the run's log is written to as well; None for none.
+        metrics: the address at which Prometheus metrics are served; None for none.
+    """
+
+    name: str | None = None
+    is_detached: bool = False
+    log_file: Path | None = None
+    metrics: Address | None = None
+
+
+with_service = option_group(
+    "service",
+    ServiceRequest,
+    run_name_option(
+        "Name of the run, for `gscope status` and `gscope stop`. Resumes the run of that name if it"
+        " was killed or failed. Default: the name of the first query, made unique."
+    ),
+    option(
+        "-d",
+        "--detach",
+        "is_detached",
+        heading="Runs and monitoring",
+        is_flag=True,
+        help="Continue in the background once capture has started; requires -w. `gscope stop` stops"
+        " the run.",
+    ),
+    option(
+        "--log-file",
+        heading="Runs and monitoring",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write events, messages of the run's processes and the summary to FILE. Rotated files"
+        " are FILE.1 to FILE.4.",
+    ),
+    option(
+        "--metrics",
+        heading="Runs and monitoring",
+        metavar="[ADDRESS:]PORT",
+        callback=quantity(parse_address),
+        help="Serve Prometheus metrics at http://ADDRESS:PORT/metrics. PORT 0 picks a free port and"
+        " reports it. Default address: 127.0.0.1.",
+    ),
+)
+
+
+@click.command(cls=HeadedCommand, short_help="Answer queries over live interfaces.")
 @click.argument("named", nargs=-1, metavar="[QUERY]...")
 @with_queries
-@with_deliver
-@option(
-    "-i",
-    "--interface",
-    "interfaces",
-    metavar="[NAME=]DEVICE",
-    multiple=True,
-    type=Lines(),
-    help="Capture on DEVICE, as interface NAME (by default the name of the device). May be repeated. By default"
-    " capture on the interfaces of the configuration file that have a device.",
-)
-@option(
-    "-f",
-    "--filter",
-    "bpf",
-    metavar="EXPRESSION",
-    help="Capture only packets that match EXPRESSION, in the syntax of tcpdump (see pcap-filter(7)).",
-)
-@option(
-    "-s",
-    "--snaplen",
-    metavar="BYTES",
-    callback=quantity(parse_count),
-    help="Truncate packets to BYTES. Default: 262144.",
-)
-@option(
-    "--ring",
-    metavar="SIZE",
-    callback=quantity(parse_size),
-    help="Size of the capture ring of each interface. Default: 64M.",
-)
-@option(
-    "-p",
-    "--no-promiscuous",
-    "not_promiscuous",
-    is_flag=True,
-    help="Do not put devices into promiscuous mode.",
-)
-@option(
-    "--fanout",
-    metavar="N",
-    callback=quantity(parse_count),
-    help="Distribute the packets of each interface over N threads, by flow. Default: 1.",
-)
-@option(
-    "--source",
-    metavar="SOURCE",
-    type=click.Choice(SOURCES),
-    help="How to capture: af_packet (ring shared with the kernel), scapy (slow, for systems without AF_PACKET), or"
-    " auto. Default: auto.",
-)
-@option(
-    "--timestamps",
-    metavar="CLOCK",
-    type=click.Choice(TIMESTAMPS),
-    help="Source of timestamps: kernel, hardware (the network card), or arrival (kernel, but late packets get the"
-    " time that the interface has reached instead of being discarded). Default: kernel.",
-)
-@option(
-    "--no-kernel-filter",
-    "sees_all",
-    is_flag=True,
-    help="Do not derive a kernel filter from the queries; counters then include packets that no query reads.",
-)
-@option(
-    "-c",
-    "--count",
-    metavar="N",
-    callback=quantity(parse_count),
-    help="Stop after N packets, over all interfaces.",
-)
-@option(
-    "--duration",
-    metavar="DURATION",
-    callback=quantity(parse_positive_duration),
-    help="Stop after DURATION.",
-)
-@option(
-    "--skew",
-    "skews",
-    metavar="[NAME=]DURATION",
-    multiple=True,
-    type=Lines(),
-    help="Accept packets of interface NAME (or of all) that reach gscope up to DURATION after their timestamp;"
-    " delays answers by as much. At least 50ms. Default: 200ms.",
-)
+@with_devices
+@with_overrides
+@with_limits
 @with_output(
-    "Append each result to a file in DIR as answers are emitted; parquet and arrow results are split into files"
-    " of at most one minute."
+    "Append each result to a file in DIR as answers are emitted; parquet and arrow results are split"
+    " into files of at most one minute."
 )
-@with_run_name(
-    "Name of the run, for `gscope status` and `gscope stop`. Resumes the run if one of that name was killed."
-    " Default: the name of the first query, made unique."
-)
-@option(
-    "-d",
-    "--detach",
-    is_flag=True,
-    help="Continue in the background once capture has started. Requires -w; stop it with `gscope stop`.",
-)
-@option(
-    "--log-file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Log events, messages of the run's processes and the summary to FILE. Rotated files are FILE.1 to"
-    " FILE.4.",
-)
-@option(
-    "--metrics",
-    metavar="[ADDRESS:]PORT",
-    callback=quantity(parse_address),
-    help="Serve Prometheus metrics at http://ADDRESS:PORT/metrics. PORT 0 picks a free port and reports it. Default"
-    " address: 127.0.0.1.",
-)
+@with_service
 @with_config(without=("limits.block",))
 def run(
-    named: tuple[str, ...],
-    queries: tuple[str, ...],
-    expressions: tuple[str, ...],
-    delivered: tuple[str, ...],
-    parameters: tuple[str, ...],
-    interfaces: tuple[str, ...],
-    bpf: str | None,
-    snaplen: int | None,
-    ring: int | None,
-    not_promiscuous: bool,
-    fanout: int | None,
-    source: str | None,
-    timestamps: str | None,
-    sees_all: bool,
-    count: int | None,
-    duration: int | None,
-    skews: tuple[str, ...],
-    folder: Path | None,
-    timings: bool,
-    quiet: bool,
-    name: str | None,
-    detach: bool,
-    log_file: Path | None,
-    metrics: Address | None,
+    request: Asked,
+    inputs: DeviceRequest,
+    overrides: Overrides,
+    limits: Bounds,
+    output: OutputRequest,
+    service: ServiceRequest,
     config: Config,
 ) -> int:
     """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
@@ -194,49 +267,37 @@ def run(
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
-    from gscope.cli.config.capture_devices import Overrides, live_interfaces
+    from gscope.cli.config.capture_devices import live_interfaces
     from gscope.cli.render.progress import watcher
-    from gscope.cli.session.request import Asked, Bounds
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Run
 
-    asked = Asked((*named, *queries), expressions, delivered, parameters)
-    asked.ensure_some()
-    overrides = Overrides(
-        snaplen,
-        ring,
-        False if not_promiscuous else None,
-        bpf,
-        fanout,
-        source,
-        timestamps,
-        False if sees_all else None,
-    )
-    chosen = live_interfaces(interfaces, skews, overrides, config.interfaces)
-    bounds = Bounds(packets=count, duration_ns=duration)
-    run = Run(
-        asked,
-        chosen,
-        bounds,
+    request.ensure_some()
+    session = Run(
+        request,
+        live_interfaces(inputs.devices, inputs.skews, overrides, config.interfaces),
+        limits,
         None,
-        folder,
+        output.folder,
         config,
-        None if name is None else ensure_name(name),
-        log_file,
+        None if service.name is None else ensure_name(service.name),
+        service.log_file,
     )
     listeners: tuple[Listener, ...] = ()
-    if detach:
-        detached = _detached(folder)
+    if service.is_detached:
+        detached = _detached(output.folder)
         if isinstance(detached, int):
             return detached
         listeners = (detached.on_change,)
-    shown = watcher(is_quiet=quiet or detach, is_live=True)
+    shown = watcher(is_quiet=output.is_quiet or service.is_detached, is_live=True)
+    metrics = service.metrics
     with served(metrics) if metrics is not None else nullcontext() as endpoint:
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"serving metrics at {endpoint.url}")
-        return run.answer(shown, Report(quiet, timings, config.is_strict), began, *listeners)
+        report = Report(output.is_quiet, output.has_timings, config.is_strict)
+        return session.answer(shown, report, began, *listeners)
 
 
 def _detached(folder: Path | None) -> Detached | int:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.cli.commands.options import OF_RUNS, option, with_config, with_interfaces
+from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces
+from gscope.cli.commands.options import option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

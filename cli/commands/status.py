@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.options import option, with_run_name, with_work_dir
+from gscope.cli.commands.option_groups import run_name_option, with_work_dir
+from gscope.cli.commands.options import option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ _PIPE_COLUMNS = 200
 
 
 @click.command(short_help="Show the state of a run.")
-@with_run_name("Name of the run. By default the only active one.")
+@run_name_option("Name of the run. Default: the only active run.")
 @option("--watch", "is_watch", is_flag=True, help="Refresh until q, Ctrl-C or the end of the run.")
 @option("--trace", "trace", metavar="ID", help="Show the path of heartbeat ID, hop by hop.")
 @option("--json", "is_json", is_flag=True, help="Print JSON (see docs/status.schema.json).")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.options import option, quantity, with_run_name, with_work_dir
+from gscope.cli.commands.option_groups import run_name_option, with_work_dir
+from gscope.cli.commands.options import option, quantity
 from gscope.cli.config.quantities import parse_duration, show_duration
 from gscope.errors import GscopeError
 from gscope.queries.os_errors import os_reason
@@ -25,7 +26,7 @@ _END = {"stale": "been killed", "failed": "failed"}
 
 
 @click.command(short_help="Stop a run.")
-@with_run_name("Name of the run. By default the only active one.")
+@run_name_option("Name of the run. Default: the only active run.")
 @option(
     "--now",
     "is_at_once",
@@ -36,7 +37,7 @@ _END = {"stale": "been killed", "failed": "failed"}
     "--timeout",
     metavar="DURATION",
     callback=quantity(parse_duration),
-    help="Wait at most DURATION for the run to stop. By default without limit.",
+    help="Wait at most DURATION for the run to stop. Default: no limit.",
 )
 @with_work_dir
 def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config) -> None:

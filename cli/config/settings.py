@@ -184,7 +184,7 @@ SETTINGS: tuple[Setting, ...] = (
         "output_format",
         FORMAT,
         None,
-        "output format; by default table on a terminal, ndjson in a pipe, csv in files",
+        "output format. Default: table on a terminal, ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",
     ),
@@ -209,7 +209,7 @@ SETTINGS: tuple[Setting, ...] = (
         "failure_timeout_ns",
         PATIENCE,
         None,
-        "restart the capture daemon if a live interface sends no heartbeat for DURATION; by default 5 heartbeat"
+        "restart the capture daemon if a live interface sends no heartbeat for DURATION. Default: 5 heartbeat"
         " intervals, at least 5s",
     ),
     Setting(
@@ -217,7 +217,7 @@ SETTINGS: tuple[Setting, ...] = (
         "failure_step_timeout_ns",
         STEP_PATIENCE,
         None,
-        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION; by default"
+        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION. Default:"
         " only report such a step, after 5min",
     ),
     Setting(
@@ -225,7 +225,7 @@ SETTINGS: tuple[Setting, ...] = (
         "spark_cores",
         COUNT,
         _ENGINE.cores,
-        "number of cores for Spark; by default all",
+        "number of cores for Spark. Default: all",
     ),
     Setting(
         "spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "Java heap size of Spark"
@@ -291,7 +291,7 @@ SETTINGS: tuple[Setting, ...] = (
         "memory_bytes",
         SIZE,
         _CAPTURE.memory_bytes,
-        "memory limit of the capture daemon (tables, buffers, rings); by default half of the machine's memory",
+        "memory limit of the capture daemon (tables, buffers, rings). Default: half of the machine's memory",
         flag="--memory",
     ),
     Setting(
@@ -307,8 +307,8 @@ SETTINGS: tuple[Setting, ...] = (
         "user",
         USER,
         None,
-        "user to decode packets and evaluate queries as, if root starts the run; by default gscope if that user"
-        " exists, else the user nobody; root stays root, without capabilities",
+        "user that decodes packets and evaluates queries if root starts the run; root stays root, without"
+        " capabilities. Default: gscope if that user exists, else the user nobody",
     ),
     Setting(
         "sandbox",

@@ -1,0 +1,267 @@
+"""Groups of options that several commands share, each of which becomes one argument."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from gscope.cli.commands.options import Lines, WholeText, option, option_group
+from gscope.cli.config.settings import SETTINGS
+from gscope.cli.session.request import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.cli.config.settings import Setting
+
+OF_RUNS = tuple(setting.key for setting in SETTINGS)
+"""Settings that mean something only to commands that run queries."""
+
+_HEADINGS = {
+    "output": "Output",
+    "strict": "Output",
+    "heartbeat": "Heartbeats and failures",
+    "failure": "Heartbeats and failures",
+    "spark": "Memory, disk and cores",
+    "limits": "Memory, disk and cores",
+    "user": "Privileges",
+    "sandbox": "Privileges",
+    "work_dir": "Runs and monitoring",
+}
+"""The heading of a setting in help, by the first part of its key."""
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_PARAMETERS = option(
+    "--param",
+    "parameters",
+    heading="Queries",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=Lines(),
+    help="Set a query parameter declared in PARAM. May be repeated.",
+)
+_EXPRESSIONS = option(
+    "-e",
+    "--expression",
+    "expressions",
+    heading="Queries",
+    metavar="GSQL",
+    multiple=True,
+    type=WholeText(),
+    help="Query text. May be repeated; queries can read each other's results.",
+)
+_SEPARATE_EXPRESSIONS = option(
+    "-e",
+    "--expression",
+    "expressions",
+    heading="Queries",
+    metavar="GSQL",
+    multiple=True,
+    type=WholeText(),
+    help="Query text. May be repeated.",
+)
+_QUERIES = option(
+    "-q",
+    "--query",
+    "queries",
+    heading="Queries",
+    metavar="QUERY",
+    multiple=True,
+    type=Lines(),
+    help="A .gsql file or the name of a library query (see `gscope library`). The name of a query"
+    " in the given files and texts selects its result, like --deliver. May be repeated.",
+)
+_DELIVERED = option(
+    "--deliver",
+    "delivered",
+    heading="Queries",
+    metavar="NAME",
+    multiple=True,
+    type=Lines(),
+    help="Deliver only the results of the named queries. May be repeated. Default: the results that"
+    " no other query reads, and those of external queries.",
+)
+_USER_CODE = option(
+    "--udf",
+    heading="Queries",
+    metavar="FILE",
+    multiple=True,
+    type=Lines(),
+    help="Python file that defines functions and aggregates for queries. May be repeated."
+    " Default: the files of the configuration file.",
+)
+
+
+def _requested(
+    queries: tuple[str, ...] = (),
+    expressions: tuple[str, ...] = (),
+    delivered: tuple[str, ...] = (),
+    parameters: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
+) -> Asked:
+    """Return the request of a command; ``named`` are queries given as arguments."""
+    return Asked((*named, *queries), expressions, delivered, parameters)
+
+
+with_queries = option_group("request", _requested, _QUERIES, _EXPRESSIONS, _PARAMETERS, _DELIVERED)
+"""``-q``, ``-e``, ``--param``, ``--deliver``, and an argument ``named``: what to run."""
+
+with_texts_to_deliver = option_group("request", _requested, _EXPRESSIONS, _PARAMETERS, _DELIVERED)
+"""``-e``, ``--param``, ``--deliver``, and an argument ``queries``: what would be run."""
+
+with_texts = option_group("request", _requested, _SEPARATE_EXPRESSIONS, _PARAMETERS)
+"""``-e``, ``--param``, and an argument ``queries``: what to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRequest:
+    """Where answers go, and what is reported on standard error.
+
+    Attributes:
+        folder: the folder for files of answers; None for standard output.
+        has_timings: whether to report how long each phase took.
+        is_quiet: whether to leave progress and the summary out.
+    """
+
+    folder: Path | None = None
+    has_timings: bool = False
+    is_quiet: bool = False
+
+
+def with_output(files: str) -> Callable[[F], F]:
+    """Return ``--write``, ``--timings`` and ``--quiet``; the command gets ``output``.
+
+    Args:
+        files: the help of ``--write``.
+    """
+    return option_group(
+        "output",
+        OutputRequest,
+        option(
+            "-w",
+            "--write",
+            "folder",
+            heading="Output",
+            metavar="DIR",
+            type=click.Path(file_okay=False, path_type=Path),
+            help=files,
+        ),
+        option(
+            "--timings",
+            "has_timings",
+            heading="Output",
+            is_flag=True,
+            help="Report on standard error how long each phase took.",
+        ),
+        option(
+            "--quiet",
+            "is_quiet",
+            heading="Output",
+            is_flag=True,
+            help="Suppress progress and summary on standard error.",
+        ),
+    )
+
+
+def with_interfaces(function: F) -> F:
+    """Add ``-i``: the names of interfaces that queries are compiled for."""
+    return option(
+        "-i",
+        "--interface",
+        "interfaces",
+        heading="Queries",
+        metavar="NAME",
+        multiple=True,
+        type=Lines(),
+        help="Name of an interface that FROM may refer to; no packets are read. May be repeated."
+        " Default: the interfaces of the configuration file, or any name if it has none.",
+    )(function)
+
+
+def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Callable[[F], F]:
+    """Return all settings as options, ``--udf`` and ``--config``; the command gets ``config``.
+
+    Args:
+        without: keys of settings that mean nothing to the command.
+        has_udf: whether ``--udf`` means something to it.
+    """
+    chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(**arguments: Any) -> Any:
+            from gscope.cli.config.effective import Given, load_config
+
+            context = click.get_current_context()
+            given: dict[str, Given] = {}
+            for setting in chosen:
+                value = arguments.pop(setting.attribute)
+                if value is not None:
+                    origin = _origin(context, setting)
+                    given[setting.key] = Given(str(value), origin)
+            path = arguments.pop("config_path")
+            config = load_config(given, path)
+            if udf := arguments.pop("udf", None):
+                config = replace(config, udf=udf)
+            return function(**arguments, config=config)
+
+        decorated: Any = command
+        for setting in reversed(chosen):
+            decorated = _setting_option(setting)(decorated)
+        if has_udf:
+            decorated = _USER_CODE(decorated)
+        named: F = option(
+            "--config",
+            "config_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
+        )(decorated)
+        return named
+
+    return decorate
+
+
+def with_work_dir(function: F) -> F:
+    """Add ``--work-dir`` and ``--config``: where to look for runs; the command gets ``config``."""
+    others = tuple(key for key in OF_RUNS if key != "work_dir")
+    return with_config(without=others, has_udf=False)(function)
+
+
+def run_name_option(help_text: str) -> Callable[[F], F]:
+    """Return ``--run``: the name of a run; the command gets ``name``."""
+    return option("--run", "name", heading="Runs and monitoring", metavar="NAME", help=help_text)
+
+
+def _setting_option(setting: Setting) -> Callable[[F], F]:
+    text = setting.meaning[0].upper() + setting.meaning[1:] + "."
+    if setting.default is not None and setting.kind.metavar:
+        text += f" Default: {setting.default_text}."
+    heading = _HEADINGS[setting.key.partition(".")[0]]
+    if not setting.kind.metavar:
+        name = setting.long
+        return option(
+            f"{name}/--no-{name[2:]}",
+            setting.attribute,
+            heading=heading,
+            default=None,
+            help=text,
+            is_flag=True,
+        )
+    names = [name for name in (setting.short, setting.long) if name]
+    return option(
+        *names, setting.attribute, heading=heading, metavar=setting.kind.metavar, help=text
+    )
+
+
+def _origin(context: click.Context, setting: Setting) -> str:
+    """Return where a setting's value comes from: its variable or its flag."""
+    if context.get_parameter_source(setting.attribute) is ParameterSource.ENVIRONMENT:
+        return f"${setting.variable}"
+    return setting.long
