@@ -31,7 +31,7 @@ class QueryText:
 
 @dataclass(frozen=True, slots=True)
 class CompileContext:
-    """The context that a query set is compiled in: inputs, parameters, and how answers are delivered.
+    """The context that a query set is compiled in.
 
     Attributes:
         interfaces: the names of all interfaces, in order.
@@ -86,7 +86,7 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
     results = context.only or _delivered(plan)
     compiled = _compiled(plan, results)
     if context.is_repeatable:
-        # Packets of one interface have an order of their own, which says nothing of other results.
+        # The order of one interface's packets holds within a result, not between several.
         is_interleaved = context.is_interleaved and len(results) > 1
         unordered = [
             name

@@ -1,8 +1,9 @@
-"""Checks that no other user can have written, or can replace, what this process is about to trust.
+"""Checks that no other user can have written, or can replace, a file that this process trusts.
 
-Compiled kernels, parser tables and class-data archives are executed when they are loaded, and the folders of runs are
-deleted when the runs are over. Both are safe only in places that other users cannot change: each folder on the way
-there belongs to this user or to root, and either is not writable by others or has the sticky bit, as /tmp has.
+Compiled kernels, parser tables and class-data archives are executed when they are loaded, and the
+folders of runs are deleted when the runs are over. Both are safe only in places that other users
+cannot change: each folder on the way there belongs to this user or to root, and is either not
+writable by others or has the sticky bit, as /tmp has.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ def ensure_private_folder(folder: Path) -> Path:
 
 
 def fault_of_folder(folder: Path) -> str | None:
-    """Return why ``folder`` cannot be trusted, one sentence; None if only this user and root can change it."""
+    """Return why ``folder`` cannot be trusted, as one sentence.
+
+    None if only this user and root can change it.
+    """
     try:
         place = _walk(folder)
         status = place.lstat()
@@ -49,9 +53,9 @@ def fault_of_folder(folder: Path) -> str | None:
 
 
 def is_trusted_file(path: Path) -> bool:
-    """Return whether ``path`` is a regular file, not a link, that only this user and root can have written.
+    """Return whether ``path`` is a regular file that only this user and root can have written.
 
-    The folder that holds it must be checked as well, see ``fault_of_folder``.
+    A link is not. The folder that holds it must be checked as well; see ``fault_of_folder``.
     """
     try:
         status = path.lstat()
@@ -65,13 +69,13 @@ def is_trusted_file(path: Path) -> bool:
 
 
 def fault_of_script(status: os.stat_result) -> str | None:
-    """Return why a file that a user wrote, such as user code, is not executed, half a sentence; None if it may be.
+    """Return why a file that a user wrote, such as user code, is not executed; None if it may be.
 
-    Unlike a cache it may be writable by a group that only its owner is in, as every file is where users have groups
-    of their own (umask 002).
+    The reason is half a sentence. Unlike a cache, the file may be writable by a group that only its
+    owner is in, as every file is where users have groups of their own (umask 002).
 
     Args:
-        status: of the open file.
+        status: the status of the open file.
     """
     if status.st_uid not in _trusted_owners():
         return f"it belongs to another user (uid {status.st_uid})"
@@ -86,7 +90,7 @@ def fault_of_script(status: os.stat_result) -> str | None:
 
 
 def _is_own_group(status: os.stat_result) -> bool:
-    """Return whether the file's group is the one that is named after its owner and has no other member."""
+    """Return whether the file's group has its owner's name and no other member."""
     try:
         owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
     except KeyError:
@@ -99,7 +103,8 @@ def _walk(folder: Path) -> Path:
     """Follow ``folder`` step by step from the root, with its links, and return where it ends.
 
     Raises:
-        PermissionError: a folder or link on the way belongs to another user, or others can replace it.
+        PermissionError: a folder or link on the way belongs to another user, or others can replace
+            it.
         OSError: a step does not exist.
     """
     place = Path("/")

@@ -1,4 +1,4 @@
-"""The folder in which gscope keeps what is slow to compute: kernels, parser tables, class-data archives."""
+"""The user's cache folder: kernels, parser tables and class-data archives, slow to compute."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return the first of these that this user can use and no other user can write to; None if there is none.
+    """Return the first candidate that this user, and no other, can write to; None if none is.
 
-    ``$XDG_CACHE_HOME/gscope``, ``~/.cache/gscope``, or ``gscope-<uid>/cache`` among temporary files. The last serves
-    users without a home, such as the numbers that containers run as.
+    The candidates are ``$XDG_CACHE_HOME/gscope``, ``~/.cache/gscope``, and ``gscope-<uid>/cache``
+    among temporary files. The last serves users without a home, such as the numeric users of
+    containers.
 
     Args:
         environ: the environment; by default that of this process.

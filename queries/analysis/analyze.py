@@ -1,4 +1,4 @@
-"""Syntax of query files → logical plan: names resolved, types and orderings known, errors found."""
+"""Syntax of query files → logical plan, with names resolved and types and orderings inferred."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def analyze(
     *,
     is_unbounded: bool = False,
 ) -> LogicalPlan:
-    """The logical plan of all queries of ``files`` together.
+    """Return the logical plan of all queries of ``files`` together.
 
     Args:
         files: parsed query files; their queries may read each other's results.
-        interfaces: every interface by name; () if they are not known, then any name will do.
-        interface_sets: sets of interfaces by name; ``default`` is all of them unless given.
+        interfaces: the names of all interfaces; () if they are unknown, then any name is accepted.
+        interface_sets: interfaces by the name of their set; ``default``, unless given, holds all.
         parameters: values of ``$name`` as text.
-        only: the queries wanted; others stay only if these read them. () for all.
+        only: the queries to plan, besides those that they read; () for all.
         is_unbounded: whether the input never ends, so that every grouping needs a temporal term.
 
     Raises:
-        GsqlError: a query is wrong or this version does not run it; with position and remedy.
+        GsqlError: a query is wrong or unsupported; with position and remedy.
     """
     queries = QuerySet(interfaces, interface_sets)
     queries.add_files(files)

@@ -55,10 +55,14 @@ def build_select(
 ) -> Node:
     """Return the plan of a SELECT over ``sources``, its inputs in order.
 
-    Where they are ``is_unbounded``, a grouping needs a temporal term.
+    Args:
+        body: the SELECT.
+        sources: its inputs, open for look-up.
+        substitutes: the values of ``$x`` and ``#X``.
+        is_unbounded: whether the inputs never end, so that a grouping needs a temporal term.
 
     Raises:
-        GsqlError: the query is wrong, or this version does not run it.
+        GsqlError: the query is wrong or unsupported.
     """
     if len(sources) == 1:
         select = _Select(body, sources[0], substitutes, is_unbounded)
@@ -77,19 +81,28 @@ def project(
     columns: Sequence[NamedExpression],
     ordering: Callable[[PacketField | Column], Ordering],
 ) -> Project:
-    """The projection, with types and orderings worked out."""
+    """Return the projection of ``node`` to ``columns``, with their types and orderings inferred."""
     return Project(node, tuple(columns), Schema(tuple(column_schema(c, ordering) for c in columns)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Select:
+    """One SELECT over one input; a join counts as one.
+
+    Attributes:
+        body: the syntax.
+        source: the input, open for look-up.
+        substitutes: the values of ``$x`` and ``#X``.
+        is_unbounded: whether the input never ends, so that a grouping needs a temporal term.
+    """
+
     body: nodes.Select
     source: Source
     substitutes: Substitutes
     is_unbounded: bool
 
     def check(self) -> None:
-        """Type every clause, also of what is parsed but not run, so that its mistakes are told first."""
+        """Type every clause of a query that is parsed but not run, to report its mistakes first."""
         body = self.body
         self._check_group_terms()
         self._filtered()
@@ -109,7 +122,7 @@ class _Select:
             typer.type(term.expression)
 
     def _filtered(self) -> Node:
-        """The input behind WHERE."""
+        """Return the input as far as WHERE holds."""
         node: Node = self.source.node
         if self.body.where is None:
             return node

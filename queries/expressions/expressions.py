@@ -1,8 +1,8 @@
-"""Typed expressions: what every back end (LFTA kernel, interpreter, Spark) gives the same meaning.
+"""Typed expressions, which mean the same to every back end: LFTA kernel, interpreter, Spark.
 
-Operators are functions like any other; ``catalog/functions.py`` lists each with its types and facts.
-After analysis the arguments of a call have exactly the types that its entry there asks for: every
-conversion is a call of its own.
+Operators are functions like any other; ``catalog/functions.py`` lists each with its types and
+facts. After analysis the arguments of a call have exactly the types that its entry there lists:
+every conversion is a call of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType
 
 Value = bool | int | float | bytes | None
-"""A Python value of a GSQL type; see ``GsqlType`` for which stands for which."""
+"""A Python value of a GSQL type; see ``GsqlType`` for the type of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class PacketField:
-    """A field read from the packet, by the name it has in ``capture/packet/fields.py``."""
+    """A field read from the packet, under its name in ``capture/packet/fields.py``."""
 
     name: str
     type: GsqlType
@@ -43,7 +43,7 @@ class PacketField:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the operator's input; ``input`` tells inputs apart where there are several."""
+    """A column of the operator's input; ``input`` numbers the inputs where there are several."""
 
     name: str
     type: GsqlType
@@ -66,14 +66,14 @@ Expression = Literal | PacketField | Column | Call
 
 @dataclass(frozen=True, slots=True)
 class NamedExpression:
-    """An expression and the name of the column it makes."""
+    """An expression and the name of the column that it fills."""
 
     name: str
     expression: Expression
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all its parts, outermost first."""
+    """Yield the expression and all its parts, outermost first."""
     yield expression
     if isinstance(expression, Call):
         for argument in expression.arguments:

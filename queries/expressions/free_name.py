@@ -1,4 +1,4 @@
-"""Names that are not taken."""
+"""Names that are not in use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def free_name(wanted: str, taken: Container[str]) -> str:
-    """Return ``wanted``, with a number appended if it is taken."""
+    """Return ``wanted``, with a number appended if it is in use."""
     name, number = wanted, 1
     while name in taken:
         number += 1

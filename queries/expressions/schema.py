@@ -12,6 +12,10 @@ class ColumnSchema:
     """One column of a stream.
 
     Attributes:
+        name: unique in the schema.
+        type: the type of its values.
+        is_nullable: whether a value may be NULL.
+        ordering: how values move from tuple to tuple.
         is_binary: whether a STRING of a result holds bytes of packets rather than text; see
             ``queries/plan/payload_columns.py``.
     """

@@ -46,13 +46,14 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The declared or inferred order of a column.
+    """The declared or inferred ordering of a column.
 
     Attributes:
-        direction: never falls, never rises, never changes, or anything.
-        band: by how much the column may step against its direction (its own unit), 0 for none.
+        direction: whether values never decrease, never increase, never change, or vary.
+        band: by how much the column may step against its direction, in its own unit; 0 for none.
         step: the difference of consecutive values, 0 where it varies; see
-            ``queries/catalog/ordering/progression.py``. Orderings that differ in it alone are equal.
+            ``queries/catalog/ordering/progression.py``. Orderings that differ in it alone are
+            equal.
     """
 
     direction: Direction
@@ -61,7 +62,7 @@ class Ordering:
 
     @property
     def is_temporal(self) -> bool:
-        """Whether the column can close groups: it moves one way."""
+        """Whether the column can close groups: it moves in one direction."""
         return self.direction in (Direction.INCREASING, Direction.DECREASING)
 
 

@@ -1,9 +1,9 @@
-"""The hidden column by which the rows of an answer are put in order where no visible one is temporal.
+"""The hidden column that orders the rows of an answer where no visible column is temporal.
 
-An answer with a temporal column is held until its rows are complete, and then sorted; see decision 28.
-Without one, the steps in which rows come would show in their order. So a query that is to give the
-same bytes each time gets the temporal column of its input, or the epoch of its join, as its first
-column; delivery sorts by it and leaves it out.
+An answer with a temporal column is held until its rows are complete, and then sorted; see decision
+28. Without one, the order of rows would show the steps that emitted them. So a query that must give
+the same bytes each time gets the temporal column of its input, or the epoch of its join, as its
+first column; delivery sorts by it and leaves it out.
 
     SELECT srcIP FROM IP                →  SELECT time as $order, srcIP FROM IP
     … GROUP BY time/60 as tb, srcIP     →  SELECT tb as $order, srcIP …
@@ -50,9 +50,9 @@ ORDER = "$order"
 
 
 def with_order(plan: LogicalPlan, names: Collection[str]) -> LogicalPlan:
-    """Return ``plan`` with a hidden column in those of the queries ``names`` that need and can have one.
+    """Return ``plan`` with a hidden column in the queries ``names`` that need and can have one.
 
-    Queries that these read get one as well where it has to come from there.
+    Queries that these read get one as well if the column has to come from them.
     """
     extension = _Extension({query.name: query for query in plan.queries})
     for name in names:
@@ -76,10 +76,10 @@ class _Ordered:
 
 @dataclass(frozen=True, slots=True)
 class _Extension:
-    """The queries of a plan, some of them extended.
+    """The queries of a plan, some of them extended by a hidden column.
 
     Attributes:
-        queries: by name.
+        queries: the queries by name.
     """
 
     queries: dict[str, LogicalQuery] = field(default_factory=dict)
@@ -141,14 +141,14 @@ class _Extension:
 
 
 def _first(node: Node) -> _Ordered:
-    """``node`` with the first of its temporal columns."""
+    """Return ``node`` with the first of its temporal columns."""
     column = node.schema.temporal[0]
     leaf = PacketField if _is_packets(node) else Column
     return _Ordered(node, leaf(column.name, column.type, column.is_nullable), column.ordering)
 
 
 def _is_of_whole_input(group: GroupBy) -> bool:
-    """Whether all rows of ``group`` come at once, at the end."""
+    """Return whether all rows of ``group`` are emitted at once, at the end of the input."""
     return any(key.name == group.epoch and is_whole_input(key.expression) for key in group.keys)
 
 
@@ -170,12 +170,12 @@ def _with_column(
 
 
 def _epoch(join: Join) -> Expression:
-    """The epoch with which a row leaves ``join``, over both sides."""
+    """Return the epoch with which a row leaves ``join``, over both sides."""
     left, right = join.epochs
     if join.kind is not JoinKind.OUTER:
         return join.epochs[first_side(join.kind)]
     if join.interval is not None:
-        # A row of the right side that is alone leaves with the first epoch that it could have met.
+        # A right row without a partner leaves with the first epoch that it could have matched.
         is_time = right.type is GsqlType.TIMESTAMP
         least = Literal(join.interval.least, GsqlType.INTERVAL if is_time else GsqlType.INT)
         right = call("ts_sub" if is_time else "sub_int", right, least)

@@ -1,8 +1,8 @@
 """The logical plan: a tree of operators for each query, typed and resolved.
 
-Leaves of expressions above a ``Scan`` are ``PacketField``, also with a ``Filter`` in between; above every
-other node they are ``Column`` of the input directly below (``Column.input`` numbers the inputs of a node that
-has several).
+Leaves of expressions above a ``Scan`` are ``PacketField``, also with a ``Filter`` in between; above
+every other node they are ``Column`` of the input directly below (``Column.input`` numbers the
+inputs of a node that has several).
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class Scan:
     """The packets of a protocol on some interfaces.
 
     Attributes:
-        membership: what a packet must satisfy to belong to the protocol; None for all packets.
+        protocol: the name of the protocol.
+        interfaces: the interfaces that are read; () for any.
+        membership: the condition that makes a packet one of the protocol; None for all packets.
+        schema: the fields of the protocol.
     """
 
     protocol: str
@@ -60,7 +63,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """One aggregate of a ``GroupBy``: ``function`` names its entry in ``catalog/aggregates.py``."""
+    """One aggregate of a grouping; ``function`` names its entry in ``catalog/aggregates.py``."""
 
     name: str
     function: str
@@ -86,7 +89,14 @@ class GroupBy:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The union of inputs of like schema, ordered on one temporal column each."""
+    """The union of inputs with the same columns, ordered on one temporal column of each.
+
+    Attributes:
+        inputs: at least two.
+        on: for each input the name of the column it is ordered on.
+        slack: by how much a tuple may be late and still be merged, in the unit of that column.
+        schema: the columns of the first input.
+    """
 
     inputs: tuple[Node, ...]
     on: tuple[str, ...]
@@ -98,13 +108,14 @@ class Merge:
 class RunningGroupBy:
     """Groups by keys that live across epochs until ``closing`` holds (CLOSING_WHEN).
 
-    Its columns are the keys, the epoch among them, then the aggregates. Groups are told apart by the
-    keys without the temporal ones. At the end of each epoch every live group gives a row.
+    Its columns are the keys, the epoch among them, then the aggregates. The keys other than the
+    epoch identify a group. At the end of each epoch every live group emits a row.
 
     Attributes:
         epoch: the name of the temporal key.
-        closing: over the columns of keys and aggregates; true drops the group at the end of an epoch,
-            false or NULL keeps it: plain aggregates then begin anew, running ones go on.
+        closing: the condition over the columns of keys and aggregates. True deletes the group at
+            the end of an epoch; false or NULL keeps it: plain aggregates then start again, running
+            ones go on.
     """
 
     input: Node
@@ -120,9 +131,9 @@ class Interval:
     """How far the epoch of a join's right side may be from that of its left, in the epochs' unit.
 
     Attributes:
-        least: the smallest value of right epoch - left epoch in a pair; below 0 where the right tuple
-            may come first.
-        most: the largest.
+        least: the least right epoch - left epoch of a pair; below 0 if the right tuple may come
+            first.
+        most: the greatest right epoch - left epoch of a pair.
     """
 
     least: int
@@ -130,34 +141,36 @@ class Interval:
 
     @property
     def width(self) -> int:
-        """The distance between the two ends."""
+        """The distance between both ends."""
         return self.most - self.least
 
 
 def first_side(kind: JoinKind) -> int:
-    """The side of an interval join whose rows are answered one epoch after the other.
+    """Return the side of an interval join whose rows are answered one epoch after the other.
 
-    A row of it meets all its partners at once, so it is also known then whether it has any.
+    A row of this side meets all its partners at once, so it is then known whether it has any.
     """
     return 1 if kind is JoinKind.RIGHT_OUTER else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Pairs of tuples of two inputs with equal keys, and with equal epochs or epochs in an interval.
+    """Pairs of tuples of two inputs with equal keys and with equal or nearby epochs.
 
-    Expressions of one side read ``Column`` with ``input`` 0 (left) or 1 (right). Predicates of one side
-    are a ``Filter`` below the join. The columns above a join are columns of its schema (``input`` 0).
+    Expressions over one side read ``Column`` with ``input`` 0 (left) or 1 (right). Predicates on
+    one side are a ``Filter`` below the join. The columns above a join are columns of its schema
+    (``input`` 0).
 
     Attributes:
         kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
-        epochs: the temporal expression of either side; pairs have them equal or within ``interval``,
-            which bounds the state.
-        keys: further expressions that must be equal, left and right; NULL equals nothing.
-        residual: what else a pair must satisfy, over both sides; a pair it does not satisfy is no match.
-        columns: of the result, over both sides; a side that is missing reads as NULL.
-        interval: where the epochs of a pair may differ, by how much; the residual tests it too. None
-            where they are equal.
+        epochs: the temporal expression of each side; those of a pair are equal or within
+            ``interval``, which bounds the state.
+        keys: further pairs of expressions, left and right, that must be equal; NULL equals nothing.
+        residual: the other conditions on a pair, over both sides; a pair that fails them is no
+            match.
+        columns: the columns of the result, over both sides; those of a missing side are NULL.
+        interval: by how much the epochs of a pair may differ, which the residual tests too; None if
+            they must be equal.
     """
 
     kind: JoinKind
@@ -172,7 +185,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Watchlist:
-    """A table in a CSV file, its fields in the order of the schema; read again when it changes."""
+    """A table in a CSV file, read again when the file changes.
+
+    Attributes:
+        name: the name of its query.
+        path: the absolute path of the file.
+        schema: the columns, in the order of the file.
+    """
 
     name: str
     path: str
@@ -181,14 +200,16 @@ class Watchlist:
 
 @dataclass(frozen=True, slots=True)
 class WatchlistJoin:
-    """The tuples of a stream, each with every row of a table that fits; they pass as they come.
+    """The tuples of a stream, each with every row of a table that matches it.
 
-    Expressions over both read ``Column`` with ``input`` 0 (the stream) or 1 (the table).
+    Tuples pass in the order in which they arrive. Expressions over both sides read ``Column`` with
+    ``input`` 0 (the stream) or 1 (the table).
 
     Attributes:
-        keys: what must be equal, of the stream and of the table; NULL equals nothing.
-        residual: what else must hold, over both.
-        columns: of the result, over both.
+        keys: pairs of expressions, of the stream and of the table, that must be equal; NULL equals
+            nothing.
+        residual: the other conditions, over both sides.
+        columns: the columns of the result, over both sides.
     """
 
     input: Node
@@ -207,8 +228,9 @@ class LogicalQuery:
     """A query and its plan.
 
     Attributes:
-        is_external: marked ``visibility 'external'``: delivered even when other queries read it.
-        text: the query as printed, for explain.
+        is_external: whether the result is delivered even if other queries read it (``visibility
+            'external'``).
+        text: the query as canonical text, for explain.
     """
 
     name: str
@@ -220,7 +242,7 @@ class LogicalQuery:
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A query set, queries before those who read them."""
+    """A query set, each query before those that read it."""
 
     interfaces: tuple[str, ...]
     queries: tuple[LogicalQuery, ...]

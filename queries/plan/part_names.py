@@ -1,6 +1,6 @@
-"""What the parts are called that the split makes of one query: ``q.joined``, ``q.1``.
+"""The names of the parts that the split makes of one query: ``q.joined``, ``q.1``.
 
-Subqueries are called by their place as well (``q.alias``), so no alias may be one of these words.
+Subqueries have names of the same form (``q.alias``), so no alias may be one of these words.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ JOINED = "joined"
 MERGED = "merged"
 
 RESERVED = frozenset({GROUPS, JOINED, MERGED})
-"""The words; numbers are no aliases."""
+"""The words; an alias is never a number."""

@@ -1,8 +1,8 @@
-"""Which STRING columns of results hold bytes of packets, and which hold text.
+"""STRING columns of results: which hold bytes of packets, and which hold text.
 
-A payload, and whatever is cut from it or made of it with other strings, is bytes: it is written
-as BINARY where a format has that type. Everything else is text: constants, what STRING(), to_hex
-and community_id spell, names of interfaces, and what readers of the application layer find.
+A payload, and any string cut from it or composed with it, is bytes: it is written as BINARY where a
+format has that type. Everything else is text: constants, the results of STRING(), to_hex and
+community_id, names of interfaces, and what readers of the application layer find.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NOTHING: Names = frozenset()
 
 
 def mark_payloads(plan: LogicalPlan) -> dict[str, Schema]:
-    """Return the output schema of every query, with ``is_binary`` set where a column holds bytes."""
+    """Return the output schema of each query, with ``is_binary`` set for columns of bytes."""
     binary: dict[str, Names] = {}
     schemas = {}
     for query in plan.queries:
@@ -54,7 +54,7 @@ def mark_payloads(plan: LogicalPlan) -> dict[str, Schema]:
 
 
 def _columns(node: Node, queries: Mapping[str, Names]) -> Names:
-    """The columns of ``node`` that hold bytes, given those of the queries before."""
+    """Return the columns of ``node`` that hold bytes, given those of the queries before."""
     match node:
         case Scan():
             return PAYLOADS

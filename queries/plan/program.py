@@ -1,9 +1,10 @@
-"""What a compiled query set is: LFTAs for the capture daemon, HFTA nodes for the HFTA job.
+"""A compiled query set: LFTAs for the capture daemon, HFTA nodes for the HFTA job.
 
 A program is plain frozen data; the daemon and the job both get the whole of it.
 
-Streams: the LFTA called ``flow`` on the interface ``main1`` writes the stream ``flow@main1``; it has
-the LFTA's schema plus, when ``has_interface_column`` is set, the constant STRING column ``interface``.
+Streams: the LFTA called ``flow`` on the interface ``main1`` writes the stream ``flow@main1``; it
+has the LFTA's schema plus, when ``has_interface_column`` is set, the constant STRING column
+``interface``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """One partial aggregate of an LFTA: a column ``name`` of its stream."""
+    """One partial aggregate of an LFTA: a column ``name`` of its stream.
+
+    Attributes:
+        name: the column.
+        op: how values are folded.
+        argument: the expression whose values are folded; None for a count of tuples.
+        type: the type of the column.
+        is_nullable: whether a group may have no value.
+    """
 
     name: str
     op: PartialOp
@@ -36,25 +45,25 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Lfta:
-    """A low-level query; runs beside the packets of each of its interfaces.
+    """A low-level query; it runs beside the packets of each of its interfaces.
 
     Expressions contain ``PacketField`` and ``Literal`` leaves and LFTA-safe functions only.
 
     Attributes:
         name: unique in the program, a valid file name.
-        query: the query it serves.
-        protocol: the protocol read, for display.
-        interfaces: names of the interfaces it is attached to.
-        predicate: protocol membership and everything of WHERE that is LFTA-safe; None passes all.
-            A NULL predicate rejects the packet.
+        query: the query that it serves.
+        protocol: the protocol that it reads, for display.
+        interfaces: the names of the interfaces it is attached to.
+        predicate: protocol membership and the LFTA-safe part of WHERE; None passes all packets. A
+            NULL predicate rejects the packet.
         keys: the group-by terms in order; () for a selection.
         epoch: the name of the key that closes groups; None for a selection.
         partials: the partial aggregates; () for a selection.
         columns: the output expressions of a selection; () for an aggregation.
-        schema: of its output: keys then partials, or columns.
-        has_interface_column: whether the constant column ``interface`` is added.
-        declared: the orders that a selection's columns were declared to have (``increasing(x)`` …): a packet
-            that breaks one of them is left out and counted.
+        schema: the columns of its output: keys then partials, or ``columns``.
+        has_interface_column: whether its streams have the constant column ``interface`` as well.
+        declared: the orders declared of a selection's columns (``increasing(x)`` …): a packet that
+            breaks one of them is left out and counted.
     """
 
     name: str
@@ -77,13 +86,13 @@ class Lfta:
 
     @property
     def stream_schema(self) -> Schema:
-        """The schema of its streams: ``schema``, and the column ``interface`` where it has one."""
+        """The schema of its streams: ``schema``, and the column ``interface`` if it has one."""
         if not self.has_interface_column:
             return self.schema
         return Schema((*self.schema.columns, ColumnSchema("interface", GsqlType.STRING)))
 
     def stream(self, interface: str) -> str:
-        """The name of the stream it writes for ``interface``."""
+        """Return the name of the stream that it writes for ``interface``."""
         return f"{self.name}@{interface}"
 
     @property
@@ -94,14 +103,14 @@ class Lfta:
 
 @dataclass(frozen=True, slots=True)
 class StreamInput:
-    """An HFTA node reads the streams of an LFTA, all interfaces together."""
+    """An input of an HFTA node: the streams of an LFTA, of all its interfaces together."""
 
     lfta: str
 
 
 @dataclass(frozen=True, slots=True)
 class QueryInput:
-    """An HFTA node reads the result of another query."""
+    """An input of an HFTA node: the result of another query."""
 
     query: str
 
@@ -114,14 +123,16 @@ class Aggregate:
     """One aggregate of an aggregation, under the column name that HAVING and outputs use.
 
     Attributes:
-        name: the column it makes.
+        name: the column that it fills.
         function: its entry in ``catalog/aggregates.py``.
-        arguments: over the node's input columns. From an LFTA these are empty, except for aggregates
-            whose argument joined the low-level key (count_distinct, count_dups): a ``Column``.
-        partials: the LFTA's partial columns it is made of, in the order its entry lists; () when the
-            node aggregates plain rows.
-        type: of the result.
-        is_bounded: whether values are so small that no sum of them leaves 64 bits; see
+        arguments: expressions over the node's input columns. From an LFTA there are none, except
+            for aggregates whose argument joined the low-level key (count_distinct, count_dups): a
+            ``Column``.
+        partials: the LFTA's partial columns that it combines, in the order its entry lists; () if
+            the node aggregates plain rows.
+        type: the type of the result.
+        is_nullable: whether the result may be NULL.
+        is_bounded: whether values are so small that no sum of them exceeds 64 bits; see
             ``catalog/aggregate/halves.py``.
     """
 
@@ -135,14 +146,14 @@ class Aggregate:
 
     @property
     def can_wrap(self) -> bool:
-        """Whether the result is a sum that may leave 64 bits."""
+        """Whether the result is a sum that may exceed 64 bits."""
         is_sum = self.function in ("sum", "sum_distinct") and self.type is GsqlType.INT
         return is_sum and not self.is_bounded
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionNode:
-    """WHERE and SELECT over one input; expressions over the input's columns."""
+    """WHERE and SELECT over one input, with expressions over the input's columns."""
 
     query: str
     input: Input
@@ -156,13 +167,13 @@ class AggregationNode:
     """GROUP BY over one input, released by whole epochs.
 
     Attributes:
-        predicate: over input columns, before grouping (None from an LFTA unless part of WHERE was
-            not LFTA-safe).
-        keys: over input columns.
+        predicate: the condition over input columns, before grouping; None from an LFTA unless part
+            of WHERE is not LFTA-safe.
+        keys: the group-by terms, over input columns.
         epoch: the name of the temporal key; a group with epoch e closes when the watermark of that
             key passes e.
         aggregates: see ``Aggregate``.
-        having: over the columns of keys and aggregates.
+        having: the condition over the columns of keys and aggregates.
         columns: the output, over the columns of keys and aggregates.
     """
 
@@ -184,11 +195,11 @@ class AggregationNode:
 
 @dataclass(frozen=True, slots=True)
 class MergeNode:
-    """MERGE: the union of inputs ordered on a temporal column (same position in each).
+    """MERGE: the union of inputs, ordered on a temporal column at the same position in each.
 
     Attributes:
-        on: for each input the column it is ordered on.
-        slack: by how much a tuple may be behind and still count as in time, unit of the column.
+        on: for each input the name of the column it is ordered on.
+        slack: by how much a tuple may be behind and still be on time, in the unit of the column.
     """
 
     query: str
@@ -203,11 +214,13 @@ class RunningAggregate:
     """One aggregate of a running node that keeps state from epoch to epoch.
 
     Attributes:
-        name: the column it makes.
+        name: the column that it fills.
         function: its entry in ``catalog/running.py``.
-        inputs: the columns of ``RunningNode.aggregates`` it reads, in the order its entry lists.
-        constants: as its entry lists them.
-        type: of the result.
+        inputs: the columns of ``RunningNode.aggregates`` that it reads, in the order its entry
+            lists.
+        constants: its constant arguments, in the order its entry lists.
+        type: the type of the result.
+        is_nullable: whether the result may be NULL.
     """
 
     name: str
@@ -222,15 +235,18 @@ class RunningAggregate:
 class RunningNode:
     """GROUP BY … CLOSING_WHEN over one input: groups that live across epochs.
 
-    The rows of an epoch are aggregated as those of an ``AggregationNode``; the results are then folded
-    over the epochs. Groups are told apart by the keys without the epoch.
+    The rows of an epoch are aggregated as those of an ``AggregationNode``; the results are then
+    folded over the epochs. The keys other than the epoch identify a group.
 
     Attributes:
         predicate, keys, epoch: as of an ``AggregationNode``.
-        aggregates: of each epoch alone: the plain ones, and what ``running`` reads.
-        running: the ones with state, over ``aggregates``.
-        closing: over the columns of keys and aggregates, tested after the row of an epoch's end.
-        having: over the columns of keys and aggregates; chooses rows, keeps no group from living on.
+        aggregates: the aggregates of each epoch alone: the plain ones, and those that ``running``
+            reads.
+        running: the aggregates with state, over ``aggregates``.
+        closing: the condition over the columns of keys and aggregates, tested after the row at an
+            epoch's end.
+        having: the condition over the columns of keys and aggregates that filters rows; it does not
+            end groups.
         columns: the output, over the columns of keys and aggregates.
     """
 
@@ -251,18 +267,18 @@ class RunningNode:
 class JoinNode:
     """A join of two inputs, released by whole epochs of both.
 
-    Expressions of one side read ``Column`` with ``input`` 0 (left) or 1 (right).
+    Expressions over one side read ``Column`` with ``input`` 0 (left) or 1 (right).
 
     Attributes:
         kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
-        predicates: for each side what chooses its rows before the join, or None.
-        epochs: for each side the temporal expression; pairs have them equal, or within ``interval``.
-            A row leaves the join when the watermark, the minimum of both, passes it.
-        keys: further expressions that must be equal, left and right.
-        residual: what else a pair must satisfy; a pair it does not satisfy is no match.
-        columns: the output over both sides; a side that is missing reads as NULL.
+        predicates: for each side the condition that filters its rows before the join, or None.
+        epochs: the temporal expression of each side; those of a pair are equal, or within
+            ``interval``. A row leaves the join when the watermark, the minimum of both, passes it.
+        keys: further pairs of expressions, left and right, that must be equal.
+        residual: the other conditions on a pair; a pair that fails them is no match.
+        columns: the output over both sides; the columns of a missing side are NULL.
         interval: by how much the epochs of a pair may differ, a consequence of the residual; None
-            where they are equal.
+            if they must be equal.
     """
 
     query: str
@@ -287,16 +303,17 @@ class JoinNode:
 
 @dataclass(frozen=True, slots=True)
 class WatchlistJoinNode:
-    """Rows of one input, each with every row of a table that fits; they pass as they come.
+    """Rows of one input, each with every row of a table that matches it.
 
-    Expressions over both read ``Column`` with ``input`` 0 (the input) or 1 (the table).
+    Rows pass in the order in which they arrive. Expressions over both sides read ``Column`` with
+    ``input`` 0 (the input) or 1 (the table).
 
     Attributes:
-        predicate: what chooses rows of the input before.
+        predicate: the condition that filters rows of the input before the join; None for all.
         watchlist: the table; its file is read again when it changes.
-        keys: what must be equal, of the input and of the table.
-        residual: what else must hold, over both.
-        columns: the output over both.
+        keys: pairs of expressions, of the input and of the table, that must be equal.
+        residual: the other conditions, over both sides.
+        columns: the output over both sides.
     """
 
     query: str
@@ -313,7 +330,7 @@ HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode 
 
 
 def node_inputs(node: HftaNode) -> tuple[Input, ...]:
-    """What a node reads, in the order in which it refers to them."""
+    """Return the inputs of a node, in the order in which it refers to them."""
     return node.inputs if isinstance(node, MergeNode | JoinNode) else (node.input,)
 
 
@@ -322,13 +339,14 @@ class Program:
     """A compiled query set.
 
     Attributes:
-        interfaces: every interface by name, in order.
+        interfaces: the names of all interfaces, in order.
         lftas: all low-level queries.
-        nodes: all HFTA nodes, inputs before those who read them; at most one a query.
-        results: the queries whose rows are delivered, each with where they come from: a
+        nodes: all HFTA nodes, inputs before those that read them; at most one for each query.
+        results: the queries whose rows are delivered, each with the source of the rows: a
             ``QueryInput`` (an HFTA node) or a ``StreamInput`` (an LFTA whose output is the answer).
         schemas: the output schema of every query, by name.
-        user_files: the user code that queries may call; whoever runs the program installs it first.
+        user_files: the user code that queries may call; a process that runs the program installs it
+            first.
     """
 
     interfaces: tuple[str, ...]
@@ -344,15 +362,15 @@ class Program:
         return bool(self.nodes)
 
     def lfta(self, name: str) -> Lfta:
-        """The LFTA called ``name``."""
+        """Return the LFTA called ``name``."""
         return next(lfta for lfta in self.lftas if lfta.name == name)
 
     def node(self, query: str) -> HftaNode:
-        """The HFTA node of ``query``."""
+        """Return the HFTA node of ``query``."""
         return next(node for node in self.nodes if node.query == query)
 
     def schema(self, query: str) -> Schema:
-        """The output schema of ``query``, or of the HFTA node of that name: a part of a query."""
+        """Return the output schema of ``query``, or of the HFTA node that is a part of a query."""
         for name, schema in self.schemas:
             if name == query:
                 return schema

@@ -1,8 +1,9 @@
-"""A program as a file: how a run hands it to its processes, and how it is recognised when the run is resumed.
+"""A program as a file, which a run hands to its processes and compares when it is resumed.
 
-The file is JSON, in lines: what wrote it, a digest, the calls of all expressions, and the program itself. A call is
-written once and referred to by its number, so that neither deep nor shared expressions make the file large or need a
-deep stack. Reading it creates frozen plan nodes and nothing else: unlike a pickle, it cannot run code.
+The file is JSON, in lines: the version that wrote it, a digest, the calls of all expressions, and
+the program itself. A call is written once and referred to by its number, so that neither deep nor
+shared expressions make the file large or need a deep stack. Reading it creates frozen plan nodes
+and nothing else: unlike a pickle, it cannot run code.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 PROGRAM_FILE = "program.json"
 
 FORMAT = 1
-"""Changes with the layout of the file; the plan nodes in it change with the version of gscope."""
+"""The version of the file's layout; the plan nodes in it change with the version of gscope."""
 
 _KIND = "is"
-"""The key that says which class an object is."""
+"""The key that holds the class of an object."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProgramHead:
-    """What a file says of the program in it.
+    """The head of the file of a program.
 
     Attributes:
-        version: of the gscope that wrote it.
-        digest: of the program: equal programs of one version have equal digests.
+        version: the version of gscope that wrote the file.
+        digest: the digest of the program: equal programs of one version have equal digests.
     """
 
     version: str
@@ -49,12 +50,12 @@ class ProgramHead:
 
     @property
     def is_of_this_version(self) -> bool:
-        """Whether this gscope wrote it."""
+        """Whether this version of gscope wrote the file."""
         return self.version == __version__
 
 
 def write_program(path: Path, program: Program) -> None:
-    """Write ``program`` to ``path``, in place of what is there.
+    """Write ``program`` to ``path``, replacing any file there.
 
     Raises:
         OSError: the file cannot be written.
@@ -70,7 +71,7 @@ def program_digest(program: Program) -> str:
 
 
 def read_head(path: Path) -> ProgramHead:
-    """Return what the file at ``path`` says of its program, of whatever version it is.
+    """Return the head of the file at ``path``, whatever version wrote it.
 
     Raises:
         UsageError: the file cannot be read, or holds no program.
@@ -82,7 +83,7 @@ def read_program(path: Path) -> Program:
     """Return the program in the file at ``path``.
 
     Raises:
-        UsageError: the file cannot be read, is damaged, or was written by another version of gscope.
+        UsageError: the file cannot be read, is damaged, or was written by another version.
     """
     value = _loaded(path)
     head = _head(path, value)
@@ -113,7 +114,7 @@ def _loaded(path: Path) -> dict[str, Any]:
     """Return the object in the file.
 
     Raises:
-        UsageError: it is missing, another user can have written it, or it is not JSON.
+        UsageError: the file is missing or not JSON, or another user may have written it.
     """
     try:
         text = path.read_bytes()
@@ -150,20 +151,20 @@ class _ProgramWriter:
     """Turns plan nodes into plain JSON values, and collects their calls.
 
     Attributes:
-        calls: the text of each call, arguments before those who use them.
+        calls: the text of each call, arguments before the calls that use them.
     """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self._numbers: dict[str, int] = {}
-        # Keeps the calls alive as well: an id must not be used again.
+        # Keeps the calls alive, too, because the id of a dead object may be used again.
         self._seen: dict[int, tuple[Call, int]] = {}
 
     def plain(self, value: object) -> object:
-        """Return ``value`` as JSON knows it.
+        """Return ``value`` as a value of JSON.
 
         Raises:
-            TypeError: a program may not hold such a value.
+            TypeError: a program cannot hold such a value.
         """
         if isinstance(value, Call):
             return {"call": self._number(value)}
@@ -187,7 +188,7 @@ class _ProgramWriter:
         return {_KIND: type(value).__name__, **fields}
 
     def _number(self, call: Call) -> int:
-        """Return the number of a call, after writing it and all calls in it; without recursion."""
+        """Return the number of a call, after writing it and, without recursion, all calls in it."""
         waiting = [call]
         while waiting:
             top = waiting[-1]
@@ -234,7 +235,7 @@ def _read(value: Any, calls: list[Call]) -> Any:
 
 @functools.cache
 def _classes() -> dict[str, type[Any]]:
-    """Return every class that a program may be made of, by name."""
+    """Return every class that a program may consist of, by name."""
     from gscope.queries.catalog.aggregate import partial_op
     from gscope.queries.catalog.user_functions import files as user_files
     from gscope.queries.expressions import expressions, schema, types

@@ -1,4 +1,4 @@
-"""Rebuilding trees: what rewrite rules share."""
+"""Helpers that rewrite rules and the split share: to rebuild expressions and trees of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def map_expression(
     expression: Expression, change: Callable[[Expression], Expression]
 ) -> Expression:
-    """``change`` applied to every part, innermost first."""
+    """Return ``expression`` with ``change`` applied to every part, innermost first."""
     if isinstance(expression, Call):
         arguments = tuple(map_expression(a, change) for a in expression.arguments)
         if arguments != expression.arguments:
@@ -44,7 +44,7 @@ def map_expression(
 
 
 def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
-    """``expression`` with each input column replaced by what ``columns`` has for its name."""
+    """Return ``expression`` with each input column replaced by the entry of its name."""
 
     def change(part: Expression) -> Expression:
         return columns[part.name] if isinstance(part, Column) else part
@@ -55,17 +55,17 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
 def substitute_all(
     named: Sequence[NamedExpression], columns: Mapping[str, Expression]
 ) -> tuple[NamedExpression, ...]:
-    """``substitute`` over named expressions."""
+    """Return named expressions after ``substitute`` of each."""
     return tuple(NamedExpression(n.name, substitute(n.expression, columns)) for n in named)
 
 
 def by_name(named: Sequence[NamedExpression]) -> dict[str, Expression]:
-    """Expressions by the name of the column they make."""
+    """Return expressions by the name of the column that they fill."""
     return {n.name: n.expression for n in named}
 
 
 def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
-    """The predicates whose conjunction ``predicate`` is; () for none."""
+    """Return the predicates whose conjunction ``predicate`` is; () for None."""
     if predicate is None:
         return ()
     if isinstance(predicate, Call) and predicate.function == "and":
@@ -74,7 +74,7 @@ def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
 
 
 def conjunction(predicates: Sequence[Expression]) -> Expression | None:
-    """The inverse of ``conjuncts``; None for no predicate."""
+    """Return the conjunction of ``predicates``, None if there are none."""
     result: Expression | None = None
     for predicate in dict.fromkeys(predicates):
         if result is None:
@@ -86,12 +86,12 @@ def conjunction(predicates: Sequence[Expression]) -> Expression | None:
 
 
 def inputs_of(expression: Expression) -> set[int]:
-    """The inputs whose columns take part."""
+    """Return the inputs whose columns ``expression`` reads."""
     return {part.input for part in walk(expression) if isinstance(part, Column)}
 
 
 def is_null_of_nulls(expression: Expression) -> bool:
-    """Whether ``expression`` is sure to be NULL where all columns in it are."""
+    """Return whether ``expression`` is sure to be NULL if all columns in it are."""
     if not isinstance(expression, Call):
         return not isinstance(expression, Literal)
     return FUNCTIONS[expression.function].is_strict and any(
@@ -100,7 +100,7 @@ def is_null_of_nulls(expression: Expression) -> bool:
 
 
 def of_input(expression: Expression, number: int) -> Expression:
-    """``expression`` with all its columns read from input ``number``."""
+    """Return ``expression`` with all its columns read from input ``number``."""
     return map_expression(
         expression,
         lambda part: replace(part, input=number) if isinstance(part, Column) else part,
@@ -108,7 +108,7 @@ def of_input(expression: Expression, number: int) -> Expression:
 
 
 def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
-    """``change`` applied to every node of a tree, leaves first."""
+    """Return the tree of ``node`` with ``change`` applied to every node, leaves first."""
     match node:
         case Scan() | QueryScan():
             return change(node)
@@ -124,7 +124,7 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def scans(node: Node) -> tuple[str, ...]:
-    """The names of the queries that a tree reads."""
+    """Return the names of the queries that a tree reads."""
     match node:
         case Scan():
             return ()

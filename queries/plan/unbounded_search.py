@@ -1,4 +1,4 @@
-"""Where something that only ever becomes true does so."""
+"""Search for the number from which a condition holds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _FARTHEST = 1 << 61
 
 
 def first_reached(is_reached: Callable[[int], bool], begin: int) -> int | None:
-    """The least n >= ``begin`` with ``is_reached(n)``, which stays true from there on; None if it is not in sight.
+    """Return the least n >= ``begin`` with ``is_reached(n)``; None if it is 2**61 or more away.
 
-    Looks ever farther ahead and then bisects: twice as many looks as the distance has binary digits (Bentley, Yao: An
-    almost optimal algorithm for unbounded searching, 1976).
+    ``is_reached`` stays true from there on. The search doubles its distance and then bisects: it
+    makes twice as many tests as the distance has binary digits (Bentley, Yao: An almost optimal
+    algorithm for unbounded searching, 1976).
     """
     if is_reached(begin):
         return begin

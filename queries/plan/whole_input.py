@@ -1,8 +1,8 @@
-"""The epoch of a grouping that has no temporal term: a finite input as a whole.
+"""The epoch of a grouping without a temporal term: a finite input as a whole.
 
-It is a constant, which never falls and which nothing but the end of the input closes. So a grouping over a whole input
-takes the path of every other one: its LFTA has a group table of fixed size, its partial tuples collect in the log, and
-its HFTA releases the only epoch when its input has ended.
+It is a constant, which never decreases and which only the end of the input closes. So a grouping
+over a whole input runs like any other: its LFTA has a group table of fixed size, its partial tuples
+collect in the log, and its HFTA node releases the only epoch when its input has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Input, Program
 
 WHOLE_INPUT = "whole_input"
-"""The name of the key, if the query has no column of that name."""
+"""The name of the key, unless the query has a column of that name."""
 
 EPOCH = 0
 """The value of the only epoch."""
@@ -33,7 +33,7 @@ def whole_input_key(name: str = WHOLE_INPUT) -> NamedExpression:
 
 
 def whole_input_schema(name: str) -> ColumnSchema:
-    """Return the schema of that key: it never falls."""
+    """Return the schema of that key, which never decreases."""
     ordering = Ordering(Direction.INCREASING)
     return ColumnSchema(name, GsqlType.INT, is_nullable=False, ordering=ordering)
 
@@ -49,12 +49,15 @@ def written_keys(keys: Sequence[NamedExpression], epoch: str) -> list[NamedExpre
 
 
 def answers_at_the_end(program: Program, query: str) -> bool:
-    """Return whether the rows of ``query`` come from a grouping over a whole input, its own or one below it."""
+    """Return whether the rows of ``query`` come from a grouping over a whole input.
+
+    That may be its own or one below it.
+    """
     sources: list[Input] = [QueryInput(query)]
     nodes = {node.query: node for node in program.nodes}
     while sources:
         source = sources.pop()
-        # What an LFTA alone answers is a selection.
+        # A result that is a stream of an LFTA is a selection.
         node = nodes.get(source.query) if isinstance(source, QueryInput) else None
         if isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression):
             return True
@@ -63,5 +66,5 @@ def answers_at_the_end(program: Program, query: str) -> bool:
 
 
 def is_global(keys: Sequence[NamedExpression], epoch: str) -> bool:
-    """Return whether a grouping has one group, which is there even if there are no tuples, as in SQL."""
+    """Return whether a grouping has one group, which exists even without tuples, as in SQL."""
     return not written_keys(keys, epoch)

@@ -23,11 +23,12 @@ _ADD_CLAUSE = "add CLOSING_WHEN count(*) = 0, which lets a group live until an e
 
 
 def running_function(name: str, *, is_running: bool) -> str | None:
-    """The running aggregate that ``name`` calls, None if it is a plain one or none at all.
+    """Return the running aggregate that ``name`` calls; None if that is a plain one, or none.
 
     Args:
-        name: as written.
-        is_running: whether the query has CLOSING_WHEN; ``first`` and ``last`` are running ones then.
+        name: as written in the query.
+        is_running: whether the query has CLOSING_WHEN, which makes ``first`` and ``last`` running
+            aggregates.
     """
     lower = name.lower()
     if is_running and lower in RUNNING_FORMS:
@@ -38,18 +39,18 @@ def running_function(name: str, *, is_running: bool) -> str | None:
 def type_running_call(
     node: nodes.FunctionCall, function: str, typer: Typer, source: Node, *, is_running: bool
 ) -> tuple[Expression, ...]:
-    """The arguments of a call of the running aggregate ``function``: value, order if it has one, constants.
+    """Return the arguments of a call of a running aggregate: value, order if it has one, constants.
 
     Args:
         node: the call.
-        function: of ``running_function``.
-        typer: types arguments.
-        source: what is aggregated.
+        function: the running aggregate, from ``running_function``.
+        typer: types the arguments.
+        source: the input of the grouping.
         is_running: whether the query has CLOSING_WHEN.
 
     Raises:
-        TemporalError: there is no CLOSING_WHEN.
-        GsqlError: the arguments do not fit.
+        TemporalError: the query has no CLOSING_WHEN.
+        GsqlError: the arguments are invalid.
     """
     entry = RUNNING[function]
     if not is_running:
@@ -66,7 +67,7 @@ def type_running_call(
 
 
 def running_call(name: str, function: str, arguments: tuple[Expression, ...]) -> AggregateCall:
-    """The call of a running aggregate under the column name ``name``."""
+    """Return the call of a running aggregate as the column ``name``."""
     entry = RUNNING[function]
     kind = entry.result_type(arguments)
     return AggregateCall(name, function, arguments, kind, not entry.is_never_null)
@@ -75,16 +76,16 @@ def running_call(name: str, function: str, arguments: tuple[Expression, ...]) ->
 def running_group(
     group: GroupBy, closing: Expression, keys: Sequence[ColumnSchema], position: Position
 ) -> RunningGroupBy:
-    """``group`` as one whose groups live until ``closing`` holds.
+    """Return ``group`` as a grouping whose groups live until ``closing`` holds.
 
     Args:
-        group: with running aggregates among its own.
-        closing: over its columns.
-        keys: the schemas of its keys as its input gives them.
-        position: of GROUP BY.
+        group: the grouping, running aggregates among its own.
+        closing: the condition, over the columns of the groups.
+        keys: the schemas of the keys over the input of the grouping.
+        position: the place of GROUP BY in the text.
 
     Raises:
-        TemporalError: there is a second temporal term, or the one there is skips values.
+        TemporalError: a second term is temporal, or the temporal term skips values.
     """
     others = [k.name for k in keys if k.ordering.is_temporal and k.name != group.epoch]
     if others:

@@ -1,4 +1,4 @@
-"""The epoch of a grouping: which temporal group-by term closes groups, and how a decreasing one can."""
+"""The epoch of a grouping: which temporal group-by term closes groups, also a decreasing one."""
 
 from __future__ import annotations
 
@@ -38,22 +38,25 @@ if TYPE_CHECKING:
 _BOUNDED = "; a run that --duration or -c bounds, and a replay, answer at the end without it"
 
 TIME_FIELDS = {"time": 1, "timestamp": 10**9, "time_ns": 10**9}
-"""The fields of packets that tell its time, and how many values they have in a second."""
+"""The fields that hold a packet's time, and how many values each has in a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Group-by terms as written and as grouped by.
+    """Group-by terms as written, and as the plan groups by them.
 
-    Where no term increases but one decreases, its negative is grouped by: the same groups, and the
-    epochs of every operator go up. A temporal term of groups that live across epochs is grouped by its
-    core, which moves by 1; see ``queries/catalog/ordering/progression.py``.
+    Where no term increases but one decreases, the plan groups by its negative: the groups are the
+    same, and the epochs of every operator increase. A temporal term of groups that live across
+    epochs is grouped by its core, which moves in steps of 1; see
+    ``queries/catalog/ordering/progression.py``.
+
+    For ``GROUP BY -time/60 AS down, srcIP``:
 
     Attributes:
-        written: the terms.
-        keys: the same, but for those of which the negative or the core is taken.
-        turned: the name of the one whose negative is taken, None if there is none.
-        cores: the cores of terms that are more than that, by name.
+        written: ``down := -time/60`` and srcIP.
+        keys: ``down := time/60`` and srcIP: the terms with negatives or cores in place of some.
+        turned: ``down``: the name of the term whose negative is taken, None if there is none.
+        cores: the cores of terms that are more than their core, by name.
     """
 
     written: tuple[NamedExpression, ...] = ()
@@ -62,7 +65,7 @@ class Terms:
     cores: Mapping[str, Expression] = field(default_factory=dict)
 
     def column(self, name: str) -> Expression:
-        """The value of the term ``name``, over the columns of the groups."""
+        """Return the value of the term ``name``, over the columns of the groups."""
         key = next(key for key in self.keys if key.name == name)
         value: Expression = Column(name, key.expression.type, key.expression.is_nullable)
         written = next(term.expression for term in self.written if term.name == name)
@@ -81,11 +84,11 @@ def terms_of(
     *,
     is_running: bool = False,
 ) -> Terms:
-    """The group-by terms, so that one increases if any is temporal.
+    """Return the group-by terms, as keys of which one increases if any is temporal.
 
     Args:
         written: the terms.
-        ordering: of leaves.
+        ordering: returns the ordering of a leaf.
         is_running: whether groups live across epochs.
     """
     schemas = [column_schema(term, ordering) for term in written]
@@ -118,17 +121,16 @@ def choose_epoch(
 ) -> str | None:
     """Return the name of the key that closes groups: one temporal key is enough.
 
-    None if no key is temporal, and the end of the input closes them.
-
-    Time is better than an order that is declared, for it goes on when traffic stops. A key without a band is
-    better than one with, and one that changes often better than one that does not: with both
-    ``time/10`` and ``time/60`` a group is over after ten seconds.
+    None if no key is temporal, so that the end of the input closes them. Time is better than a
+    declared order, because time goes on when traffic stops. A key without a band is better than one
+    with a band, and one that changes often better than one that does not: with both ``time/10`` and
+    ``time/60`` a group closes after ten seconds.
 
     Args:
         keys: group-by terms; see ``Terms.keys``.
-        expressions: of the keys.
-        source: the input, for the remedy.
-        position: of the terms.
+        expressions: the expressions of the keys.
+        source: the schema of the input, for the remedy.
+        position: the place of the terms in the text.
         is_distinct: whether the keys are the columns of SELECT DISTINCT rather than group-by terms.
         is_unbounded: whether the input never ends.
 
@@ -159,10 +161,10 @@ def choose_epoch(
 
 
 def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
-    """The names of the keys that never fall from group to group: the epoch, and what moves with it.
+    """Return the names of the keys that never decrease from group to group.
 
-    Groups leave in the order of their epochs. Two ordered functions of one and the same clock (or of one
-    column) never disagree on an order.
+    These are the epoch and what moves with it. Groups leave in the order of their epochs, and two
+    ordered functions of the same clock (or the same column) never disagree on an order.
     """
     leader = next(key.expression for key in keys if key.name == epoch)
     clocks = _clocks(leader)
@@ -171,7 +173,7 @@ def kept_orders(keys: Sequence[NamedExpression], epoch: str) -> frozenset[str]:
 
 
 def time_field(node: Node, name: str) -> str | None:
-    """The packet field that the column ``name`` of ``node`` is, if that is a time of the packet."""
+    """Return the packet field that a column of ``node`` holds, if that is a time of the packet."""
     match node:
         case Filter():
             return time_field(node.input, name)
@@ -188,7 +190,7 @@ def time_field(node: Node, name: str) -> str | None:
 
 
 def _clocks(expression: Expression) -> frozenset[Expression | str]:
-    """What the values of an expression depend on; the fields that tell a packet's time are one clock."""
+    """Return what the values of an expression depend on; all time fields are one clock."""
     return frozenset(
         "time" if isinstance(part, PacketField) and part.name in TIME_FIELDS else part
         for part in walk(expression)
@@ -201,7 +203,7 @@ def _epoch_remedy(source: Schema, add: str) -> str:
     if not columns:
         return "the input has no temporal column: let the query it comes from select one"
     name = "time" if "time" in columns else next(iter(columns))
-    # An instant itself would be an epoch of one packet.
+    # The time itself would give each packet an epoch of its own.
     if columns[name].type is GsqlType.TIMESTAMP:
         return add.format(f"{name}/INTERVAL '1 min' as tb")
     minute = {"time": 60, "time_ns": 60_000_000_000}.get(name)
@@ -218,7 +220,10 @@ def _is_declared(expression: Expression) -> bool:
 
 
 def _steps(expression: Expression) -> Fraction:
-    """How many values an ordered expression goes through while its leaf goes through one (of time: in a second)."""
+    """Return how many values an ordered expression takes while its leaf takes one.
+
+    For times of packets: in a second.
+    """
     match expression:
         case Literal():
             return Fraction(0)

@@ -1,4 +1,4 @@
-"""GROUP BY: its terms, the aggregates found in SELECT and HAVING, and what names mean above it."""
+"""GROUP BY: its terms, the aggregates of SELECT and HAVING, and what names mean above it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Grouping:
-    """The grouping of one SELECT; aggregates gather here while what stands above is typed."""
+    """The grouping of one SELECT; typing the clauses above it collects the aggregates.
+
+    For ``SELECT tb, srcIP, count(*) FROM TCP GROUP BY time/60 AS tb, srcIP``:
+
+    Attributes:
+        body: the SELECT.
+        source: its input, open for look-up.
+        substitutes: the values of ``$x`` and ``#X``.
+        terms: ``tb := time/60`` and srcIP.
+        aggregates: ``count(*)``, by function and arguments, so that equal calls are computed once.
+        is_unbounded: whether the input never ends, so that a temporal term is needed.
+    """
 
     body: nodes.Select
     source: Source
@@ -78,11 +89,11 @@ class Grouping:
 
     @property
     def keys(self) -> tuple[NamedExpression, ...]:
-        """What is grouped by."""
+        """The terms as the plan groups by them."""
         return self.terms.keys
 
     def typer(self) -> Typer:
-        """Types expressions over the groups; their leaves are columns of keys and aggregates."""
+        """Return a typer of expressions over the groups; their leaves are keys and aggregates."""
         return Typer(
             self._ungrouped,
             self.substitutes,
@@ -93,7 +104,7 @@ class Grouping:
         )
 
     def _term_typer(self, name: Callable[[nodes.Name], Expression] | None = None) -> Typer:
-        """Types group-by terms, and what may be one; ``name`` is what a name stands for in them."""
+        """Return a typer of group-by terms, where a name stands for ``name`` if given."""
         return Typer.over(self.source, self.substitutes, _not_in_term, name=name, is_term=True)
 
     @property
@@ -102,14 +113,14 @@ class Grouping:
         return self.body.closing_when is not None
 
     def node(self, source: Node, closing: Expression | None = None) -> GroupBy | RunningGroupBy:
-        """The operator, with every aggregate met so far.
+        """Return the plan node, with every aggregate typed so far.
 
         Args:
             source: its input.
             closing: CLOSING_WHEN over the groups, None if there is none.
 
         Raises:
-            TemporalError: nothing would ever close a group.
+            TemporalError: no term would ever close a group.
         """
         keys = [column_schema(key, self.source.ordering) for key in self.keys]
         terms = self.body.group_by
@@ -126,7 +137,7 @@ class Grouping:
         return group if closing is None else running_group(group, closing, keys, position)
 
     def _term_name(self, name: nodes.Name) -> Expression:
-        """A name in GROUP BY: a column of the input, else an expression that SELECT names so."""
+        """Return what a name in GROUP BY stands for: a column, else an expression of SELECT."""
         try:
             return self.source.resolve(name)
         except ResolveError:
@@ -141,7 +152,7 @@ class Grouping:
             return self._term_typer().type(named[meant])
 
     def _known(self, node: nodes.Expression) -> Expression | None:
-        """The key that a piece of syntax is: by its name, or because it says the same."""
+        """Return the key that a piece of syntax stands for, by name or as the same expression."""
         names = [key.name for key in self.keys]
         if isinstance(node, nodes.Name) and node.parts[0] in names and len(node.parts) == 1:
             return self.terms.column(node.parts[0])
@@ -156,17 +167,17 @@ class Grouping:
         return next((self.terms.column(name) for name in same), None)
 
     def _written_out(self, expression: Expression) -> Expression:
-        """An expression over the groups as one over the input: with the terms in place of their columns."""
+        """Return an expression over the groups as one over the input, with terms written out."""
         written = {term.name: term.expression for term in self.terms.written}
 
         def change(part: Expression) -> Expression:
-            # What is not grouped by is an aggregate.
+            # A column that is not a key is an aggregate.
             return written.get(part.name, UNKNOWN) if isinstance(part, Column) else part
 
         return map_expression(expression, change)
 
     def _origin(self, expression: Expression) -> Expression:
-        """What an expression over the groups is computed of."""
+        """Return what an expression over the groups is computed from."""
         facts = (self.source.facts,)
         origins = {term.name: origin_of(term.expression, facts) for term in self.terms.written}
         calls = self.aggregates.values()
@@ -189,7 +200,7 @@ class Grouping:
         raise TypeMismatchError(message, position=name.position, remedy=remedy)
 
     def _remedy(self, text: str, of_columns: str) -> str:
-        """What may have been meant by a name that is neither a column of the input nor that of a term."""
+        """Return the remedy for a name that is neither a column of the input nor a term."""
         outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
         if any(text == output.name for output in outputs):
             return f"{text} is computed by SELECT: repeat its expression here"
@@ -203,7 +214,7 @@ class Grouping:
         return f"to use it as a group-by term, name that: {print_expression(unnamed[0])} AS {text}"
 
     def _argument_name(self, name: nodes.Name) -> Expression:
-        """A name inside an aggregate: a column of the input, else a group-by term."""
+        """Return what a name inside an aggregate stands for: a column, else a group-by term."""
         try:
             return self.source.resolve(name)
         except ResolveError:
@@ -232,7 +243,7 @@ class Grouping:
             else:
                 entry = AGGREGATES[function]
                 type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
-                # A group that lives on has epochs without tuples, and one without keys may have none at all.
+                # Groups that live on have epochs without tuples, one without keys maybe none.
                 may_be_empty = self.is_running or not self.keys
                 is_nullable = is_nullable or (may_be_empty and not entry.is_never_null)
                 known = AggregateCall(name, function, arguments, type_, is_nullable)
@@ -252,7 +263,7 @@ def group_by(
     Args:
         source: its input.
         keys: the terms.
-        schemas: of the keys.
+        schemas: the schemas of the keys.
         epoch: the name of the key that closes groups; None if the end of the input does.
         calls: the aggregates.
     """
@@ -267,7 +278,7 @@ def group_by(
 
 
 def _meant(name: nodes.Name, known: Collection[str]) -> str | None:
-    """The one of ``known`` that a name stands for that is no column: as written, else in another case."""
+    """Return the name of ``known`` that ``name`` stands for: as written, else in another case."""
     if len(name.parts) > 1:
         return None
     (text,) = name.parts

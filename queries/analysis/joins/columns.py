@@ -131,7 +131,7 @@ class JoinColumns:
         return None
 
     def _ordering(self, expression: Expression) -> Ordering:
-        """Return the ordering of ``expression`` over one side in the result, emitted epoch by epoch.
+        """Return the ordering of ``expression`` over one side in the result, which leaves by epoch.
 
         Only an expression that the epoch determines, or that determines the epoch, has a bound. The
         epochs of an interval join are those of its first side; those of the other side lie around
@@ -160,7 +160,10 @@ class JoinColumns:
         return Ordering(found.direction, found.band + spread, found.step)
 
     def _gain_along_clock(self, epoch: Expression, leaf: Column) -> Fraction | None:
-        """Return by how much ``epoch`` grows with ``leaf`` if both are times of one packet, else None."""
+        """Return by how much ``epoch`` grows with ``leaf`` if both are times of one packet.
+
+        None if they are not.
+        """
         columns = [part for part in walk(epoch) if isinstance(part, Column)]
         own = self.time_field(leaf)
         other = self.time_field(columns[0]) if len(columns) == 1 else None

@@ -1,4 +1,4 @@
-"""The conditions of a join: those that filter an input, bound the state, are keys, or are tested on pairs."""
+"""The conditions of a join by their role: filter, bound of the state, key, or test of pairs."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Clauses:
 def read_clauses(body: nodes.Select, names: JoinNames, substitutes: Substitutes) -> Clauses:
     """Type the conditions of a join and note in ``names`` which columns they make equal.
 
-    A conjunct over one input filters it. A conjunct over several inputs is tested at the join of the
-    last of them, and one of an ON not before its own join. Outer joins in SQL's spelling follow
+    A conjunct over one input filters it. A conjunct over several inputs is tested at the join of
+    the last of them, and one of an ON not before its own join. Outer joins in SQL's spelling follow
     rules of their own; see ``sql_spelling``.
 
     Raises:
@@ -110,7 +110,8 @@ def _read_sql_clauses(
 ) -> None:
     """Place the conditions of outer joins in SQL's spelling.
 
-    ON decides what matches. WHERE filters the result, before the join where that makes no difference.
+    ON decides what matches. WHERE filters the result, and does so before the join where that makes
+    no difference.
     """
     on = [
         (part, number, join)
@@ -174,9 +175,9 @@ def classify(predicates: Sequence[Expression], ordering: Callable[[Leaf], Orderi
     """Classify the predicates of one join; input 0 is the left, input 1 the right.
 
     Of several temporal equalities, the one with the least band bounds the state; of those, one
-    between plain columns, which stay temporal in the result; of those, the first. Without a temporal
-    equality, an interval that two increasing expressions lie within bounds it; of several, the first
-    between plain columns.
+    between plain columns, which stay temporal in the result; of those, the first. Without a
+    temporal equality, an interval that two increasing expressions lie within bounds it; of several,
+    the first between plain columns.
     """
     temporal: list[tuple[tuple[int, bool], Equality, Equality]] = []
     equalities: list[Equality] = []
@@ -281,7 +282,10 @@ def _equate(names: JoinNames, typed: Expression) -> None:
 
 
 def _as_equality(predicate: Expression) -> Equality | None:
-    """Return ``predicate`` as an equality of left and right, ``a - b = 1`` as ``a = b + 1``, else None."""
+    """Return ``predicate`` as an equality of left and right, or None if it is not one.
+
+    ``a - b = 1`` becomes ``a = b + 1``.
+    """
     if not isinstance(predicate, Call) or predicate.function != "eq":
         return None
     one, other = predicate.arguments

@@ -1,8 +1,8 @@
-"""FILTER_JOIN: the tuples of one input that follow a matching tuple of the other within a time span.
+"""FILTER_JOIN: the tuples of one input that match a tuple of the other from shortly before.
 
-``FILTER_JOIN(t, n)`` keeps a tuple l if there is a tuple r with equal keys and l.t - n <= r.t <= l.t.
-In buckets of n values of t, r is in the bucket of l or in the one before. Of all tuples with equal
-keys, the first of the same bucket decides, or the last of the bucket before:
+``FILTER_JOIN(t, n)`` keeps a tuple l if there is a tuple r with equal keys and l.t - n <= r.t <=
+l.t. In buckets of n values of t, r is in the bucket of l or in the one before. Of all tuples with
+equal keys, the first of the same bucket decides, or the last of the bucket before:
 
     seen   := bucket := r.t / n, keys; first := min(r.t), last := max(r.t)
     result := l LEFT JOIN seen ON l.t / n = bucket      AND keys
@@ -78,7 +78,7 @@ class Lookback:
 def read_lookback(
     bound: nodes.FilterBound, inputs: Sequence[JoinInput], substitutes: Substitutes
 ) -> Lookback:
-    """Read ``(column, span)`` of a FILTER_JOIN of two inputs, which both have a column of this name.
+    """Read ``(column, span)`` of a FILTER_JOIN; both inputs have a column of this name.
 
     Raises:
         ResolveError: an input has no such column.

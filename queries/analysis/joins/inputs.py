@@ -78,7 +78,7 @@ def open_join_input(number: int, source: Source) -> JoinInput:
 class JoinNames:
     """What the names in the clauses of a join stand for.
 
-    In ``SELECT tb FROM a, b WHERE a.tb = b.tb``, tb needs no qualifier, because a.tb and b.tb are equal:
+    In ``SELECT tb FROM a, b WHERE a.tb = b.tb``, tb needs no qualifier, as a.tb and b.tb are equal:
 
     Attributes:
         inputs: a and b, in the order of FROM.

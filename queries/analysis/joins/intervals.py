@@ -1,9 +1,9 @@
 """Interval joins: conditions that keep the times of both sides of a join near each other.
 
-``b.time BETWEEN a.time AND a.time + 5`` means 0 <= b.time - a.time <= 5. Each comparison of a left and
-a right expression is brought to this form, ``right - left <= n`` or ``>= n``; the tightest bound in
-each direction is an end of the interval. The comparisons remain conditions of the join: the interval
-may be wider than they allow (where they compute with floats), never narrower.
+``b.time BETWEEN a.time AND a.time + 5`` means 0 <= b.time - a.time <= 5. Each comparison of a left
+and a right expression is brought to this form, ``right - left <= n`` or ``>= n``; the tightest
+bound in each direction is an end of the interval. The comparisons remain conditions of the join:
+the interval may be wider than they allow (where they compute with floats), never narrower.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ _MS_A_NS = Fraction(1, 1_000_000)
 
 @dataclass(slots=True)
 class Ends:
-    """The least and the most that right - left of a pair may be; None where no comparison bounds it."""
+    """The least and the most that right - left of a pair may be.
+
+    Attributes:
+        least: None if no comparison bounds the difference from below.
+        most: None if no comparison bounds it from above.
+    """
 
     least: int | None = None
     most: int | None = None
@@ -67,7 +72,7 @@ class Ends:
 
 
 def differences(predicates: Sequence[Expression]) -> dict[Pair, Ends]:
-    """Return the bounds that ``predicates`` set to differences of right and left expressions, in order."""
+    """Return the bounds that ``predicates`` set to right - left of each pair, in order."""
     found: dict[Pair, Ends] = {}
     for predicate in predicates:
         for one, comparison, other in _comparisons(predicate):
@@ -83,7 +88,10 @@ def differences(predicates: Sequence[Expression]) -> dict[Pair, Ends]:
 
 
 def _comparisons(predicate: Expression) -> Iterator[tuple[Expression, str, Expression]]:
-    """Yield the comparisons that ``predicate`` implies: of ``abs(x) <= n``, ``-n <= x`` and ``x <= n``."""
+    """Yield the comparisons that ``predicate`` implies.
+
+    ``abs(x) <= n`` implies ``-n <= x`` and ``x <= n``.
+    """
     if not isinstance(predicate, Call) or predicate.function not in _FLIPPED:
         return
     one, other = predicate.arguments
@@ -118,7 +126,7 @@ class _LinearForm:
         return (left, right) if terms[left] == -terms[right] else None
 
     def add(self, expression: Expression, gain: Fraction) -> _LinearForm:
-        """Add ``expression`` times ``gain``, split into terms as far as that separates the sides."""
+        """Add ``expression`` times ``gain``, split into terms where that separates the sides."""
         match expression:
             case Literal(value) if isinstance(value, int | float) and math.isfinite(value):
                 self.constant += gain * Fraction(value)
@@ -155,7 +163,7 @@ class _LinearForm:
 
 
 def _opens(one: Expression, other: Expression) -> bool:
-    """Return whether a sum is worth splitting: it has a constant, or operands of different sides."""
+    """Return whether a sum is worth splitting: a constant, or operands of different sides."""
     is_constant = isinstance(one, Literal) or isinstance(other, Literal)
     return is_constant or len(inputs_of(one) | inputs_of(other)) > 1
 

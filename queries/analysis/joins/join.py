@@ -194,7 +194,7 @@ class _Joined:
         return _Joined(node, columns, {})
 
     def _classify(self, step: _JoinStep, right: Node) -> Conditions:
-        """Classify the conditions of a step, over these inputs as input 0 and ``right`` as input 1."""
+        """Classify the conditions of a step, over these inputs (0) and ``right`` (1)."""
         columns = self._columns_of_sides(step.input)
         predicates = [_replace_columns(p, columns) for p in step.conditions]
         return classify(predicates, self._ordering(right))

@@ -152,7 +152,7 @@ def _slack(extent: nodes.Extent | None, on: GsqlType, substitutes: Substitutes) 
 
 
 def _schema(sources: Sequence[Source], position: int, band: int) -> Schema:
-    """Return the schema of the result: the first input's names, with only the merged column temporal."""
+    """Return the schema of the result: the first input's names; only one column is temporal."""
     columns = []
     for number, alike in enumerate(
         zip(*(source.node.schema.columns for source in sources), strict=True)

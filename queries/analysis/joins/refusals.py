@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def check_bounded(
     conditions: Conditions, before: Sequence[JoinInput], later: JoinInput, position: nodes.Node
 ) -> Equality:
-    """Return the temporal expressions that bound the state of the join of ``later`` with ``before``.
+    """Return the temporal expressions that bound the state of a join.
 
     Raises:
         TemporalError: nothing bounds the state, or the interval of a pair is empty.
@@ -109,7 +109,7 @@ def _example_length(kind: GsqlType) -> str:
 
 
 def _show(expression: Expression, before: Sequence[JoinInput], later: JoinInput) -> str:
-    """Return an expression of either side as text, with the names that the query gives the inputs."""
+    """Return an expression over either side as text, with the query's names of the inputs."""
     earlier = before[0].label if len(before) == 1 else ""
     text = show_of_sides(expression, (earlier, later.label))
     return text if earlier else text.replace(".", "", 1)

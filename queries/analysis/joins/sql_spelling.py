@@ -1,9 +1,9 @@
 """Outer joins in SQL's spelling: the rows that conditions behind ON and in WHERE leave out.
 
-In ``a LEFT JOIN b ON p WHERE q``, p decides which rows of b match a row of a, and no row of a is lost
-by it; q filters the result, in which the columns of a missing b are NULL. In Gigascope's own spelling,
-``LEFT_OUTER_JOIN``, ON and WHERE mean the same, and a condition on one input alone filters its tuples
-before the join.
+In ``a LEFT JOIN b ON p WHERE q``, p decides which rows of b match a row of a, and no row of a is
+lost by it; q filters the result, in which the columns of a missing b are NULL. In Gigascope's own
+spelling, ``LEFT_OUTER_JOIN``, ON and WHERE mean the same, and a condition on one input alone
+filters its tuples before the join.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Joins with a watchlist: which kinds of join take one, and the plan node.
 
 The state of such a join is the table itself, so it needs no temporal condition. Tuples pass in the
-order in which they arrive, each with every row of the table that matches it, so the orderings of all
-columns of the stream survive.
+order in which they arrive, each with every row of the table that matches it, so the orderings of
+all columns of the stream survive.
 """
 
 from __future__ import annotations

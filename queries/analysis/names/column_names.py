@@ -19,9 +19,10 @@ _LONGEST = 40
 
 
 def default_name(node: nodes.Expression, source: Source) -> str:
-    """The column's own name, ``cnt`` for ``count(*)``, ``sum_len`` for ``sum(len)``, else from the text.
+    """Return the name of a column that the query leaves unnamed.
 
-    ``tb*60`` gives ``tb_60``.
+    That is the column's own name, ``cnt`` for ``count(*)``, ``sum_len`` for ``sum(len)``, and
+    otherwise made from the text: ``tb_60`` for ``tb*60``.
     """
     if isinstance(node, nodes.Name):
         return _own_name(node, source)
@@ -39,11 +40,11 @@ def default_name(node: nodes.Expression, source: Source) -> str:
 def unique_names(
     wanted: Sequence[tuple[str, bool, nodes.Node]], taken: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The names, made unique with a number where the query did not choose them itself.
+    """Return the names, made unique by a number where the query did not choose them itself.
 
     Args:
-        wanted: (name, whether the query chose it, what it names).
-        taken: names that are not free.
+        wanted: (name, whether the query chose it, the syntax that it names).
+        taken: names that are in use already.
 
     Raises:
         ResolveError: the query chose one name twice.

@@ -1,4 +1,4 @@
-"""What the queries of a file are called, and whether their results leave gscope."""
+"""The names of the queries of a file, and whether their results are delivered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _VISIBILITY = {"external": True, "internal": False}
 
 
 def named_queries(file: nodes.File) -> list[tuple[str, nodes.Query]]:
-    """The queries of a file with their names; unnamed ones take the file's, numbered if several."""
+    """Return the queries of a file with their names.
+
+    Queries without a name take that of the file, numbered if there are several.
+    """
     stem = re.sub(r"[^A-Za-z0-9_]+", "_", PurePath(file.source).stem).strip("_") or "query"
     stem = f"q{stem}" if stem[0].isdigit() else stem
     taken = {query.name for query in file.queries if query.name is not None}
@@ -39,10 +42,10 @@ def named_queries(file: nodes.File) -> list[tuple[str, nodes.Query]]:
 def check_name(
     name: str, query: nodes.Query, protocols: Container[str], taken: Container[str]
 ) -> None:
-    """A query may be called ``name``.
+    """Refuse a name that a query cannot have.
 
     Raises:
-        ResolveError: it is no name, or that of a protocol or of another query.
+        ResolveError: the name is invalid, or a protocol or another query has it.
     """
     remedy = "give it another with query_name '…';"
     if not _QUERY_NAME.fullmatch(name):
@@ -58,10 +61,10 @@ def check_name(
 
 
 def is_external(query: nodes.Query) -> bool:
-    """Whether the result is delivered although other queries read it: its ``visibility``.
+    """Return whether the result is delivered even if other queries read it: its ``visibility``.
 
     Raises:
-        ResolveError: there is no such visibility.
+        ResolveError: ``visibility`` is neither external nor internal.
     """
     for entry in query.define:
         if entry.name.lower() == "visibility":

@@ -1,4 +1,4 @@
-"""Names of streams: which query, protocol and interfaces each input means, and in which order queries stand."""
+"""Names of streams: the query, protocol and interfaces of each input, and the order of queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ _DEFAULT_SET = "default"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedQueryInput:
-    """An input that is the result of a query."""
+    """An input that is the result of a query.
+
+    Attributes:
+        query: the name of the query in the query set.
+        qualifiers: the names that may precede its columns, the alias first.
+    """
 
     query: str
     qualifiers: tuple[str, ...]
@@ -35,7 +40,13 @@ class ResolvedQueryInput:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPacketInput:
-    """An input that is the packets of a protocol."""
+    """An input that is the packets of a protocol.
+
+    Attributes:
+        protocol: the protocol.
+        interfaces: the interfaces whose packets are read; () for any.
+        qualifiers: the names that may precede its columns, the alias first.
+    """
 
     protocol: Protocol
     interfaces: tuple[str, ...]
@@ -44,7 +55,12 @@ class ResolvedPacketInput:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedWatchlistInput:
-    """An input that is a table."""
+    """An input that is a table.
+
+    Attributes:
+        watchlist: the table.
+        qualifiers: the names that may precede its columns, the alias first.
+    """
 
     watchlist: Watchlist
     qualifiers: tuple[str, ...]
@@ -55,10 +71,11 @@ ResolvedInput = ResolvedQueryInput | ResolvedPacketInput | ResolvedWatchlistInpu
 
 @dataclass(frozen=True, slots=True)
 class NameEnvironment:
-    """The names that mean something in all queries of some files.
+    """The names that all queries of some files can use in FROM.
 
     Attributes:
-        queries: names of queries, and the queries they mean.
+        protocols: protocols by name, built-in ones and those that the files define.
+        queries: the name in the query set for each name of a query in the files.
     """
 
     protocols: Mapping[str, Protocol]
@@ -69,10 +86,18 @@ class NameEnvironment:
 class QueryEntry:
     """One query with its inputs resolved; subqueries are queries of their own.
 
+    For ``flows`` of ``WITH big AS (SELECT …) SELECT … FROM big, eth0.TCP``:
+
     Attributes:
-        name: unique in the query set.
-        owner: the syntax that holds its DEFINE and PARAM.
-        bindings: the queries of every WITH around it.
+        name: ``flows``, unique in the query set.
+        file: the file that holds it.
+        owner: the syntax with its DEFINE and PARAM.
+        body: ``SELECT … FROM big, eth0.TCP``.
+        text: the query as canonical text.
+        environment: the protocols and queries that it can name.
+        bindings: ``big``: the queries of every WITH around it.
+        is_external: whether its result is delivered even if other queries read it.
+        inputs: the query ``flows.big`` and the packets of TCP on eth0.
     """
 
     name: str
@@ -88,7 +113,13 @@ class QueryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A query of a WITH: its syntax and the bindings that it sees itself."""
+    """A query of a WITH.
+
+    Attributes:
+        name: its name in the query set.
+        body: its syntax.
+        seen: the bindings that it can name itself: those before it.
+    """
 
     name: str
     body: nodes.Body
@@ -97,12 +128,14 @@ class Binding:
 
 @dataclass(slots=True)
 class QuerySet:
-    """All queries by name, in the order in which they were met.
+    """All queries by name, in the order in which they were found.
 
     Attributes:
-        interfaces: every interface; () if they are not known, then any name will do.
+        interfaces: the names of all interfaces; () if they are unknown, then any name is accepted.
+        interface_sets: interfaces by the name of their set.
+        entries: every query, subqueries and those of the library that are read included.
         own: the queries of the files themselves, without subqueries and those of the library.
-        watchlists: the tables among all these, which are no queries.
+        watchlists: the tables, which are not in ``entries``.
     """
 
     interfaces: tuple[str, ...]
@@ -114,14 +147,14 @@ class QuerySet:
     _library_queries: dict[str, tuple[nodes.Query, nodes.File, NameEnvironment]] = field(
         default_factory=dict
     )
-    _waiting: list[QueryEntry] = field(default_factory=list)
+    _unresolved: list[QueryEntry] = field(default_factory=list)
     _parts: set[str] = field(default_factory=set)
 
     def add_files(self, files: Sequence[nodes.File]) -> None:
-        """Take in all queries of ``files`` and resolve their inputs.
+        """Add all queries of ``files`` and resolve their inputs.
 
         Raises:
-            GsqlError: a name is unknown, or taken twice.
+            GsqlError: a name is unknown, or two queries have it.
         """
         named = [(name, query, file) for file in files for name, query in named_queries(file)]
         environment = NameEnvironment(known_protocols(files), {name: name for name, _, _ in named})
@@ -133,18 +166,18 @@ class QuerySet:
             self.own.append(name)
         for name, query, file in named:
             self._add(name, file, query, environment)
-        while self._waiting:
-            entry = self._waiting.pop()
+        while self._unresolved:
+            entry = self._unresolved.pop()
             try:
                 entry.inputs = [self._resolve(entry, one) for one in entry.body.inputs]
             except GsqlError as error:
                 raise error.located(entry.file.text, entry.file.source) from None
 
     def in_order(self, roots: Sequence[str]) -> list[QueryEntry]:
-        """``roots`` and all they read, each query before those who read it.
+        """Return ``roots`` and all queries that they read, each before those that read it.
 
         Raises:
-            ResolveError: a query reads itself, by way of others or not.
+            ResolveError: a query reads itself, directly or through others.
         """
         ordered: dict[str, QueryEntry] = {}
         for root in roots:
@@ -213,7 +246,7 @@ class QuerySet:
             return
         entry = QueryEntry(name, file, owner, body, text, environment, bindings, is_external)
         self.entries[name] = entry
-        self._waiting.append(entry)
+        self._unresolved.append(entry)
 
     def _resolve(self, entry: QueryEntry, one: nodes.Input) -> ResolvedInput:
         if isinstance(one, nodes.SubqueryInput):
@@ -248,7 +281,7 @@ class QuerySet:
         return ResolvedQueryInput(name, qualifiers)
 
     def _own_name(self, query: str, part: str) -> str:
-        """The name of a subquery in the query set: that of no other, whether it is read yet or not."""
+        """Return a name for a subquery that no other query of the set has or will get."""
         taken = self._parts | {f"{query}.{word}" for word in part_names.RESERVED}
         name = free_name(f"{query}.{part}", taken)
         self._parts.add(name)
@@ -268,7 +301,7 @@ class QuerySet:
         return binding.name
 
     def _from_library(self, reference: nodes.NamedInput) -> str:
-        """The query of a library file: the one called like the file, else its last."""
+        """Return the query of a library file: the one with the file's name, else the last."""
         place = f"{reference.library}/{reference.name}"
         if place not in self._libraries:
             self._open_library(place, load_library_file(reference))
@@ -289,7 +322,7 @@ class QuerySet:
             self._library_queries[f"{prefix}.{name}"] = query, file, environment
 
     def _met(self, name: str) -> str:
-        """The query ``name``, taken into the set if it is one of the library not met before."""
+        """Return ``name``, after adding the query to the set if it is one of the library."""
         is_met = name in self.entries or name in self.watchlists
         if not is_met and name in self._library_queries:
             query, file, environment = self._library_queries[name]

@@ -1,4 +1,4 @@
-"""What a column name stands for in a query: a field of packets or a column of another query's result."""
+"""What a column name stands for: a field of packets or a column of another query's result."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ _INNER = "inner."
 class Source:
     """One input of a query, open for look-up.
 
+    For ``FROM eth0.TCP t``:
+
     Attributes:
-        what: how messages call it.
-        qualifiers: the names that may stand before a column of it.
-        fields: every name that means something, and what it means.
+        node: the plan node of the input: a scan of TCP packets on eth0.
+        what: TCP: the name of the input in messages.
+        qualifiers: t and TCP: the names that may precede a column.
+        fields: every name that means something, also other spellings, and its expression.
         stars: the names that ``*`` stands for.
-        facts: what is known of the columns of ``node`` that names stand for.
+        facts: what is known of the columns of ``node``, for a query's result (see
+            ``column_facts``).
     """
 
     node: Node
@@ -45,15 +49,15 @@ class Source:
     facts: Facts = field(default_factory=dict, kw_only=True)
 
     def ordering(self, leaf: PacketField | Column) -> Ordering:
-        """The declared ordering of a leaf of expressions over this input."""
+        """Return the ordering of a leaf of expressions over this input."""
         schema = self.node.schema
         return schema[leaf.name].ordering if leaf.name in schema else VARYING
 
     def resolve(self, name: nodes.Name) -> Expression:
-        """What ``name`` stands for.
+        """Return the expression that ``name`` stands for.
 
         Raises:
-            ResolveError: nothing of that name is here.
+            ResolveError: the input has no such column.
         """
         text = self.bare(name)
         found = self.find(text)
@@ -64,19 +68,19 @@ class Source:
         return found
 
     def rewrite(self, expression: Expression) -> Expression:
-        """What an expression over this input stands for: itself, unless the input knows its value."""
+        """Return what an expression over this input stands for, itself unless a join differs."""
         return expression
 
     def origin(self, expression: Expression) -> Expression:
-        """Return an expression over this input with what its columns are computed of in place of them."""
+        """Return ``expression`` with the expressions that its columns were computed from."""
         return origin_of(expression, (self.facts,))
 
     def has_aggregate(self, expression: Expression) -> bool:
-        """Return whether a column takes part in ``expression`` that an aggregate of another query made."""
+        """Return whether a column in ``expression`` is the result of another query's aggregate."""
         return has_aggregate(expression, (self.facts,))
 
     def _way_out(self) -> str:
-        """What to do about a name that is like none of very many."""
+        """Return the remedy for a name that resembles none of a protocol's many columns."""
         if not isinstance(self.node, Scan):
             return ""
         return (
@@ -85,10 +89,10 @@ class Source:
         )
 
     def star(self, star: nodes.Star) -> list[tuple[str, Expression]]:
-        """What ``*`` stands for: names and what they mean.
+        """Return the names and meanings that ``*`` stands for.
 
         Raises:
-            ResolveError: its qualifier is none of this input.
+            ResolveError: the qualifier is not one of this input.
         """
         if star.qualifier is not None and star.qualifier not in self.qualifiers:
             message = f"no input is called {star.qualifier}"
@@ -97,10 +101,10 @@ class Source:
         return [(name, self.fields[name]) for name in self.stars]
 
     def bare(self, name: nodes.Name) -> str:
-        """The name without its qualifier.
+        """Return the name without its qualifier.
 
         Raises:
-            ResolveError: the qualifier is none of this input.
+            ResolveError: the qualifier is not one of this input.
         """
         parts = name.parts
         if len(parts) > 1 and parts[0] in self.qualifiers:
@@ -113,7 +117,10 @@ class Source:
         return text
 
     def find(self, text: str) -> Expression | None:
-        """What a bare name stands for: as written, by another spelling, in another case; else None."""
+        """Return what a name without qualifier stands for, None if it is unknown.
+
+        It is looked up as written, then by its other spellings, then in another case.
+        """
         if text in self.fields:
             return self.fields[text]
         spelt = {f for f in self.fields if _canonical(f) == _canonical(text)}
@@ -128,10 +135,10 @@ class Source:
 def open_packets(
     protocol: Protocol, interfaces: tuple[str, ...], qualifiers: tuple[str, ...]
 ) -> Source:
-    """The packets of a protocol on some interfaces."""
+    """Return the packets of a protocol on some interfaces, open for look-up."""
     schema = protocol.schema
     if len(interfaces) != 1:
-        # Constant on one interface; together they take turns.
+        # What is constant on each interface differs between them.
         columns = tuple(
             replace(c, ordering=VARYING) if c.ordering == CONSTANT else c for c in schema.columns
         )

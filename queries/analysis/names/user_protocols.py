@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.gsql import nodes
 
-# Fields are put in place of their names, so a few lines could grow without bound.
+# A field is substituted for its name, so a few lines could define a huge expression.
 _MAX_PARTS = 250
 _MAX_DEPTH = 50
 
 
 def known_protocols(files: Sequence[nodes.File]) -> dict[str, Protocol]:
-    """Every protocol that queries may read by name: built-in ones, their other names, those of ``files``.
+    """Return every protocol that queries may name: built-in ones, aliases, those of ``files``.
 
     Raises:
         GsqlError: a definition is wrong.

@@ -26,7 +26,11 @@ _FILENAME = "filename"
 
 @dataclass(frozen=True, slots=True)
 class WatchlistSource(Source):
-    """A watchlist, open for look-up; ``node`` stands for its columns only."""
+    """A watchlist, open for look-up; ``node`` stands for its columns only.
+
+    Attributes:
+        watchlist: the table.
+    """
 
     watchlist: Watchlist
 
@@ -34,16 +38,16 @@ class WatchlistSource(Source):
 def define_watchlist(
     name: str, query: nodes.Query, body: nodes.WatchlistQuery, source: str
 ) -> Watchlist:
-    """The table that a WATCHLIST defines.
+    """Return the table that a WATCHLIST defines.
 
     Args:
-        name: of the query.
-        query: holds the DEFINE block with the name of the file.
+        name: the name of the query.
+        query: the query, with the name of the file in its DEFINE block.
         body: the fields.
-        source: what the text is called; a relative file name is looked up beside it.
+        source: the name of the query file; a relative path is resolved against its folder.
 
     Raises:
-        ResolveError: it has no file, or a field has no type or comes twice.
+        ResolveError: the file is missing, or a field has an unknown type or a name twice.
     """
     entry = next((e for e in query.define if e.name.lower() == _FILENAME), None)
     if entry is None or not isinstance(entry.value.value, str) or not entry.value.value:
@@ -60,7 +64,7 @@ def define_watchlist(
         if field.name in columns:
             message = f"two fields are called {field.name}"
             raise ResolveError(message, position=field.position, remedy="give one another name")
-        # an empty text is a text, anything else that is empty is NULL
+        # An empty cell is an empty text in a STRING column and NULL in any other.
         columns[field.name] = ColumnSchema(field.name, kind, kind is not GsqlType.STRING)
     if not columns:
         message = f"the watchlist {name} has no fields"
@@ -71,7 +75,7 @@ def define_watchlist(
 
 
 def open_watchlist(watchlist: Watchlist, qualifiers: tuple[str, ...]) -> WatchlistSource:
-    """A watchlist as an input of a query."""
+    """Return a watchlist as an input of a query."""
     schema = watchlist.schema
     fields: dict[str, Expression] = {
         c.name: Column(c.name, c.type, c.is_nullable) for c in schema.columns
@@ -81,10 +85,10 @@ def open_watchlist(watchlist: Watchlist, qualifiers: tuple[str, ...]) -> Watchli
 
 
 def check_streams(inputs: Sequence[nodes.Input], sources: Sequence[Source]) -> None:
-    """A query has a stream to read; its watchlists stand behind it.
+    """Refuse a query whose first input is a watchlist.
 
     Raises:
-        TypeMismatchError: it begins with a watchlist.
+        TypeMismatchError: the query begins with a watchlist.
     """
     if isinstance(sources[0], WatchlistSource):
         message = f"{sources[0].what} is a watchlist, not a stream"

@@ -1,4 +1,4 @@
-"""Aggregates by the names that queries use → an entry of the catalog and the arguments it asks for."""
+"""Aggregates under the names of queries → an entry of the catalog and its arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import Node
 
 
-# The complement turns the order of an integer round without overflow.
+# The complement reverses the order of integers without overflow.
 _TURNED = {
     GsqlType.INT: ("bit_not",),
     GsqlType.TIMESTAMP: ("ts_to_int", "bit_not"),
@@ -31,15 +31,17 @@ _TURNED = {
 def type_aggregate_call(
     node: nodes.FunctionCall, typer: Typer, source: Node
 ) -> tuple[str, tuple[Expression, ...]]:
-    """The entry that a call means, and its arguments: the value, the constants, what the entry adds.
+    """Return the entry that a call stands for, and its arguments.
+
+    These are the value, the constants, and what the entry adds.
 
     Args:
         node: the call.
-        typer: types arguments.
-        source: what is aggregated.
+        typer: types the arguments.
+        source: the input of the grouping.
 
     Raises:
-        TypeMismatchError: the arguments do not fit.
+        TypeMismatchError: the arguments are invalid.
     """
     function = node.name.lower()
     if node.distinct:
@@ -59,20 +61,20 @@ def type_aggregate_call(
 def type_arguments(
     node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry, typer: Typer
 ) -> tuple[Expression, tuple[Literal, ...]]:
-    """The value that a call aggregates, and its constants behind.
+    """Return the value that a call aggregates, and the constants behind it.
 
     Raises:
-        TypeMismatchError: they are too few or too many, or do not fit.
+        TypeMismatchError: there are too few or too many arguments, or one has the wrong type.
     """
     _check_count(node, entry)
     return _value(node, entry, typer), _constants(node, entry, typer)
 
 
 def order_of(source: Node) -> tuple[Expression, ...]:
-    """What the tuples of ``source`` are ordered by, the most important first.
+    """Return the expressions that order the tuples of ``source``, the most important first.
 
-    Of packets it is their time; of a stream its first temporal TIMESTAMP if it has one, else all its temporal
-    columns, turned round where they decrease.
+    Packets are ordered by their time; a stream by its first temporal TIMESTAMP if it has one, else
+    by all its temporal columns, with decreasing ones reversed.
     """
     columns = source.schema.temporal
     stamps = [c for c in columns if c.type is GsqlType.TIMESTAMP]

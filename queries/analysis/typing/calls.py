@@ -1,4 +1,4 @@
-"""Functions by the names that queries use → calls of canonical functions with converted arguments."""
+"""Functions under the names of queries → calls of canonical functions, arguments converted."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _INT, _FLOAT, _STRING, _IP = GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING, Gsql
 
 
 def scalar_builder(node: nodes.FunctionCall) -> Builder:
-    """What makes the call of a scalar function or predicate from its arguments.
+    """Return what builds the call of a scalar function or predicate from its arguments.
 
     Raises:
-        ResolveError: there is no function of that name.
-        TypeMismatchError: it is called as an aggregate.
+        ResolveError: there is no function of this name.
+        TypeMismatchError: a scalar function is called as an aggregate.
     """
     builder = BUILDERS.get(node.name.lower())
     if builder is not None and not (node.star or node.distinct):
@@ -57,7 +57,7 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
 
 
 def catalog_builder(function: str, defaults: tuple[Literal, ...] = ()) -> Builder:
-    """The function of the catalog as it stands; ``defaults`` are for the last parameters."""
+    """Return the builder of a plain catalog function; ``defaults`` fill its last parameters."""
 
     def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
         entry = FUNCTIONS[function]
@@ -81,7 +81,7 @@ def catalog_builder(function: str, defaults: tuple[Literal, ...] = ()) -> Builde
 
 
 def _declaration(function: str) -> Builder:
-    """An order declared of fields of packets."""
+    """Return the builder of a declared order, which only fields of packets may have."""
     plain = catalog_builder(function)
 
     def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
@@ -93,7 +93,10 @@ def _declaration(function: str) -> Builder:
 
 
 def _by_type(choices: dict[GsqlType, str]) -> Builder:
-    """The function for the type of the only argument; "" leaves the argument as it is."""
+    """Return the builder that chooses the function by the type of the only argument.
+
+    The function "" leaves the argument as it is.
+    """
 
     def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
         _check_count(arguments, node, 1, 1)
@@ -140,7 +143,7 @@ def _prefix(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expr
 
 
 def _concat(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """The texts of all arguments; NULL is left out."""
+    """Return the texts of all arguments, concatenated; NULL is left out."""
     _check_count(arguments, node, 1, None)
     texts = [as_string(a, _position(node, n)) for n, a in enumerate(arguments)]
     present = [apply("coalesce", text, _NOTHING) if text.is_nullable else text for text in texts]
@@ -148,7 +151,7 @@ def _concat(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expr
 
 
 def _substr(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """``substr(s, first, count)``; from the first byte on it is ``str_truncate``, which LFTAs know."""
+    """Build ``substr(s, first, count)``; from the first byte it is LFTA-safe ``str_truncate``."""
     _check_count(arguments, node, 2, 3)
     first = arguments[1]
     if isinstance(first, Literal) and isinstance(first.value, int) and first.value < 1:

@@ -1,4 +1,4 @@
-"""Conversions of constants: one that gives NULL can only be a mistake."""
+"""Conversions of constants: a result of NULL can only be a mistake."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_cast(
     """Refuse a conversion of constants that gives NULL.
 
     Raises:
-        TypeMismatchError: none of the constants is NULL, and the result is.
+        TypeMismatchError: the result is NULL although none of the constants is.
     """
     name = node.name.lower()
     if name not in _CASTS or not isinstance(result, Literal) or result.value is not None:

@@ -1,7 +1,7 @@
-"""What is known of a query's columns beyond their types: what they are computed of.
+"""Facts about a query's columns beyond their types: the expressions they are computed from.
 
-Two rules ask for it where a query reads the result of another: ``/`` of an aggregate keeps its fraction, and
-TIMESTAMP(x) refuses an ``x`` that counts seconds.
+Two rules need them where a query reads the result of another: ``/`` of an aggregate keeps its
+fraction, and TIMESTAMP(x) refuses an ``x`` that counts seconds.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import AggregateCall, Node
 
 _CHOOSING = frozenset({"min", "max", "first", "last", "running_first", "running_last"})
-"""Aggregates whose result is one of the values, and has their unit."""
+"""Aggregates whose result is one of the values, so that it has their unit."""
 
 _MOST_PARTS = 200
-"""An origin of more parts is not kept: columns of a chain of queries could double it each time."""
+"""An origin of more parts is dropped: each query of a chain could double it."""
 
 UNKNOWN = Column("", GsqlType.INT, is_nullable=True)
-"""The origin of what is not followed further."""
+"""The origin of an expression that is not followed further."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
-    """What a column is computed of.
+    """The origin of a column.
+
+    For ``SELECT max(time)*2 AS m FROM TCP GROUP BY …``:
 
     Attributes:
-        origin: the column as an expression over packet fields and ``UNKNOWN``.
-        is_aggregate: whether an aggregate takes part in it.
+        origin: ``time*2``: the column as an expression over packet fields and ``UNKNOWN``.
+        is_aggregate: true: whether an aggregate takes part in it.
     """
 
     origin: Expression
@@ -61,7 +63,7 @@ NO_FACTS: Facts = {}
 
 
 def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
-    """Return what is known of the columns of ``node``, given the facts of the queries that it reads."""
+    """Return the facts about the columns of ``node``, given those of the queries that it reads."""
     match node:
         case Scan():
             fields = (PacketField(c.name, c.type, c.is_nullable) for c in node.schema.columns)
@@ -90,7 +92,7 @@ def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
 
 
 def fact_of(expression: Expression, inputs: Sequence[Facts]) -> ColumnFact:
-    """Return what is known of an expression over columns of ``inputs``."""
+    """Return the fact about an expression over columns of ``inputs``."""
     origin = _followed(expression, inputs, UNKNOWN)
     if len(list(islice(walk(origin), _MOST_PARTS + 1))) > _MOST_PARTS:
         origin = UNKNOWN
@@ -98,12 +100,12 @@ def fact_of(expression: Expression, inputs: Sequence[Facts]) -> ColumnFact:
 
 
 def origin_of(expression: Expression, inputs: Sequence[Facts]) -> Expression:
-    """Return ``expression`` with the origins of columns in place of them, where they are known."""
+    """Return ``expression`` with the origins of columns in their place, where they are known."""
     return _followed(expression, inputs, None)
 
 
 def has_aggregate(expression: Expression, inputs: Sequence[Facts]) -> bool:
-    """Return whether a column takes part that an aggregate made."""
+    """Return whether a column of ``expression`` is the result of an aggregate."""
     facts = (
         inputs[part.input].get(part.name) for part in walk(expression) if isinstance(part, Column)
     )
@@ -111,7 +113,7 @@ def has_aggregate(expression: Expression, inputs: Sequence[Facts]) -> bool:
 
 
 def origin_of_call(call: AggregateCall, inputs: Sequence[Facts]) -> Expression:
-    """Return what the result of an aggregate is computed of, as far as its unit goes."""
+    """Return what the result of an aggregate is computed from, as far as it has the same unit."""
     if call.function in _CHOOSING:
         return origin_of(call.arguments[0], inputs)
     return UNKNOWN
@@ -120,7 +122,10 @@ def origin_of_call(call: AggregateCall, inputs: Sequence[Facts]) -> Expression:
 def _followed(
     expression: Expression, inputs: Sequence[Facts], unknown: Expression | None
 ) -> Expression:
-    """Return ``expression`` with origins in place of columns, ``unknown`` (None for itself) for others."""
+    """Return ``expression`` with origins in place of columns.
+
+    A column without a known origin becomes ``unknown``, or stays if that is None.
+    """
 
     def change(part: Expression) -> Expression:
         if not isinstance(part, Column):
@@ -137,7 +142,7 @@ def _of_call(call: AggregateCall, inputs: Sequence[Facts]) -> ColumnFact:
 
 
 def _merged(node: Merge, queries: Mapping[str, Facts]) -> Facts:
-    """Return the facts of a union: an origin where that of all inputs is the same."""
+    """Return the facts of a union: an origin where all inputs have the same one."""
     merged: dict[str, ColumnFact] = {}
     sides = [facts_of(each, queries) for each in node.inputs]
     for place, name in enumerate(node.schema.names):

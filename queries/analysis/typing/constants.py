@@ -1,4 +1,4 @@
-"""Constants: what a literal of the text means, and calls that can be computed before the first packet."""
+"""Constants: the values of literals, and calls that are computed before the first packet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TIME_EXAMPLE = (
     "a time such as '2024-05-06 07:08:09' or '2024-05-06T07:08:09+02:00'; UTC without an offset"
 )
-"""What to write for a time."""
+"""The remedy for a text that is not a time."""
 
 _NS_A_SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
 
 
 def apply(function: str, *arguments: Expression) -> Expression:
-    """A call of a catalog function; its value at once if all arguments are constants."""
+    """Return a call of a catalog function, or its value if all arguments are constants."""
     made = call(function, *arguments)
     if not FUNCTIONS[function].is_foldable or not all(isinstance(a, Literal) for a in arguments):
         return made
@@ -48,17 +48,17 @@ def apply(function: str, *arguments: Expression) -> Expression:
 
 
 def from_literal(literal: nodes.LiteralSyntax) -> Literal:
-    """The constant that a literal of a query text stands for.
+    """Return the constant that a literal of a query text stands for.
 
     Raises:
-        TypeMismatchError: TIMEVAL'…' without a time in it.
+        TypeMismatchError: the text of TIMEVAL'…' is not a time.
     """
     value, type_ = _READERS[literal.kind](literal.value, literal.position)
     return Literal(value, type_)
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Nanoseconds since 1970 of seconds (``12.5``) or of a date and time, None if it is neither."""
+    """Return the nanoseconds since 1970 of seconds (``12.5``) or a date and time, else None."""
     seconds = _SECONDS.fullmatch(text.strip())
     if seconds:
         value = int(seconds[1]) * _NS_A_SECOND + _nanoseconds(seconds[2])
@@ -67,7 +67,10 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def parse_date(text: str) -> int | None:
-    """Nanoseconds since 1970 of an ISO 8601 date and time, UTC without an offset; None if it is none."""
+    """Return the nanoseconds since 1970 of an ISO 8601 date and time, else None.
+
+    A time without an offset is in UTC.
+    """
     moment = _MOMENT.fullmatch(text.strip())
     if not moment:
         return None
@@ -83,14 +86,17 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_mac(text: str) -> int | None:
-    """The 48 bits of ``aa:bb:cc:dd:ee:ff``, None if it is no such address."""
+    """Return the 48 bits of ``aa:bb:cc:dd:ee:ff``, None if the text is not such an address."""
     if not _MAC.fullmatch(text):
         return None
     return int(re.sub("[:-]", "", text), 16)
 
 
 def parse_network(text: str) -> tuple[int, int] | None:
-    """The 128-bit address and prefix length of ``10.0.0.0/8``; a bare address is its own network."""
+    """Return the 128-bit address and prefix length of ``10.0.0.0/8``, None if it is invalid.
+
+    A bare address is its own network.
+    """
     host, slash, length = text.partition("/")
     address = parse_ip(host)
     if address is None or (slash and not re.fullmatch("[0-9]{1,3}", length)):
@@ -101,7 +107,7 @@ def parse_network(text: str) -> tuple[int, int] | None:
 
 
 def text_of(literal: Literal) -> str:
-    """A STRING constant as text."""
+    """Return the text of a STRING constant."""
     return literal.value.decode("utf-8", "replace") if isinstance(literal.value, bytes) else ""
 
 

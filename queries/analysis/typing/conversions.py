@@ -1,4 +1,4 @@
-"""Implicit conversions: every one becomes a call of its own, so that nothing downstream converts."""
+"""Implicit conversions: each becomes a call of its own, so that nothing later converts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STEPS: dict[tuple[GsqlType, GsqlType], tuple[str, ...]] = {
     (_INT, _FLOAT): ("int_to_float",),
     (_STRING, GsqlType.IP): ("string_to_ip",),
 }
-"""What leads from one type to another without being asked for."""
+"""The function of each implicit conversion, by the types from and to."""
 
 _FROM_TEXT: dict[GsqlType, tuple[Callable[[str], Value], str]] = {
     GsqlType.IP: (
@@ -42,16 +42,16 @@ _FROM_TEXT: dict[GsqlType, tuple[Callable[[str], Value], str]] = {
     GsqlType.MAC: (parse_mac, "an address such as 'aa:bb:cc:dd:ee:ff'"),
     GsqlType.TIMESTAMP: (parse_timestamp, TIME_EXAMPLE),
 }
-"""Types whose constants may be written as plain text: how to read it, and what it must look like."""
+"""Types whose constants may be plain text: the function that reads it, and the expected form."""
 
 
 def convert(
     expression: Expression, target: GsqlType, position: Position, where: str = "here"
 ) -> Expression:
-    """``expression`` as a value of ``target``.
+    """Return ``expression`` as a value of ``target``.
 
     Raises:
-        TypeMismatchError: no implicit conversion leads there.
+        TypeMismatchError: there is no such implicit conversion.
     """
     if expression.type is target:
         return expression
@@ -79,14 +79,14 @@ STRING_STEPS: dict[GsqlType, str] = {
     GsqlType.MAC: "mac_to_string",
     GsqlType.TIMESTAMP: "timestamp_to_string",
 }
-"""What leads from each type to its text, for ``STRING(x)``."""
+"""The function that gives the text of each type, for ``STRING(x)``."""
 
 
 def as_string(expression: Expression, position: Position) -> Expression:
     """Return the text of ``expression``, as ``STRING`` gives it.
 
     Raises:
-        TypeMismatchError: its type has none.
+        TypeMismatchError: values of its type have no text.
     """
     if expression.type is GsqlType.NULL:
         return Literal(None, _STRING)
@@ -100,10 +100,10 @@ def as_string(expression: Expression, position: Position) -> Expression:
 
 
 def predicate(expression: Expression, position: Position, where: str) -> Expression:
-    """``expression`` as a condition; an INT is true unless it is 0.
+    """Return ``expression`` as a condition; an INT is true unless it is 0.
 
     Raises:
-        TypeMismatchError: it is neither BOOL nor INT.
+        TypeMismatchError: the expression is neither BOOL nor INT.
     """
     if expression.type is _INT:
         return apply("int_to_bool", expression)
@@ -113,20 +113,20 @@ def predicate(expression: Expression, position: Position, where: str) -> Express
 def unify(
     expressions: Sequence[Expression], position: Position, where: str
 ) -> tuple[Expression, ...]:
-    """All ``expressions`` as values of the one type they share.
+    """Return all ``expressions`` as values of the one type that they have in common.
 
     Raises:
-        TypeMismatchError: they share none.
+        TypeMismatchError: they have none in common.
     """
     common = _common({e.type for e in expressions} - {GsqlType.NULL}, position, where)
     return tuple(convert(e, common, position, where) for e in expressions)
 
 
 def unify_compared(expressions: Sequence[Expression], position: Position) -> tuple[Expression, ...]:
-    """As ``unify``, with what only comparisons allow.
+    """Return all ``expressions`` as values of one type, with conversions for comparisons only.
 
-    An integer beside an IP is the IPv4 address with that value, a difference of times with intervals, in ms, and
-    some numbers with texts that name them.
+    An integer beside an IP is the IPv4 address with that value, a difference of times beside an
+    interval is in ms, and a text beside some numbers is the number that it names.
     """
     expressions = read_named(expressions, position)
     types = {e.type for e in expressions} - {GsqlType.NULL}
@@ -168,7 +168,7 @@ def _read_text(literal: Literal, target: GsqlType, position: Position) -> Litera
 
 
 def _ipv4(number: Expression, position: Position) -> Expression:
-    """The IPv4 address with the value ``number``."""
+    """Return the IPv4 address with the value ``number``."""
     address = apply("int_to_ip", number)
     if isinstance(number, Literal) and isinstance(address, Literal) and address.value is None:
         message = f"{number.value!r} is not the value of an IPv4 address"

@@ -1,4 +1,4 @@
-"""Orders that the user declares: where they may stand, and where they say nothing."""
+"""Orders that the user declares: where they are allowed, and where they have no effect."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ORDERED_TYPES = (GsqlType.INT, GsqlType.TIMESTAMP)
 
 
 def check_declaration(call: Expression, name: str, position: Position) -> None:
-    """A declared order is enforced where packets are read, so it must be about their fields.
+    """Refuse a declared order of anything but fields of packets, where it is enforced.
 
     Raises:
-        TypeMismatchError: it is about something else.
+        TypeMismatchError: the order is of another expression.
     """
     if not isinstance(call, Call):
         message = f"{name} declares the order of a field, not of a constant"
@@ -40,7 +40,7 @@ def check_declaration(call: Expression, name: str, position: Position) -> None:
 
 
 def undeclared(expression: Expression) -> Expression:
-    """``expression`` without declarations of order: a condition tests plain values."""
+    """Return ``expression`` without declarations of order: a condition tests plain values."""
     if not any(declared_ordering(part) is not None for part in walk(expression)):
         return expression
     assert isinstance(expression, Call)

@@ -34,7 +34,7 @@ FOREIGN_FUNCTIONS = {
     **dict.fromkeys(("inet_aton", "ip_to_int"), "INT(srcIP)"),
     **dict.fromkeys(("inet_ntoa", "host"), "STRING(srcIP)"),
 }
-"""A name in small letters, and an expression over packets of TCP that shows how to write it."""
+"""The name in lower case, and an expression over packets of TCP that shows what to write."""
 
 FOREIGN_AGGREGATES = {
     **dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "quantile(len, 0.95)"),

@@ -33,8 +33,8 @@ def interval(
     """Return ``left operator right``, one of which is an INTERVAL.
 
     Raises:
-        TypeMismatchError: the operator means nothing for them, one of them varies, or the result is
-            too large.
+        TypeMismatchError: the operator does not apply to them, one of them is not a constant, or
+            the result is too large.
     """
     rule = _RULES.get((operator, left.type, right.type))
     if rule is None:

@@ -1,7 +1,7 @@
-"""Constants written as text beside a number whose texts have a plain meaning.
+"""Constant texts that name a number: protocols, TCP flags and dates.
 
 A column called ``protocol`` is compared with names of IP protocols, ``flags`` with letters or names
-of TCP flags, ``time`` and ``time_ns`` with dates. Anything else is refused with the right form.
+of TCP flags, ``time`` and ``time_ns`` with dates. Any other text is refused with the right form.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PORTS = {
     "postgresql": 5432,
     "vnc": 5900,
 }
-"""Ports of services whose names are taken for protocols."""
+"""Ports of services whose names users write as protocols."""
 
 _FLAG_LETTERS = "FSRPAUEC"
 _FLAG_BITS = {
@@ -71,12 +71,12 @@ _FLAG_NAMES = {
 
 
 def read_named(expressions: Sequence[Expression], position: Position) -> list[Expression]:
-    """``expressions``, in which constant texts become the numbers that they name.
+    """Return ``expressions``, with constant texts replaced by the numbers that they name.
 
     They stay as they are if none of them is a number or one of the texts is not constant.
 
     Raises:
-        TypeMismatchError: a text means nothing beside these numbers.
+        TypeMismatchError: a text has no meaning beside these numbers.
     """
     texts = [e for e in expressions if _is_text(e)]
     others = {e.type for e in expressions if not _is_text(e)} - {GsqlType.NULL}
@@ -94,7 +94,7 @@ def read_named(expressions: Sequence[Expression], position: Position) -> list[Ex
 
 
 def read_flag_mask(sides: tuple[Expression, Expression], position: Position) -> list[Expression]:
-    """The sides of ``flags & 'SA'``, with the letters as the number that they stand for.
+    """Return the sides of ``flags & 'SA'``, with the letters as the number that they stand for.
 
     Raises:
         TypeMismatchError: the text is not a set of flags.
@@ -105,7 +105,7 @@ def read_flag_mask(sides: tuple[Expression, Expression], position: Position) -> 
 
 
 def right_form(text: str) -> str:
-    """The remedy for a constant text where a number is needed."""
+    """Return the remedy for a constant text where a number is needed."""
     if _NUMBER.fullmatch(text):
         return f"write the number without quotes: {text}"
     if parse_date(text) is not None:
@@ -121,7 +121,7 @@ def right_form(text: str) -> str:
 
 
 def _reader(expression: Expression) -> Reader | None:
-    """What reads the texts that ``expression`` is compared with."""
+    """Return the function that reads texts beside ``expression``, None if there is none."""
     match expression:
         case Call("bit_and", arguments) if any(_reader(a) is _flags for a in arguments):
             return _flags
@@ -169,7 +169,7 @@ def _flags(text: str, position: Position) -> int:
 
 
 def _flags_of(word: str) -> list[int]:
-    """The bits of a flag's name or of a run of letters; 0 for a letter that is not a flag."""
+    """Return the bits of a flag's name or of a run of letters; 0 for a letter that is no flag."""
     if word in _FLAG_NAMES:
         return [_FLAG_NAMES[word]]
     return [_FLAG_BITS.get(letter, 0) for letter in word]
@@ -199,4 +199,4 @@ _READERS: dict[str, Reader] = {
     "time": _seconds,
     "time_ns": _nanoseconds,
 }
-"""What reads texts beside a column, by its name."""
+"""The function that reads a text beside a column, by the name of the column."""

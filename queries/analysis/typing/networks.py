@@ -1,4 +1,4 @@
-"""Networks: ``in_net`` and ``prefix`` with constants and with columns, networks among the choices of IN."""
+"""Networks: ``in_net`` and ``prefix``, constant or not, and networks among the choices of IN."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INT, _STRING, _IP = GsqlType.INT, GsqlType.STRING, GsqlType.IP
 _V4_OFFSET = 96
 
 MOST_NETWORKS = 256
-"""Networks that one list may have: each of them is a test of its own."""
+"""Networks in one list of IN: each of them is a test of its own."""
 
 
 def in_network(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
@@ -85,7 +85,7 @@ def split_networks(
 def _in_varying(
     address: Expression, arguments: tuple[Expression, ...], node: nodes.FunctionCall
 ) -> Expression:
-    """The test of a network that is not constant; without a length it is one address."""
+    """Return the test of a network that is not constant; without a length it is one address."""
     where = f"as argument 2 of {node.name}"
     network = convert(arguments[1], _IP, _position(node, 1), where)
     if len(arguments) < 3:

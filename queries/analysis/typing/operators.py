@@ -57,10 +57,10 @@ _COMMUTING = frozenset({BinaryOperator.ADD, BinaryOperator.BIT_AND})
 def binary(
     operator: BinaryOperator, left: Expression, right: Expression, position: Position
 ) -> Expression:
-    """``left operator right``.
+    """Return ``left operator right``.
 
     Raises:
-        TypeMismatchError: the operator means nothing for these types.
+        TypeMismatchError: the operator does not apply to these types.
     """
     if operator in _LOGIC:
         where = f"beside {operator.value}"
@@ -96,7 +96,7 @@ def binary(
     if operator in _DIVISIONS:
         return _divide(operator, left, right, position)
     if operator is BinaryOperator.SUBTRACT and _is_remainder_of(left, right):
-        # x - x % n, which moves with x: n times the quotient, exactly.
+        # x - x % n is n times the quotient, exactly, and so it is ordered like x.
         step = right.arguments[1] if isinstance(right, Call) else right
         return apply("mul_int", apply("idiv_int", left, step), step)
     if _FLOAT in (left.type, right.type):
@@ -106,7 +106,7 @@ def binary(
 
 
 def ratio(left: Expression, right: Expression, position: Position) -> Expression:
-    """``left / right`` with its fraction, also where both are INT and the divisor is a constant.
+    """Return ``left / right`` with its fraction, even if both are INT and the divisor is constant.
 
     Raises:
         TypeMismatchError: a side is not a number, nor a time divided by an interval.
@@ -118,10 +118,10 @@ def ratio(left: Expression, right: Expression, position: Position) -> Expression
 
 
 def unary(operator: UnaryOperator, operand: Expression, position: Position) -> Expression:
-    """``operator operand``.
+    """Return ``operator operand``.
 
     Raises:
-        TypeMismatchError: the operator means nothing for this type.
+        TypeMismatchError: the operator does not apply to this type.
     """
     if operator is UnaryOperator.NOT:
         return apply("not", predicate(operand, position, "behind NOT"))
@@ -142,7 +142,7 @@ def _concatenate(left: Expression, right: Expression, position: Position) -> Exp
 
 
 def _is_remainder_of(value: Expression, remainder: Expression) -> bool:
-    """Whether ``remainder`` is that of ``value`` by a positive constant."""
+    """Return whether ``remainder`` is that of ``value`` by a positive constant."""
     match remainder:
         case Call("mod_int", (dividend, Literal(int(divisor)))):
             return dividend == value and divisor > 0
@@ -152,7 +152,7 @@ def _is_remainder_of(value: Expression, remainder: Expression) -> bool:
 def _divide(
     operator: BinaryOperator, left: Expression, right: Expression, position: Position
 ) -> Expression:
-    """Integer by integer constant truncates, DIV always does; any other division is of FLOAT."""
+    """Return a quotient: integer by integer constant and DIV truncate, any other is FLOAT."""
     are_integers = left.type is _INT and right.type is _INT
     truncates = operator is BinaryOperator.INTEGER_DIVIDE
     if are_integers and (truncates or isinstance(right, Literal)):

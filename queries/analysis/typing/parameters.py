@@ -1,4 +1,4 @@
-"""What ``$x`` and ``#X`` of a query stand for: parameters given when it starts, entries of its DEFINE."""
+"""Values of ``$x`` and ``#X``: parameters of the run, and entries of DEFINE."""
 
 from __future__ import annotations
 
@@ -33,13 +33,18 @@ TYPE_NAMES: dict[str, GsqlType] = {
 
 @dataclass(frozen=True, slots=True)
 class Substitutes:
-    """The DEFINE and PARAM blocks of a query, and the values its parameters were given."""
+    """The DEFINE and PARAM blocks of a query, and the values of its parameters.
+
+    Attributes:
+        query: the query with the blocks; None where there are none, as in a protocol.
+        values: the text given for each parameter.
+    """
 
     query: nodes.Query | None
     values: Mapping[str, str]
 
     def definition(self, node: nodes.Definition) -> Literal:
-        """The constant ``#NAME`` stands for.
+        """Return the constant that ``#NAME`` stands for.
 
         Raises:
             ResolveError: DEFINE has no such entry.
@@ -52,10 +57,10 @@ class Substitutes:
         return from_literal(definition_literal(entries[node.name]))
 
     def parameter(self, node: nodes.ParameterReference) -> Literal:
-        """The constant ``$name`` was given.
+        """Return the value given for ``$name``.
 
         Raises:
-            ResolveError: it is not declared, or it was given no value.
+            ResolveError: the parameter is not declared, or no value is given.
             TypeMismatchError: the value is not of the declared type.
         """
         entries = {e.name: e for e in self.query.params} if self.query else {}
@@ -72,7 +77,7 @@ class Substitutes:
         return _read(self.values[node.name], target, node)
 
     def constant(self, extent: nodes.Extent) -> Literal:
-        """What a length written in the query is: a literal, or one of the above."""
+        """Return the value of a length in a query: a literal, a parameter or a definition."""
         match extent:
             case nodes.LiteralSyntax():
                 return from_literal(extent)
@@ -107,7 +112,7 @@ def _read(text: str, target: GsqlType, node: nodes.ParameterReference) -> Litera
 
 
 def _constant(text: str) -> Expression | None:
-    """The number, address or time that ``text`` spells, with a sign if it has one."""
+    """Return the number, address or time that ``text`` spells, signed or not; else None."""
     try:
         node = parse_expression(text)
     except GsqlSyntaxError:

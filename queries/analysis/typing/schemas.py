@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def column_schema(column: NamedExpression, ordering: Callable[[Leaf], Ordering]) -> ColumnSchema:
-    """The schema of a computed column, where ``ordering`` tells that of its leaves."""
+    """Return the schema of a computed column; ``ordering`` returns that of its leaves."""
     e = column.expression
     return ColumnSchema(column.name, e.type, e.is_nullable, column_ordering(e, ordering))
 
@@ -25,7 +25,7 @@ def column_schema(column: NamedExpression, ordering: Callable[[Leaf], Ordering])
 def group_schema(
     keys: Sequence[ColumnSchema], ordered: Container[str], aggregates: Sequence[ColumnSchema]
 ) -> Schema:
-    """The schema of groups: they leave epoch by epoch, so only keys that are ``ordered`` stay temporal."""
+    """Return the schema of groups, which leave by epoch: only ``ordered`` keys stay temporal."""
     kept = [
         key
         if key.name in ordered or key.ordering == CONSTANT

@@ -1,6 +1,7 @@
-"""Calls that make times: of seconds, and cut to a unit or a bucket.
+"""Calls that make times: from seconds, or rounded down to a unit or a bucket.
 
-They are arithmetic on nanoseconds, so that LFTAs compute them and the order of their arguments survives:
+They are arithmetic on nanoseconds, so that LFTAs compute them and they keep the order of their
+arguments:
 
     date_trunc('minute', ts)  →  ts rounded down to a multiple of 60 s
     to_timestamp(s)           →  s * 10⁹ as a time
@@ -37,10 +38,10 @@ _CLOCK_UNITS = {
     "microseconds": (1_000, 10**17),
     "nanoseconds": (1, 1 << 63),
 }
-"""Units of clocks: their nanoseconds, and a number that none of them reaches in this generation."""
+"""Units of clocks: their nanoseconds, and a number beyond any clock of this century."""
 
 _PARTS = frozenset({"mod_int", "bit_and"})
-"""Functions that leave of a clock what is no longer a time since 1970."""
+"""Functions whose result, of a time since 1970, is only a part of one."""
 
 _DAY_NS = UNITS_NS["day"]
 _MONDAY_NS = -3 * _DAY_NS
@@ -55,14 +56,14 @@ _UNITS: dict[str, tuple[int, int]] = {
     "day": (_DAY_NS, 0),
     "week": (7 * _DAY_NS, _MONDAY_NS),
 }
-"""Units of ``date_trunc`` in nanoseconds, and where one of them begins."""
+"""Units of ``date_trunc``: their nanoseconds, and the time at which one of them begins."""
 
 
 def date_trunc(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """``date_trunc('minute', ts)``: the beginning of the unit that a time is in.
+    """Build ``date_trunc('minute', ts)``: the beginning of the unit that contains a time.
 
     Raises:
-        TypeMismatchError: the unit is unknown or of no fixed length, or there is no time.
+        TypeMismatchError: the unit is unknown or of variable length, or the argument is not a time.
     """
     unit, time = _unit_and_time(arguments, node, "'minute'")
     name = text_of(unit).lower()
@@ -75,7 +76,9 @@ def date_trunc(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> E
 
 
 def time_bucket(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """``time_bucket('10 sec', ts)``: the beginning of the bucket that a time is in; one begins at 1970.
+    """Build ``time_bucket('10 sec', ts)``: the beginning of the bucket that contains a time.
+
+    One bucket begins at 1970.
 
     Raises:
         TypeMismatchError: the first argument is not a length of time, or the second not a time.
@@ -91,7 +94,7 @@ def time_bucket(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> 
 
 
 def to_timestamp(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
-    """``to_timestamp(s)``: the time ``s`` seconds after 1970; of FLOAT with its fraction.
+    """Build ``to_timestamp(s)``: the time ``s`` seconds after 1970, of FLOAT with its fraction.
 
     Raises:
         TypeMismatchError: the argument is not a number.
@@ -101,7 +104,7 @@ def to_timestamp(arguments: tuple[Expression, ...], node: nodes.FunctionCall) ->
     if seconds.type is _INT:
         return apply("int_to_ts", _nanoseconds(seconds))
     if seconds.type is _FLOAT:
-        # A double of today's nanoseconds has steps of 256 ns, one of seconds and a fraction does not.
+        # A double holds today's ns in steps of 256, so seconds and fraction are converted apart.
         whole = apply("float_to_int", seconds)
         fraction = apply("sub_float", seconds, apply("int_to_float", whole))
         rest = apply("mul_float", fraction, Literal(float(_NS_A_SECOND), _FLOAT))
@@ -114,10 +117,10 @@ def to_timestamp(arguments: tuple[Expression, ...], node: nodes.FunctionCall) ->
 def check_unit(argument: Expression, node: nodes.FunctionCall) -> None:
     """Refuse ``TIMESTAMP(x)`` and ``to_timestamp(x)`` of a clock that counts in another unit.
 
-    The moment would be one of January 1970, or beyond all calendars.
+    The result would be in January 1970, or beyond all calendars.
 
     Raises:
-        TypeMismatchError: it does.
+        TypeMismatchError: the clock counts in another unit.
     """
     wanted = "seconds" if node.name.lower() == "to_timestamp" else "nanoseconds"
     found = _unit_of(argument)
@@ -131,7 +134,10 @@ def check_unit(argument: Expression, node: nodes.FunctionCall) -> None:
 
 
 def _unit_of(expression: Expression) -> str | None:
-    """Return the unit in which an INT made of clocks counts, by how large it is; None if that is unknown."""
+    """Return the unit in which an INT computed from clocks counts, None if it is unknown.
+
+    It is recognised by the size of the number.
+    """
     parts = list(walk(expression))
     leaves = [part for part in parts if isinstance(part, PacketField | Column)]
     clocks = [

@@ -1,4 +1,4 @@
-"""Typing: syntax of an expression → typed expression, with every conversion written out."""
+"""Typing: syntax of an expression → typed expression, with every conversion as a call."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 _TIMES = ("timestamp", "timeval", "to_timestamp")
-"""Casts that take nanoseconds."""
+"""Casts whose argument is in nanoseconds."""
 
 
 def is_aggregate(node: nodes.FunctionCall) -> bool:
-    """Whether a call is one of an aggregate."""
+    """Return whether a call is one of an aggregate."""
     name = node.name.lower()
     return name in AGGREGATES or name in RUNNING
 
 
 class Scope(Protocol):
-    """What typing needs to know of an input: the meaning of its names and of its columns."""
+    """What typing needs of an input: the meaning of its names and of its columns."""
 
     def resolve(self, name: nodes.Name) -> Expression:
         """Return the expression that ``name`` stands for, or raise ResolveError."""
@@ -60,16 +60,20 @@ class Scope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Typer:
-    """Types expressions of one place in a query.
+    """The typing of expressions in one clause of a query.
+
+    In HAVING of ``SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb HAVING count(*) > $n``:
 
     Attributes:
-        name: what a column name stands for here.
-        substitutes: what ``$x`` and ``#X`` stand for.
-        aggregate: what an aggregate stands for here; it raises where none may stand.
-        known: the expression that a whole piece of syntax stands for, None to look into it.
-        meaning: an expression with what its columns are in place of them, where that is known.
-        rewrite: what a typed expression stands for here, most often itself.
-        has_aggregate: whether a column takes part in an expression that an aggregate made.
+        name: returns what a column name stands for: for ``tb``, the key.
+        substitutes: the value of ``$n``.
+        aggregate: returns what an aggregate stands for: for ``count(*)``, the column of the groups;
+            it raises where aggregates are not allowed.
+        known: returns the expression that a whole piece of syntax stands for: for ``time/60``, the
+            key; None if it has no such meaning.
+        meaning: returns an expression with the expressions that its columns were computed from.
+        rewrite: returns what a typed expression stands for, usually itself.
+        has_aggregate: returns whether a column in an expression is the result of an aggregate.
     """
 
     name: Callable[[nodes.Name], Expression]
@@ -90,13 +94,13 @@ class Typer:
         name: Callable[[nodes.Name], Expression] | None = None,
         is_term: bool = False,
     ) -> Typer:
-        """Return what types expressions over the columns of ``source``.
+        """Return a typer of expressions over the columns of ``source``.
 
         Args:
             source: an input.
             substitutes: see ``Typer``.
             aggregate: see ``Typer``.
-            name: what a name stands for, if not what it does in ``source``.
+            name: returns what a name stands for, if not what it does in ``source``.
             is_term: whether they are group-by terms, in which ``/`` makes buckets.
         """
         return cls(
@@ -109,10 +113,10 @@ class Typer:
         )
 
     def type(self, node: nodes.Expression) -> Expression:
-        """The typed expression.
+        """Return the typed expression.
 
         Raises:
-            GsqlError: a name is unknown, types do not fit, or something is not supported.
+            GsqlError: a name is unknown, types do not match, or a construct is unsupported.
         """
         known = self.known(node)
         return self.rewrite(self._type(node)) if known is None else known
@@ -152,7 +156,7 @@ class Typer:
                 return _negated(apply("is_null", self._typed_null(node.operand)), node.negated)
 
     def condition(self, node: nodes.Expression, where: str) -> Expression:
-        """A typed expression that is a condition."""
+        """Return a typed expression, which must be a condition."""
         return predicate(self.type(node), node.position, where)
 
     def _binary(self, node: nodes.Binary) -> Expression:
@@ -210,7 +214,7 @@ class Typer:
         if literals:
             tests.insert(0, _among(unified[0], literals))
         if len(literals) + len(others) < len(choices):
-            # A NULL among the choices: whatever is not found is not known to be absent.
+            # A NULL among the choices: a value that is not found may still be equal to it, so NULL.
             tests.append(Literal(None, GsqlType.BOOL))
         return _any([*tests, *networks])
 
@@ -261,12 +265,12 @@ def _among(operand: Expression, literals: Sequence[Literal]) -> Expression:
 
 
 def _has_aggregate(node: nodes.Node) -> bool:
-    """Whether an aggregate is part of a dividend: such a quotient keeps its fraction."""
+    """Return whether an aggregate is part of a dividend: such a quotient keeps its fraction."""
     return any(isinstance(part, nodes.FunctionCall) and is_aggregate(part) for part in walk(node))
 
 
 def _any(tests: Sequence[Expression]) -> Expression:
-    """Whether one of many holds; halved, so that long lists make no deep expressions."""
+    """Return whether one of ``tests`` holds, as a balanced tree: long lists must not nest deep."""
     if len(tests) == 1:
         return tests[0]
     middle = len(tests) // 2

@@ -1,4 +1,4 @@
-"""What is GSQL but does not run in this version, refused by name; and what no version could run."""
+"""Constructs of GSQL that this version does not run, and those that no version could run."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def refuse_unsupported(body: nodes.Select) -> None:
 
 
 def has_sampling(body: nodes.Select) -> bool:
-    """Whether there is a clause of the sampling operator."""
+    """Return whether a SELECT has a clause of the sampling operator."""
     clauses = (body.supergroup or None, body.cleaning_when, body.cleaning_by)
     return any(clause is not None for clause in clauses)
 
 
 def has_windows(inputs: Sequence[nodes.Input]) -> bool:
-    """Whether an input has RANGE or SLICES."""
+    """Return whether an input has RANGE or SLICES."""
     return any(one.window is not None for one in inputs)
 
 
@@ -64,7 +64,7 @@ def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
 
 
 def check_where(node: nodes.Expression) -> None:
-    """WHERE chooses tuples, before there are groups.
+    """Refuse aggregates in WHERE, which filters tuples before there are groups.
 
     Raises:
         TypeMismatchError: there is an aggregate in it.
@@ -78,14 +78,14 @@ def check_where(node: nodes.Expression) -> None:
 
 
 def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
-    """The calls of aggregates in a piece of syntax, outermost first."""
+    """Yield the calls of aggregates in a piece of syntax, outermost first."""
     for part in walk(node):
         if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
             yield part
 
 
 def refuse_aggregate(node: nodes.FunctionCall) -> Expression:
-    """For the ``Typer`` of a place where tuples are looked at one by one.
+    """Refuse an aggregate, for the ``Typer`` of a clause that tests single tuples.
 
     Raises:
         TypeMismatchError: always.

@@ -1,4 +1,4 @@
-"""User code for queries: its files' declarations tried, entered into the catalog and known to the analysis."""
+"""User code for queries: its declarations are tested and entered into the catalog."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def offer(files: Iterable[UserFile]) -> None:
 
 
 def withdraw() -> None:
-    """Undo every ``offer``."""
+    """Remove what every ``offer`` entered."""
     for code in user_install.installed():
         if isinstance(code, UserScalar):
             BUILDERS.pop(code.facts.name, None)

@@ -1,4 +1,4 @@
-"""Whether an epoch goes on by itself: times follow the clock, declared orders move with traffic only."""
+"""Whether an epoch goes on without traffic: times follow the clock, declared orders do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def warning(program: Program, node: HftaNode) -> str:
-    """What may keep a node's epochs open for ever; "" if nothing does."""
+    """Return a warning about what may keep a node's epochs open for ever; "" if nothing does."""
     epochs = [(node, epoch, side) for side, epoch in enumerate(_epochs(node))]
     if not _rest_on_declaration(program, epochs):
         return ""
@@ -33,7 +33,7 @@ def warning(program: Program, node: HftaNode) -> str:
 
 
 def _epochs(node: HftaNode) -> tuple[Expression, ...]:
-    """The expression that releases rows, for each side."""
+    """Return the expression that releases rows, for each side."""
     match node:
         case AggregationNode() | RunningNode():
             return (next(key.expression for key in node.keys if key.name == node.epoch),)
@@ -47,7 +47,10 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
 
 
 def _rest_on_declaration(program: Program, epochs: list[tuple[HftaNode, Expression, int]]) -> bool:
-    """Whether any of ``epochs``, each over the columns of one side of a node, rests on a declared order."""
+    """Return whether any of ``epochs`` rests on a declared order.
+
+    Each is over the columns of one side of a node.
+    """
     waiting = list(epochs)
     met: set[tuple[Input, str]] = set()
     while waiting:
@@ -70,7 +73,7 @@ def _rest_on_declaration(program: Program, epochs: list[tuple[HftaNode, Expressi
 
 
 def _below_keys(node: HftaNode, expression: Expression) -> Expression:
-    """An output expression over groups, in terms of the node's input: only the epoch matters."""
+    """Return an output expression over groups in terms of the node's input, the epoch only."""
     if isinstance(node, AggregationNode | RunningNode):
         names = {part.name for part in walk(expression) if isinstance(part, Column)}
         return next((k.expression for k in node.keys if k.name in names), expression)

@@ -1,4 +1,4 @@
-"""What bounds the state of groups that live across epochs: that each closes in the end."""
+"""The bound of the state of groups that live across epochs: each of them closes in the end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class _Unknown:
-    """Stands for a value that is not known before the query runs."""
+    """A value that is not known before the query runs."""
 
 
 _UNKNOWN = _Unknown()
 
 
 def running_state_bound(node: RunningNode) -> str:
-    """What bounds the state of ``node``, one or two sentences, or the warning that nothing does."""
+    """Return what bounds the state of ``node``, or the warning that nothing does."""
     parts = [f"one row of state a live group; it closes when {show(node.closing)}"]
     if any(a.function == DISTINCT_VALUES for a in node.aggregates):
         parts.append("each row holds the set of values that its group has seen")
@@ -41,10 +41,11 @@ def running_state_bound(node: RunningNode) -> str:
 
 
 def idle_groups_close(node: RunningNode) -> bool:
-    """Whether CLOSING_WHEN can become true for a group that gets no more tuples.
+    """Return whether CLOSING_WHEN can become true for a group that gets no more tuples.
 
-    One alternative of it must depend on what changes while a group is idle (a plain aggregate, a moving
-    one, the epoch), and not be false or NULL with plain aggregates of no tuples.
+    One of its alternatives must depend on a value that changes while a group is idle (a plain
+    aggregate, a moving one, the epoch), and not be false or NULL with plain aggregates of no
+    tuples.
     """
     empty = {
         a.name: value_of_nothing(a.function, a.arguments)
@@ -68,7 +69,7 @@ def _alternatives(closing: Expression) -> list[Expression]:
 
 
 def _value(expression: Expression, known: dict[str, Value]) -> Value | _Unknown:
-    """The value of ``expression`` as far as ``known`` columns decide it."""
+    """Return the value of ``expression`` as far as ``known`` columns determine it."""
     if isinstance(expression, Literal):
         return expression.value
     if not isinstance(expression, Call):

@@ -1,4 +1,4 @@
-"""What bounds the state of each part of a program: the heart of ``explain``."""
+"""What bounds the state of each part of a program: the most important lines of ``explain``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHOLE_INPUT_BOUND = (
 
 
 def lfta_state_bound(lfta: Lfta) -> str:
-    """What bounds the memory of an LFTA, one sentence."""
+    """Return what bounds the memory of an LFTA, in one sentence."""
     if not lfta.is_aggregation:
         return "no state: each tuple is emitted immediately"
     epoch = next(key for key in lfta.keys if key.name == lfta.epoch)
@@ -43,7 +43,7 @@ def lfta_state_bound(lfta: Lfta) -> str:
 
 
 def node_state_bound(node: HftaNode) -> str:
-    """What bounds the rows an HFTA node waits for, one sentence."""
+    """Return what bounds the rows that an HFTA node waits for, in one sentence."""
     match node:
         case SelectionNode():
             return "no state: each row is emitted immediately"
@@ -80,7 +80,7 @@ def node_state_bound(node: HftaNode) -> str:
 
 
 def _interval_bound(node: JoinNode, interval: Interval) -> str:
-    """What bounds the rows that an interval join waits for."""
+    """Return what bounds the rows that an interval join waits for."""
     left, right = (show_of_sides(epoch) for epoch in node.epochs)
     kind = node.epochs[0].type
     text = (
@@ -96,6 +96,6 @@ def _interval_bound(node: JoinNode, interval: Interval) -> str:
 
 
 def _shifted(expression: str, extent: int, kind: GsqlType) -> str:
-    """An expression plus a length."""
+    """Return an expression plus a length, as text."""
     sign = "-" if extent < 0 else "+"
     return f"{expression} {sign} {show_extent(abs(extent), kind)}" if extent else expression

@@ -1,4 +1,4 @@
-"""Compute columns where they are used."""
+"""Rule: compute columns where they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute
 
 
 def collapse_projections(plan: LogicalPlan) -> LogicalPlan:
-    """A projection or grouping over a projection reads the projection's input; a join makes its own columns.
+    """Compute the columns of a projection in the projection or grouping above it.
+
+    A join computes columns of its own, so the rule stops there.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""Compute what does not depend on a tuple."""
+"""Rule: compute expressions that do not depend on a tuple."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def fold_constants(plan: LogicalPlan) -> LogicalPlan:
-    """Pure calls on literals become literals: ``time / (6 * 10)`` reads ``time / 60``."""
+    """Replace pure calls on literals by literals: ``time / (6 * 10)`` by ``time / 60``."""
     queries = tuple(replace(q, root=map_nodes(q.root, _fold_node)) for q in plan.queries)
     return replace(plan, queries=queries)
 

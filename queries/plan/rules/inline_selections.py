@@ -1,4 +1,4 @@
-"""Read a selection's own input instead of its result."""
+"""Rule: read a selection's own input instead of its result."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gscope.queries.plan.trees import map_nodes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Each selection is written out in those that read it, so a few lines could grow without bound.
+# Each selection is written out in its readers, so a few lines could define a huge query.
 _MAX_LAYERS = 20
 _MAX_PARTS = 5000
 _MAX_DEPTH = 150
 
 
 def inline_selections(plan: LogicalPlan) -> LogicalPlan:
-    """A query over a selection of packets becomes a query over packets, so that it can run low.
+    """Turn a query over a selection of packets into a query over packets, which can run low.
 
-    One that would grow too large, written out again and again, stays a stream of its own. So does one that
-    declares an order, for it leaves out tuples whoever reads it.
+    A selection that would grow too large when written out repeatedly stays a stream of its own. So
+    does one that declares an order, because it leaves out tuples for all its readers.
 
     Before::
 
@@ -49,7 +49,7 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _selection(root: Node) -> list[Filter | Project] | None:
-    """The layers of a selection of packets, the lowest first; None for another query."""
+    """Return the layers of a selection of packets, the lowest first; None for another query."""
     layers = []
     node = root
     while isinstance(node, Filter | Project):
@@ -66,14 +66,19 @@ def _declares_order(layer: Filter | Project) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How large an expression is: its calls and leaves, without constants; and how deep they nest."""
+    """The size of an expression.
+
+    Attributes:
+        parts: its calls and leaves, without constants.
+        depth: how deep they nest.
+    """
 
     parts: int
     depth: int
 
 
 def _is_small(layers: list[Filter | Project]) -> bool:
-    """Whether a selection may be written out; if not, it is read as a stream, as any other query is."""
+    """Return whether a selection may be written out; otherwise it is read as a stream."""
     if len(layers) > _MAX_LAYERS:
         return False
     below: Mapping[str, _Size] = {}
@@ -89,7 +94,7 @@ def _is_small(layers: list[Filter | Project]) -> bool:
 
 
 def _size(expression: Expression, below: Mapping[str, _Size]) -> _Size:
-    """The size of ``expression`` with the columns of ``below`` written out."""
+    """Return the size of ``expression`` with the columns of ``below`` written out."""
     if isinstance(expression, Column):
         return below[expression.name]
     if not isinstance(expression, Call):

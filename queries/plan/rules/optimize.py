@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalPlan
 
 RULES: tuple[Callable[[LogicalPlan], LogicalPlan], ...] = (
-    inline_selections,  # first: it makes the filters and projections that the others move
+    inline_selections,  # first: it creates the filters and projections that the others move
     push_filters,  # leaves no projection between a filter and what it filters
     collapse_projections,  # then everything above a leaf is in terms of the leaf
     read_payloads_below_joins,  # once payloads are those of packets
-    prune_columns,  # once it is settled what is computed where
-    fold_constants,  # last: substitution makes new constants
+    prune_columns,  # once the place of each computation is settled
+    fold_constants,  # last: substitution creates new constants
 )
 
 
 def optimize(plan: LogicalPlan) -> list[tuple[str, LogicalPlan]]:
-    """The plan after each rule that changed it, with the rule's name; the last is the result.
+    """Return the plan after each rule that changed it, under the rule's name, in order.
 
     Raises:
         AssertionError: a rule changed the schema of a query, a defect of that rule.

@@ -1,4 +1,4 @@
-"""Leave out the columns of joins that nobody reads."""
+"""Rule: remove the columns of joins that nothing above reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def prune_columns(plan: LogicalPlan) -> LogicalPlan:
-    """A join, and the projections below it, make only what is read above.
+    """Remove columns of a join, and of the projections below it, that nothing above reads.
 
     Before::
 
@@ -38,7 +38,7 @@ def prune_columns(plan: LogicalPlan) -> LogicalPlan:
 
 
 def prune(node: Node) -> Node:
-    """``node`` with the same columns, above joins that make no others than it needs."""
+    """Return ``node`` with the same columns, above joins that have only those that it needs."""
     match node:
         case Project():
             needed = _read(c.expression for c in node.columns)
@@ -56,7 +56,7 @@ def prune(node: Node) -> Node:
 
 
 def _needing(node: Node, needed: AbstractSet[str]) -> Node:
-    """``node`` as far as its columns ``needed`` go; others may stay."""
+    """Return ``node`` with at least its columns ``needed``."""
     match node:
         case Project():
             kept = _kept(node.columns, needed)
@@ -113,7 +113,7 @@ def _read(expressions: Iterable[Expression], number: int = 0) -> set[str]:
 def _kept(
     columns: tuple[NamedExpression, ...], needed: AbstractSet[str]
 ) -> tuple[NamedExpression, ...]:
-    """The needed columns; the first if none is, for a stream has at least one."""
+    """Return the needed columns, or the first if none is needed: a stream has at least one."""
     return tuple(c for c in columns if c.name in needed) or columns[:1]
 
 

@@ -1,4 +1,4 @@
-"""Filter as early as possible."""
+"""Rule: filter as early as possible."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ _NEVER_MISSING: dict[JoinKind, frozenset[int]] = {
 
 
 def push_filters(plan: LogicalPlan) -> LogicalPlan:
-    """Filters go below projections and, as far as they read keys only, below groupings.
+    """Move filters below projections and, as far as they read keys only, below groupings.
 
-    Below a grouping that runs across epochs go filters of the keys that tell its groups apart: one of
-    the epoch chooses rows there, while the tuples of the epoch still count for later ones.
-
-    A filter above a join goes to the side that it reads, if that side is never missing.
+    Below a grouping that runs across epochs move only filters on the keys that identify a group: a
+    filter on the epoch chooses rows, while the tuples of the epoch still count for later ones. A
+    filter above a join moves to the side that it reads, if that side is never missing.
 
     Before::
 
@@ -89,7 +88,10 @@ def _push(node: Node) -> Node:
 
 
 def _below_join(node: Filter, join: Join) -> Node:
-    """What reads one side that is never missing filters it; over both sides of pairs it is a condition."""
+    """Push conditions on one side that is never missing to that side.
+
+    Conditions over both sides of pairs become conditions of the join; others stay above it.
+    """
     columns = by_name(join.columns)
     sides: tuple[list[Expression], list[Expression]] = ([], [])
     residual: list[Expression] = []
@@ -113,7 +115,7 @@ def _below_join(node: Filter, join: Join) -> Node:
 
 
 def _below_watchlist_join(node: Filter, join: WatchlistJoin) -> Node:
-    """What reads the stream alone filters it; the rest is a condition on what fits."""
+    """Push conditions on the stream alone to the stream, others into the join."""
     columns = by_name(join.columns)
     parts = [substitute(part, columns) for part in conjuncts(node.predicate)]
     early = [part for part in parts if inputs_of(part) == {0}]
@@ -129,7 +131,7 @@ def _filtered(node: Node, predicates: Sequence[Expression]) -> Node:
 def _below_grouping(
     node: Filter, group: GroupBy | RunningGroupBy, keys: Mapping[str, Expression]
 ) -> Node:
-    """``node`` with what reads ``keys`` alone put below ``group``."""
+    """Push the conditions of ``node`` that read ``keys`` alone below ``group``."""
     parts = conjuncts(node.predicate)
     early = [substitute(part, keys) for part in parts if _reads_only(part, keys.keys())]
     late = conjunction([part for part in parts if not _reads_only(part, keys.keys())])

@@ -1,4 +1,4 @@
-"""Take apart payloads before a join, not behind it."""
+"""Rule: read payloads before a join, not behind it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def read_payloads_below_joins(plan: LogicalPlan) -> LogicalPlan:
-    """What a join computes of the payload of one side's packets is a column of that side.
+    """Compute what a join reads of the payload of one side's packets as a column of that side.
 
-    So only the bytes that are looked at are shipped, and no payload is carried through the join.
+    So an LFTA ships only the bytes that are read, and no payload is carried through the join.
 
     Before::
 
@@ -69,14 +69,20 @@ def _read_below(join: Join) -> Join:
 
 @dataclass(slots=True)
 class _Side:
-    """One input of a join, and the columns that it is to have in addition."""
+    """One input of a join, and the columns that the rule adds to it.
+
+    Attributes:
+        number: ``Column.input`` of its columns.
+        input: the plan node.
+        made: the added columns by their expression.
+    """
 
     number: int
     input: Node
     made: dict[Expression, str] = field(default_factory=dict)
 
     def move(self, call: Call) -> Column | None:
-        """The column for a call that reads payload; None for another, which may stay where it is."""
+        """Return the column for a call that reads payload; None for any other call, which stays."""
         if not isinstance(self.input, Project):
             return None
         below: Mapping[str, Expression] = by_name(self.input.columns)
@@ -84,7 +90,7 @@ class _Side:
         is_payload = any(
             isinstance(part, PacketField) and part.type is GsqlType.STRING for part in walk(moved)
         )
-        # where the side is missing the call was NULL, as the column will be
+        # The call is NULL where the side is missing, as the column will be.
         if not is_payload or not is_null_of_nulls(call):
             return None
         if moved not in self.made:
