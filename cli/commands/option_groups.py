@@ -196,15 +196,15 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def command(**arguments: Any) -> Any:
-            from gscope.cli.config.effective import Given, load_config
+            from gscope.cli.config.effective import GivenSetting, load_config
 
             context = click.get_current_context()
-            given: dict[str, Given] = {}
+            given: dict[str, GivenSetting] = {}
             for setting in chosen:
                 value = arguments.pop(setting.attribute)
                 if value is not None:
                     origin = _origin(context, setting)
-                    given[setting.key] = Given(str(value), origin)
+                    given[setting.key] = GivenSetting(str(value), origin)
             path = arguments.pop("config_path")
             config = load_config(given, path)
             if udf := arguments.pop("udf", None):

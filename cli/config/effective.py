@@ -22,7 +22,7 @@ FILE_VARIABLE = "GSCOPE_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSetting:
     """A value as somebody wrote it, and where."""
 
     text: str
@@ -68,7 +68,7 @@ class Config:
     path: Path | None = None
 
 
-def load_config(given: Mapping[str, Given], path: Path | None) -> Config:
+def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
     """The configuration.
 
     Args:

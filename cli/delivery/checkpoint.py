@@ -43,7 +43,7 @@ class StreamPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class DeliveryPosition:
     """How far everything was delivered.
 
     Attributes:
@@ -59,7 +59,7 @@ class Position:
     sink: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Delivered:
+class DeliveryCheckpoint:
     """The record of one run.
 
     Attributes:
@@ -73,7 +73,7 @@ class Delivered:
         self._path = run_dir / FILE
         self.position = _read(self._path)
 
-    def record(self, position: Position) -> None:
+    def record(self, position: DeliveryPosition) -> None:
         """Put ``position`` on record.
 
         Raises:
@@ -88,15 +88,15 @@ class Delivered:
         self.position = position
 
 
-def _read(path: Path) -> Position:
+def _read(path: Path) -> DeliveryPosition:
     try:
         value = json.loads(path.read_bytes())
         if value.pop("schema") != SCHEMA:
             raise ValueError(path)
         streams = {name: StreamPosition(**each) for name, each in value.pop("streams").items()}
-        return Position(**value, streams=streams)
+        return DeliveryPosition(**value, streams=streams)
     except FileNotFoundError:
-        return Position()
+        return DeliveryPosition()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         message = f"cannot read the delivery record {path}; the run cannot continue"
         raise GscopeError(message) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gscope.cli.delivery.checkpoint import Position
+from gscope.cli.delivery.checkpoint import DeliveryPosition
 from gscope.cli.delivery.held_rows import HeldRows
 from gscope.cli.delivery.turns import Turns
 from gscope.engine.sinks.columns import readable, readable_schema
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from gscope.cli.delivery.checkpoint import Delivered, StreamPosition
+    from gscope.cli.delivery.checkpoint import DeliveryCheckpoint, StreamPosition
     from gscope.cli.delivery.interleaving import Interleaving
     from gscope.queries.plan.program import Program
 
@@ -59,7 +59,7 @@ class Sink(Protocol):
         """No more rows. Unless the answer is complete, nothing partial is left behind."""
 
 
-class Answers:
+class Delivery:
     """Delivers what steps have committed below ``outputs``, and rows of streams, to ``sink``.
 
     Args:
@@ -79,14 +79,14 @@ class Answers:
         program: Program,
         outputs: Path,
         sink: Sink,
-        delivered: Delivered | None = None,
+        delivered: DeliveryCheckpoint | None = None,
         *,
         is_interleaved: bool = False,
     ) -> None:
         self._outputs = outputs
         self._sink = sink
         self._delivered = delivered
-        position = delivered.position if delivered is not None else Position()
+        position = delivered.position if delivered is not None else DeliveryPosition()
         self._step = position.step
         self._streams = dict(position.streams)
         self._unsettled: list[Path] = []
@@ -315,7 +315,7 @@ class Answers:
         if self._delivered is not None:
             if sink is None:
                 return
-            position = Position(self._step, dict(self.rows), dict(self._streams), sink)
+            position = DeliveryPosition(self._step, dict(self.rows), dict(self._streams), sink)
             if position != self._delivered.position:
                 self._delivered.record(position)
             self._sink.publish()

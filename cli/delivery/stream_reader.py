@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from gscope.cli.config.capture_settings import CONSUMER
 from gscope.cli.delivery.checkpoint import StreamPosition
-from gscope.cli.delivery.stream_rows import Outlet
+from gscope.cli.delivery.stream_rows import StreamDelivery
 from gscope.cli.events import Event
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
@@ -63,7 +63,7 @@ class Passthrough:
     ) -> None:
         self._run_dir = run_dir
         self._outlets = {
-            stream: Outlet(
+            stream: StreamDelivery(
                 query,
                 order_column(program.schema(query)),
                 (positions or {}).get(stream, StreamPosition()),

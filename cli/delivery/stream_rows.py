@@ -30,7 +30,7 @@ class _Waiting(NamedTuple):
     read: Callable[[], pa.Table]
 
 
-class Outlet:
+class StreamDelivery:
     """Rows of one stream in the order of their time, from where an earlier process left off.
 
     Args:

@@ -252,14 +252,14 @@ class Run:
             program, capture_settings(program, self.interfaces, self.config, self.bounds)
         )
         # Imported while the daemon starts: it takes as long.
-        from gscope.cli.delivery.checkpoint import Delivered
-        from gscope.cli.delivery.delivery import Answers
+        from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
+        from gscope.cli.delivery.delivery import Delivery
         from gscope.cli.delivery.stream_reader import Passthrough
         from gscope.cli.sinks.open_sink import sink_for
 
-        delivered = Delivered(run_dir.path) if self.is_live else None
+        delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
         sink = sink_for(program, self.config.output_format, self.folder, delivered)
-        answers = Answers(
+        answers = Delivery(
             program,
             supervisor.outputs,
             sink,

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gscope.cli.sinks.output_lock import claim, give_back, sign
+from gscope.cli.sinks.output_lock import lock_output, record_owner, unlock_output
 from gscope.cli.sinks.part_files import Parts
 from gscope.cli.sinks.replay_files import TEXT_WRITERS, in_sentences
 from gscope.engine.sinks.text import csv_header
@@ -60,13 +60,13 @@ class LiveFolder:
         is_same = {name: before.get(name) for name in self._identity} == self._identity
         known: Mapping[str, Any] = before["files"] if is_same else {}
         self._token = secrets.token_hex(16)
-        self._claims: dict[str, BinaryIO] = {}
+        self._locks: dict[str, BinaryIO] = {}
         self._files: dict[str, _TextFile | Parts] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for query, schema in schemas.items():
-                self._claims[query] = claim(folder, query, kind)
-                killed = sign(self._claims[query], self._token)
+                self._locks[query] = lock_output(folder, query, kind)
+                killed = record_owner(self._locks[query], self._token)
                 if kind in TEXT_WRITERS:
                     is_ours = bool(killed) and killed == before.get("token")
                     end = known.get(query) if is_ours else None
@@ -109,8 +109,8 @@ class LiveFolder:
         """Close the files, and let others write them."""
         for file in self._files.values():
             file.close()
-        for query, claimed in self._claims.items():
-            give_back(self._folder, query, self._kind, claimed)
+        for query, lock in self._locks.items():
+            unlock_output(self._folder, query, self._kind, lock)
 
 
 class _TextFile:

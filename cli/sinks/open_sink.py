@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.cli.delivery.checkpoint import Delivered
+    from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink
     from gscope.queries.plan.program import Program
 
@@ -19,7 +19,7 @@ def is_ndjson(kind: str | None) -> bool:
 
 
 def sink_for(
-    program: Program, kind: str | None, folder: Path | None, delivered: Delivered | None
+    program: Program, kind: str | None, folder: Path | None, delivered: DeliveryCheckpoint | None
 ) -> Sink:
     """The sink that a command line asks for.
 
@@ -47,7 +47,7 @@ def sink_for(
     return StreamSink(sys.stdout.buffer, kind, queries)
 
 
-def _files(program: Program, kind: str, folder: Path, delivered: Delivered | None) -> Sink:
+def _files(program: Program, kind: str, folder: Path, delivered: DeliveryCheckpoint | None) -> Sink:
     queries = [query for query, _ in program.results]
     if delivered is None:
         from gscope.cli.sinks.replay_files import FolderSink

@@ -1,4 +1,4 @@
-"""Who may write a result in a folder: one run at a time."""
+"""The lock by which one run at a time writes a result in a folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _LONGEST_TOKEN = 100
 
 
-def claim(folder: Path, query: str, kind: str) -> BinaryIO:
-    """The file ``.<query>.<kind>.partial``, open to read and append and locked: who has it writes the result, nobody else.
+def lock_output(folder: Path, query: str, kind: str) -> BinaryIO:
+    """Open ``.<query>.<kind>.partial`` to read and append, and lock it; only its holder writes the result.
 
     Raises:
-        UsageError: somebody else does.
+        UsageError: another run holds it.
         OSError: it cannot be opened.
     """
     path = folder / f".{query}.{kind}.partial"
@@ -36,12 +36,12 @@ def claim(folder: Path, query: str, kind: str) -> BinaryIO:
             raise UsageError(message) from error
         if _is_at(path, file):
             return file
-        # Whoever had it before removed it between our opening and locking it.
+        # Its previous holder removed it after we opened and before we locked it.
         file.close()
 
 
 def open_own(path: Path, mode: str) -> BinaryIO:
-    """Open a file to write that another user may have prepared: neither a link nor a pipe or device is followed.
+    """Open a file to write, but no link, pipe or device that another user may have put there.
 
     Raises:
         UsageError: it is not a plain file.
@@ -65,15 +65,19 @@ def open_own(path: Path, mode: str) -> BinaryIO:
     return cast("BinaryIO", open(path, mode, opener=opener))
 
 
-def give_back(folder: Path, query: str, kind: str, file: BinaryIO) -> None:
-    """Remove the file of a claim and give the claim up."""
+def unlock_output(folder: Path, query: str, kind: str, file: BinaryIO) -> None:
+    """Remove the file of a lock, which releases the lock."""
     (folder / f".{query}.{kind}.partial").unlink(missing_ok=True)
     with suppress(OSError):
         file.close()
 
 
-def sign(file: BinaryIO, token: str) -> str:
-    """Write ``token`` into the file of a claim; the token of whoever was killed while he had it, "" for nobody."""
+def record_owner(file: BinaryIO, token: str) -> str:
+    """Write ``token`` into the file of a lock.
+
+    Returns:
+        The token of a run that was killed while it held the lock; "" if none was.
+    """
     file.seek(0)
     before = file.read(_LONGEST_TOKEN)
     file.truncate(0)

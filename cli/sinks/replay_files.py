@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.cli.sinks.output_lock import claim
+from gscope.cli.sinks.output_lock import lock_output
 from gscope.engine.sinks.even_groups import EvenGroups
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE
 from gscope.engine.sinks.text import csv_header, with_name, write_csv, write_in_turn, write_ndjson
@@ -156,7 +156,7 @@ class _FileWriter:
         self._path = folder / f"{query}.{kind}"
         self._partial = folder / f".{query}.{kind}.partial"
         self._kind = kind
-        self._file = claim(folder, query, kind)
+        self._file = lock_output(folder, query, kind)
         self._file.truncate(0)
         self._columns: EvenGroups | None = None
 

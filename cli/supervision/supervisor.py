@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import CaptureSettings
-    from gscope.cli.delivery.delivery import Answers
+    from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough
     from gscope.cli.render.progress import Watcher
     from gscope.cli.rundir.record_file import RunFile
@@ -136,7 +136,7 @@ class Supervisor:
         """A signal handler: tell the user how the run goes."""
         self._events.put(Event("user", "counters", {}))
 
-    def run(self, answers: Answers, passthrough: Passthrough) -> None:
+    def run(self, answers: Delivery, passthrough: Passthrough) -> None:
         """Follow the events until everything is answered.
 
         Raises:
@@ -164,7 +164,7 @@ class Supervisor:
             return self._events.get(timeout=max(0.0, self._recovery.next_look_s - time.monotonic()))
         return None
 
-    def _on_event(self, event: Event, answers: Answers, passthrough: Passthrough) -> None:
+    def _on_event(self, event: Event, answers: Delivery, passthrough: Passthrough) -> None:
         process = self._processes.get(event.source)
         # Progress is that of one interface; another one may hang.
         if process is not None and event.name != "progress":
@@ -241,7 +241,7 @@ class Supervisor:
         if self._log is not None:
             self._log.note("run", sentence)
 
-    def _tell_counters(self, answers: Answers) -> None:
+    def _tell_counters(self, answers: Delivery) -> None:
         seconds = time.monotonic() - self._began
         with self._watcher.aside():
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
@@ -251,7 +251,7 @@ class Supervisor:
     def _stream_s(self) -> float | None:
         return self._patience.stream_s if self._processes.is_live else None
 
-    def _on_listening(self, answers: Answers, passthrough: Passthrough) -> None:
+    def _on_listening(self, answers: Delivery, passthrough: Passthrough) -> None:
         """The daemon lets packets in and consumers may connect: for the first time, or once more."""
         capture = self._processes[CAPTURE]
         is_first = not capture.has_worked
@@ -282,7 +282,7 @@ class Supervisor:
                 " --failure-step-timeout"
             )
 
-    def _on_rows(self, fields: dict[str, Any], answers: Answers) -> None:
+    def _on_rows(self, fields: dict[str, Any], answers: Delivery) -> None:
         rows, streams = fields["rows"], fields["streams"]
         with self._watcher.aside() if rows else nullcontext():
             answers.on_rows(rows, streams, fields["done"], is_last=fields["is_last"])

@@ -14,9 +14,9 @@ from tests.golden.cases import all_cases
 from tests.golden.driver import BACKLOG, CRASHING, RESTLESS, Job, Variation, capture
 
 from gscope.cli.delivery.checkpoint import StreamPosition
-from gscope.cli.delivery.delivery import Answers
+from gscope.cli.delivery.delivery import Delivery
 from gscope.cli.delivery.stream_reader import order_column
-from gscope.cli.delivery.stream_rows import Outlet
+from gscope.cli.delivery.stream_rows import StreamDelivery
 from gscope.cli.sinks.replay_files import FolderSink, StreamSink
 from gscope.engine.spark import evaluation
 from gscope.engine.storage.commits import CommitLog
@@ -80,7 +80,7 @@ class AllKinds:
 class Delivering(Job):
     """A job whose commits are delivered as they come, as those of a replay are."""
 
-    def __init__(self, answers: Answers, *arguments: Any) -> None:
+    def __init__(self, answers: Delivery, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._answers = answers
 
@@ -94,7 +94,7 @@ class Delivering(Job):
 
 
 def deliver_streams(
-    program: Program, messages: Sequence[Message], log: Path, answers: Answers, seed: int
+    program: Program, messages: Sequence[Message], log: Path, answers: Delivery, seed: int
 ) -> None:
     """Deliver the results that are streams in portions of random size."""
     chance = random.Random(seed)
@@ -102,7 +102,7 @@ def deliver_streams(
         if not isinstance(source, StreamInput):
             continue
         (stream,) = program.lfta(source.lfta).streams
-        outlet = Outlet(query, order_column(program.schema(query)), StreamPosition())
+        outlet = StreamDelivery(query, order_column(program.schema(query)), StreamPosition())
         for message in (m for m in messages if m.stream == stream):
             match message:
                 case Batch():
@@ -136,7 +136,7 @@ def delivered(
     messages = capture(program, case.files, variation, folder / "log")
     sink = AllKinds(folder / "out", [query for query, _ in program.results])
     outputs = CommitLog(folder / "job").outputs
-    answers = Answers(program, outputs, sink, is_interleaved=len(program.results) > 1)
+    answers = Delivery(program, outputs, sink, is_interleaved=len(program.results) > 1)
     answers.begin()
     ways: list[Callable[[], None]] = [
         partial(deliver_streams, program, messages, folder / "log", answers, variation.seed),

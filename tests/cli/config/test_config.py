@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.cli.commands.config import config_lines
-from gscope.cli.config.effective import Given, load_config
+from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.cli.config.settings import SETTINGS
 from gscope.errors import UsageError
 
@@ -69,7 +69,7 @@ def test_the_file_counts_more_than_defaults(tmp_path: Path) -> None:
 
 
 def test_flags_and_environment_count_more_than_the_file(tmp_path: Path) -> None:
-    given_ = {"heartbeat.interval": Given("2s", "--heartbeat-interval")}
+    given_ = {"heartbeat.interval": GivenSetting("2s", "--heartbeat-interval")}
     config = load_config(given_, _file(tmp_path, EXAMPLE))
     assert config.heartbeat_interval_ns == 2_000_000_000
     assert config.origins["heartbeat.interval"] == "--heartbeat-interval"
@@ -143,7 +143,7 @@ def test_an_unreadable_file_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_wrong_flag_names_itself() -> None:
     with pytest.raises(UsageError, match="--log: invalid size 'much'"):
-        load_config({"limits.log": Given("much", "--log")}, None)
+        load_config({"limits.log": GivenSetting("much", "--log")}, None)
 
 
 @given(st.text(max_size=80))

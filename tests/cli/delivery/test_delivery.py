@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from gscope.cli.delivery.checkpoint import Delivered, Position, StreamPosition
-from gscope.cli.delivery.delivery import Answers
+from gscope.cli.delivery.checkpoint import DeliveryCheckpoint, DeliveryPosition, StreamPosition
+from gscope.cli.delivery.delivery import Delivery
 from gscope.errors import GscopeError
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
@@ -81,16 +81,18 @@ class Job:
         return sorted(path.name for path in (self.folder / "q").iterdir())
 
 
-def resumed(job: Job, run_dir: Path, **how: Any) -> tuple[Answers, ScriptedSink, Delivered]:
-    delivered = Delivered(run_dir)
+def resumed(
+    job: Job, run_dir: Path, **how: Any
+) -> tuple[Delivery, ScriptedSink, DeliveryCheckpoint]:
+    delivered = DeliveryCheckpoint(run_dir)
     sink = ScriptedSink(delivered.position.sink.get("rows", []), **how)
-    return Answers(PROGRAM, job.folder, sink, delivered), sink, delivered
+    return Delivery(PROGRAM, job.folder, sink, delivered), sink, delivered
 
 
 def test_a_step_told_again_is_not_delivered_again(tmp_path: Path) -> None:
     job = Job(tmp_path)
     sink = ScriptedSink([])
-    answers = Answers(PROGRAM, job.folder, sink)
+    answers = Delivery(PROGRAM, job.folder, sink)
     answers.begin()
     for step in (1, 1, 2, 1):
         answers.on_commit(step, job.commit(step) if step not in sink.rows else job.told(step))
@@ -125,14 +127,16 @@ def test_outputs_stay_as_long_as_the_sink_holds_their_rows_back(tmp_path: Path) 
     answers.on_commit(1, job.commit(1))
     answers.on_commit(1, job.told(1))
     assert job.left == ["1.arrow"]
-    assert delivered.position == Position()
+    assert delivered.position == DeliveryPosition()
     sink.holds = False
     answers.on_tick()
     assert job.left == []
     assert delivered.position.step == 1
 
 
-def acknowledged(answers: Answers, rows: Any, streams: dict[str, StreamPosition]) -> dict[str, int]:
+def acknowledged(
+    answers: Delivery, rows: Any, streams: dict[str, StreamPosition]
+) -> dict[str, int]:
     replies: list[dict[str, int]] = []
     answers.on_rows(rows, streams, replies.append)
     (reply,) = replies
@@ -147,11 +151,11 @@ def test_streams_may_be_acknowledged_when_their_rows_are_on_record(tmp_path: Pat
     assert acknowledged(answers, [], {"t": StreamPosition(1, 1)}) == {}
     sink.holds = False
     assert acknowledged(answers, [], {"s": StreamPosition(4, 6, 10)}) == {"s": 4, "t": 1}
-    assert Delivered(tmp_path).position.streams["s"] == StreamPosition(4, 6, 10)
+    assert DeliveryCheckpoint(tmp_path).position.streams["s"] == StreamPosition(4, 6, 10)
 
 
 def test_without_a_record_streams_are_acknowledged_at_once(tmp_path: Path) -> None:
-    answers = Answers(PROGRAM, tmp_path, ScriptedSink([]))
+    answers = Delivery(PROGRAM, tmp_path, ScriptedSink([]))
     assert acknowledged(answers, [], {"s": StreamPosition(4, 6, 10)}) == {"s": 4}
 
 
@@ -167,11 +171,11 @@ def test_at_the_end_nothing_is_held_back(tmp_path: Path) -> None:
 def test_a_damaged_record_is_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "delivered.json").write_text(text)
     with pytest.raises(GscopeError, match="the run cannot continue"):
-        Delivered(tmp_path)
+        DeliveryCheckpoint(tmp_path)
 
 
 def test_a_record_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    delivered = Delivered(tmp_path / "gone")
+    delivered = DeliveryCheckpoint(tmp_path / "gone")
     with pytest.raises(GscopeError, match="cannot write"):
-        delivered.record(Position(1))
-    assert delivered.position == Position()
+        delivered.record(DeliveryPosition(1))
+    assert delivered.position == DeliveryPosition()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.cli.delivery.checkpoint import StreamPosition
-from gscope.cli.delivery.delivery import Answers
+from gscope.cli.delivery.delivery import Delivery
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Lines:
     def close(self, *, is_complete: bool) -> None: ...
 
 
-class FromMemory(Answers):
+class FromMemory(Delivery):
     """Reads outputs that are tables already."""
 
     def _read(self, output: Mapping[str, Any]) -> Iterator[pa.Table]:

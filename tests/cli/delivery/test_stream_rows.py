@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.cli.delivery.checkpoint import StreamPosition
-from gscope.cli.delivery.stream_rows import Outlet
+from gscope.cli.delivery.stream_rows import StreamDelivery
 from gscope.queries.streams.messages import Batch, Extent
 
 Row = tuple[int | None, int]
@@ -18,7 +18,7 @@ def table(rows: list[Row]) -> pa.Table:
     return pa.table({"time": pa.array([t for t, _ in rows], pa.int64()), "n": [n for _, n in rows]})
 
 
-def take(outlet: Outlet, message: list[Row] | int, sequence: int) -> None:
+def take(outlet: StreamDelivery, message: list[Row] | int, sequence: int) -> None:
     if isinstance(message, int):
         outlet.raise_bound({"time": message})
     else:
@@ -28,7 +28,7 @@ def take(outlet: Outlet, message: list[Row] | int, sequence: int) -> None:
     outlet.next = sequence + 1
 
 
-def rows_of(outlet: Outlet) -> list[Row]:
+def rows_of(outlet: StreamDelivery) -> list[Row]:
     rows: list[Row] = []
     for each in outlet.let_go() or ():
         rows += zip(each["time"].to_pylist(), each["n"].to_pylist(), strict=True)
@@ -53,7 +53,7 @@ def logs(draw: st.DrawFn) -> list[list[Row] | int]:
 
 @given(logs(), st.data())
 def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.DataObject) -> None:
-    outlet = Outlet("q", "time", StreamPosition())
+    outlet = StreamDelivery("q", "time", StreamPosition())
     came: list[Row] = []
     while outlet.next < len(log):
         sequence = outlet.next
@@ -63,7 +63,7 @@ def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.D
             position = outlet.position
             assert position.cursor <= outlet.next <= position.seen
             if data.draw(st.integers(0, 3), "killed when 0") == 0:
-                outlet = Outlet("q", "time", position)
+                outlet = StreamDelivery("q", "time", position)
     outlet.has_ended = True
     came += rows_of(outlet)
     times = [time for time, _ in came if time is not None]
@@ -75,7 +75,7 @@ def test_each_row_comes_once_and_in_order(log: list[list[Row] | int], data: st.D
 
 
 def test_without_an_order_rows_go_as_they_come() -> None:
-    outlet = Outlet("q", None, StreamPosition())
+    outlet = StreamDelivery("q", None, StreamPosition())
     outlet.add(Batch("s", 0, "", 1, 1, ()), lambda: table([(5, 0)]))
     outlet.next = 1
     assert rows_of(outlet) == [(5, 0)]
@@ -87,12 +87,12 @@ def test_a_row_without_a_time_comes_once() -> None:
     extents = (Extent("time", 9, 9),)
     batch = Batch("s", 0, "", 2, 1, extents)
     rows = pa.table({"time": pa.array([None, 9], pa.int64()), "n": [0, 1]})
-    outlet = Outlet("q", "time", StreamPosition(), is_nullable=True)
+    outlet = StreamDelivery("q", "time", StreamPosition(), is_nullable=True)
     outlet.add(batch, lambda: rows)
     outlet.next = 1
     outlet.raise_bound({"time": 3})
     assert rows_of(outlet) == [(None, 0)]
-    again = Outlet("q", "time", outlet.position, is_nullable=True)
+    again = StreamDelivery("q", "time", outlet.position, is_nullable=True)
     again.add(batch, lambda: rows)
     again.has_ended = True
     assert rows_of(again) == [(9, 1)]
@@ -100,7 +100,7 @@ def test_a_row_without_a_time_comes_once() -> None:
 
 def test_batches_of_one_time_are_never_in_memory_together() -> None:
     read: list[int] = []
-    outlet = Outlet("q", "time", StreamPosition())
+    outlet = StreamDelivery("q", "time", StreamPosition())
     for sequence in range(100):
         batch = Batch("s", sequence, "", 1, 1, (Extent("time", 7, 7),))
 

@@ -11,7 +11,7 @@ import pytest
 
 from gscope.cli.delivery import turns as turns_module
 from gscope.cli.delivery.checkpoint import StreamPosition
-from gscope.cli.delivery.delivery import Answers
+from gscope.cli.delivery.delivery import Delivery
 from gscope.cli.delivery.turns import Turns
 from gscope.cli.sinks.replay_files import StreamSink
 from gscope.engine.sinks import text
@@ -48,7 +48,7 @@ def test_text_is_made_once_for_hundreds_of_rounds(
     program = compile_queries([QueryText(TWO, "q")], context).program
     stdout = io.BytesIO()
     sink = StreamSink(stdout, "ndjson", ["all", "some"])
-    answers = Answers(program, tmp_path, sink, is_interleaved=True)
+    answers = Delivery(program, tmp_path, sink, is_interleaved=True)
     answers.begin()
     times = pa.array(range(BEGIN, BEGIN + SECONDS))
     values = pa.array(range(SECONDS))

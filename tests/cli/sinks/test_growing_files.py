@@ -55,8 +55,8 @@ def settled(sink: LiveFolder, *, is_last: bool = False) -> dict[str, Any]:
 
 def killed(sink: LiveFolder) -> None:
     """As the end of its process would, let its locks go and nothing else."""
-    for claimed in sink._claims.values():
-        claimed.close()
+    for lock in sink._locks.values():
+        lock.close()
 
 
 def visible(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.cli.sinks.output_lock import claim
+from gscope.cli.sinks.output_lock import lock_output
 from gscope.cli.sinks.part_files import Parts
 from gscope.errors import GscopeError, UsageError
 
@@ -24,14 +24,14 @@ def test_a_link_in_the_place_of_a_partial_file_is_not_followed(tmp_path: Path) -
     folder.mkdir()
     (folder / ".q.csv.partial").symlink_to(victim)
     with pytest.raises(UsageError, match="not a plain file"):
-        claim(folder, "q", "csv")
+        lock_output(folder, "q", "csv")
     assert victim.read_text() == "mine"
 
 
 def test_a_pipe_in_the_place_of_a_partial_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".q.csv.partial")
     with pytest.raises(UsageError, match="not a plain file"):
-        claim(tmp_path, "q", "csv")
+        lock_output(tmp_path, "q", "csv")
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

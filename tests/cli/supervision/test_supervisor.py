@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gscope.cli.delivery.delivery import Answers
+    from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough
 
 PROGRAM = Program(("a",), (), (), (), ())
@@ -143,7 +143,7 @@ class Stage:
         self.supervisor.start_capture(PROGRAM, settings)
 
     def run(self) -> None:
-        self.supervisor.run(cast("Answers", self.answers), cast("Passthrough", _NoStreams()))
+        self.supervisor.run(cast("Delivery", self.answers), cast("Passthrough", _NoStreams()))
 
 
 @pytest.fixture
