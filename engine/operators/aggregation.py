@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def bookkeeping(node: AggregationNode) -> EpochOperator:
     """Return the running state of an aggregation.
 
-    It releases the rows of an epoch once the punctuation of every port has passed the epoch, so that
-    its groups are complete and each is answered once. It keeps nothing from step to step.
+    It releases the rows of an epoch once the punctuation of every port has passed the epoch, so
+    that its groups are complete and each is answered once. It keeps nothing from step to step.
     """
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     is_single = is_global(node.keys, node.epoch)

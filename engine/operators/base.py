@@ -1,7 +1,7 @@
 """What an HFTA operator is: a bookkeeping half here, a lowering half in ``engine/spark/sql``.
 
-Bookkeeping sees heartbeats and the extents of batches, never a row. It decides what a step reads and
-what the operator may promise about its own output.
+Bookkeeping sees heartbeats and the extents of batches, never a row. It decides what a step reads
+and what the operator may promise about its own output. ``Work`` is all that the two halves share.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ class Work:
 
     Attributes:
         node: the configured operator.
-        low: rows below are late.
-        high: rows from here on stay where they are.
+        low: the bound below which rows are late; the watermark before the step.
+        high: the bound from which on rows wait for a later step.
         inputs: what each side reads.
         state: rows of its own that the operator left in an earlier step, None if it left none.
-        extents: of the temporal columns of the rows that come out.
+        extents: the extents of the temporal columns of the rows that it gives.
         read_below: an earlier step has read the rows of partially read batches below this bound.
-        makes_row: whether there is a row to evaluate although none is read: a group without keys is never missing.
-        last: once ``high`` is infinite, the epoch at which the clock stood; -inf if that is not known.
+        makes_row: whether there is a row to evaluate although none is read: a group without keys
+            always gives a row.
+        last: once ``high`` is infinite, the epoch at which the clock stood; -inf if unknown.
     """
 
     node: HftaNode
@@ -53,7 +54,7 @@ class Work:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether there can be rows to evaluate."""
+        """Whether there may be rows to evaluate."""
         has_own = self.state is not None or self.makes_row
         return has_own or any(taken.reads_rows for taken in self.inputs)
 
@@ -64,29 +65,37 @@ class Work:
 
     @property
     def rows(self) -> int:
-        """Rows of the batches read, an upper bound of what is released from them."""
+        """The rows of all batches read: an upper bound of the rows released from them."""
         return sum(taken.rows for taken in self.inputs)
 
     @property
     def upstream(self) -> list[str]:
-        """The queries whose rows of this step are read, as often as they are."""
+        """The queries whose rows of this step are read, once for each side that reads them."""
         return [query for taken in self.inputs for query in taken.upstream]
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits at an operator's sides until it may be read; all of it on disk."""
+    """The tuples and bytes that wait at an operator's sides until a step may read them, on disk."""
 
     tuples: int
     size_bytes: int
 
 
 class Operator(Protocol):
-    """The running state of one HFTA node; see ``Work`` for what a step makes of it.
+    """The running state of one HFTA node: what its sides hold, and how far it has answered.
+
+    The job routes messages to the ports of the sides. For each step it then calls ``advance`` of
+    every operator, inputs before readers, and ``output_bounds`` right after it; the ports of the
+    readers raise their bounds to these before their own ``advance``. The step is evaluated and
+    committed before ``advance`` is called again. ``restore`` is called once after a restart, before
+    the first message. ``watermark`` and ``released`` never fall, not even over a restart: a commit
+    records them together with what was answered.
 
     Attributes:
-        state: rows of its own that it carries from step to step, None when it has none.
-        late_tuples: rows that came below the watermark, which are in no answer.
+        state: rows of its own that it carries from step to step, None if it has none. The data
+            plane writes them, and the job sets ``state`` when the step is evaluated.
+        late_tuples: rows that arrived below the watermark, which are in no answer.
     """
 
     state: State | None
@@ -98,19 +107,22 @@ class Operator(Protocol):
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """One for each input, in the node's order."""
+        """The inputs, one side each, in the node's order."""
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
-        """Take everything that is released now; None when nothing changed.
+        """Release everything that may be read now; return None if nothing changed.
 
-        Raises the operator's watermark, and forgets the batches that are wholly read.
+        Raises the operator's watermark, and forgets the batches that no later step reads.
+
+        Args:
+            fresh: the queries that give rows in this very step, with the extents of these rows.
         """
 
     def output_bounds(self) -> dict[str, Bound]:
-        """The punctuation of the output's temporal columns."""
+        """Return the punctuation of the output's temporal columns."""
 
     def clock(self) -> dict[str, Bound]:
-        """Where the clocks of its inputs stood, as bounds of the output's temporal columns."""
+        """Return the clocks of its inputs as bounds of the output's temporal columns."""
 
     @property
     def watermark(self) -> Bound:
@@ -118,20 +130,26 @@ class Operator(Protocol):
 
     @property
     def released(self) -> Bound:
-        """The bound below which everything that had come was read: the watermark, or just above it."""
+        """The bound below which all rows that had arrived were read: the watermark or just above."""
 
     def restore(self, watermark: Bound, released: Bound) -> None:
         """Continue after a restart from what was committed."""
 
 
 def waiting(operator: Operator) -> Waiting:
-    """What waits at ``operator``. A batch of which some rows were read counts as a whole."""
+    """Return what waits at ``operator``; a partially read batch counts as a whole."""
     batches = [batch for side in operator.sides for _, batch in side.pending]
     return Waiting(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
 
 
 def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -> dict[str, Bound]:
-    """The punctuation of the temporal ones among computed ``columns``, by the name it is promised under."""
+    """Return the punctuation of the temporal columns among ``columns``, by promised name.
+
+    Args:
+        schema: the schema of the output.
+        columns: the computed columns of the output.
+        known: gives the bounds of the parts from which the columns are computed.
+    """
     bounds = {}
     for column in columns:
         ordering = schema[column.name].ordering
@@ -143,14 +161,14 @@ def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -
 
 
 def ended(schema: Schema) -> dict[str, Bound]:
-    """The punctuation when no tuple will come."""
+    """Return the punctuation of an output that has ended."""
     return {promised_name(column): ENDED for column in schema.temporal}
 
 
 def extents_of(columns: Iterable[NamedExpression], known: KnownSpan) -> tuple[Extent, ...]:
-    """The extents of computed columns, given the spans of what they are computed from.
+    """Return the extents of computed columns, given the spans of what they are computed from.
 
-    A column whose extent does not follow from them is left out.
+    A column whose extent does not follow from these is left out.
     """
     spans = [(column.name, span_of(column.expression, known)) for column in columns]
     return tuple(

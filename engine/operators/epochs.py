@@ -1,4 +1,4 @@
-"""Bookkeeping of operators that read whole epochs: aggregation, merge and join.
+"""Bookkeeping of operators that release whole epochs: aggregation, merge and join.
 
 watermark = min over sides and their ports of epoch(bounds) - slack; a step reads the rows with
 old watermark <= epoch < new watermark of every side.
@@ -40,14 +40,21 @@ if TYPE_CHECKING:
 class EpochOperator:
     """The running state of an operator that releases by epoch.
 
+    ``advance`` releases, of every side, the rows from the old watermark up to the new one, each row
+    in exactly one step; a backlog is released in pieces, at least one epoch each. It retains
+    batches with rows at or above the new watermark and forgets all others. Rows that arrive below
+    the watermark are late: they are counted and in no answer. ``watermark`` and ``released`` never
+    fall.
+
     Attributes:
-        outputs: the output columns, over the columns of the sides (``Column.input`` says of which).
+        outputs: the output columns, over the columns of the sides (``Column.input`` names the
+            side).
         keys: computed columns between input and output that ``outputs`` refers to instead; () if
             there are none.
-        slack: by how much the watermark stays behind the punctuation, unit of the epoch.
-        beyond: 1 where rows at the watermark itself are released too, because more of them may follow: a merge
-            puts equal values out as they come. 0 where their epoch must be over.
-        released: rows below were read, in batches that had come by then.
+        slack: how far the watermark stays behind the punctuation, in the unit of the epoch.
+        beyond: 1 where rows at the watermark itself are released too, although more of them may
+            follow: a merge forwards equal values as they arrive. 0 where their epoch must be over.
+        released: the bound below which all rows of batches that had arrived were read.
         makes_row: whether a whole input gives one row even if it has no rows.
     """
 
@@ -104,11 +111,14 @@ class EpochOperator:
         )
 
     def reach(self) -> Bound:
-        """How far the watermark may go."""
+        """Return how far the inputs let the watermark go."""
         return min(side.bound for side in self.sides) - self.slack
 
     def distance(self, part: Expression) -> int | None:
-        """By how much the epoch of a side in the output is at least above the operator's; None of others."""
+        """Return how far a side's epoch in the output is at least above the operator's.
+
+        None of expressions that are no side's epoch.
+        """
         return next((side.epoch_range.home for side in self.sides if side.epoch == part), None)
 
     def clock(self) -> dict[str, Bound]:
@@ -116,7 +126,7 @@ class EpochOperator:
         return promises(self.node.schema, self.outputs, self._through_keys(self._last_bound))
 
     def output_bounds(self) -> dict[str, Bound]:
-        """Bounds of the temporal output columns, given that every later epoch is >= the watermark."""
+        """Return bounds of the temporal output columns: every later epoch is >= the watermark."""
         if self.watermark == ENDED:
             return ended(self.node.schema)
         return promises(self.node.schema, self.outputs, self._through_keys(self._unread_bound))
@@ -127,7 +137,7 @@ class EpochOperator:
         self.released = released
 
     def _count_late(self, side: Side, low: Bound) -> list[tuple[str, Batch]]:
-        """Batches some rows of which are late; those that are wholly late are counted here."""
+        """Return the batches that have late rows and others; count those with late rows only."""
         assert side.epoch is not None
         partly = []
         for name, batch in side.take_late(low):
@@ -138,26 +148,27 @@ class EpochOperator:
         return partly
 
     def _unread_bound(self, part: Expression) -> Bound | None:
-        """The bound of columns and epochs over all rows that are not read yet."""
+        """Return the bound of a column or epoch over all unread rows."""
         distance = self.distance(part)
         if distance is not None:
             return self.watermark + distance
         return self.sides[part.input].bound_unread(part) if isinstance(part, Column) else None
 
     def _last_bound(self, part: Expression) -> Bound | None:
-        """Where the clock of columns and epochs stood."""
+        """Return where the clock of a column or epoch stood."""
         if any(part == side.epoch for side in self.sides):
             return max(side.clock(part) for side in self.sides if side.epoch == part)
         return self.sides[part.input].clock(part) if isinstance(part, Column) else None
 
     def _through_keys(self, known: Known) -> Known:
-        """What is known of output expressions when ``known`` is known of input expressions."""
+        """Return the bounds of output expressions, given those of input expressions."""
         if not self.keys:
             return known
         keys = {key.name: bound_of(key.expression, known) for key in self.keys}
         return lambda part: keys.get(part.name, NOTHING) if isinstance(part, Column) else None
 
     def _through_keys_span(self, known: KnownSpan) -> KnownSpan:
+        """Return the spans of output expressions, given those of input expressions."""
         if not self.keys:
             return known
         keys = {key.name: span_of(key.expression, known) for key in self.keys}
@@ -174,7 +185,7 @@ def _read_spans(
     low: Bound,
     high: Bound,
 ) -> KnownSpan:
-    """The spans of columns and epochs over the rows that a step reads."""
+    """Return the spans of columns and epochs over the rows that a step reads."""
     spans = [taken.spans(fresh) for taken in inputs]
     epochs: dict[Expression, Span] = {}
     for taken, columns in zip(inputs, spans, strict=True):

@@ -1,18 +1,19 @@
 """Interval join: rows of two sides whose epochs are at most an interval apart.
 
-The rows of one side, the *first* (the left, of a RIGHT join the right), are answered epoch after epoch,
-each with all its partners:
+The rows of one side, the *first* (the left one; of a RIGHT join, the right one), are answered epoch
+after epoch, each with all its partners:
 
     first side:   low         <= epoch < high             read once
-    second side:  low + least <= epoch < high + most      read again by each step that it has partners in
+    second side:  low + least <= epoch < high + most      read by each step that it has partners in
                   (least, most: second - first)
 
-So the watermark is the minimum of the first side's punctuation and of the second's less ``most``, and a
-row of the second side waits until the first has passed it by -``least``. No row is held in memory.
+So the watermark is the lesser of the first side's punctuation and of the second's less ``most``,
+and a row of the second side is retained until the first has passed it by -``least``. No row is held
+in memory.
 
-A row of the second side of a FULL join that has no partner is answered with the epoch ``row - least``:
-its partners are not beyond it, and at most the interval's width below. That far the first side is read
-again.
+A row of the second side of a FULL join that has no partner is answered with the epoch
+``row - least``: its partners are not above that epoch, and at most the interval's width below it.
+That far the first side is read again.
 """
 
 from __future__ import annotations
@@ -37,12 +38,20 @@ _LEFT, _RIGHT = 0, 1
 
 @dataclass(slots=True)
 class IntervalJoinOperator(EpochOperator):
-    """The running state of an interval join."""
+    """The running state of an interval join.
+
+    ``advance`` releases as ``EpochOperator`` does; rows of a wide side are released to each step in
+    which they may have partners, and retained until no later step reads them. Each pair, and each
+    row without partners that the join keeps, is answered in exactly one step.
+
+    Attributes:
+        kind: INNER, LEFT_OUTER, RIGHT_OUTER or OUTER.
+    """
 
     kind: JoinKind = JoinKind.INNER
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
-        """Release epochs; where one side alone gives no answers, the other is not read for nothing."""
+        """Release epochs; read neither side where the rows of one alone give no answer."""
         work = EpochOperator.advance(self, fresh)
         if work is None or self.kind is JoinKind.OUTER:
             return work
@@ -60,7 +69,7 @@ class IntervalJoinOperator(EpochOperator):
 
 
 def bookkeeping(node: JoinNode) -> IntervalJoinOperator:
-    """The running state of an interval join."""
+    """Return the running state of an interval join."""
     interval = node.interval_from_first
     first, second = first_side(node.kind), 1 - first_side(node.kind)
     width = interval.width

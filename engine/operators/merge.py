@@ -1,4 +1,4 @@
-"""Merge: the union of streams, ordered on a temporal column, held up by no silent input."""
+"""Merge: the union of streams, ordered on a temporal column."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _WHOLE = (GsqlType.INT, GsqlType.TIMESTAMP)
 
 
 def bookkeeping(node: MergeNode) -> EpochOperator:
-    """The running state of a merge; its epoch is the merged column itself.
+    """Return the running state of a merge; its epoch is the merged column itself.
 
-    A tuple may be ``slack`` behind the punctuation, so rows are held that much longer. Rows that are equal in the
-    merged column go out as they come, for none before them can follow: simultaneous tuples wait for nobody.
+    A silent input does not delay it as long as its heartbeats promise. A tuple may be ``slack``
+    behind the punctuation, so rows are retained that much longer. Rows whose merged column equals
+    the watermark are released as they arrive, since no row before them can follow: simultaneous
+    tuples do not wait for each other.
     """
     sides = tuple(Side(_column(node.schema[on], place)) for place, on in enumerate(node.on))
     beyond = int(node.schema[node.on[0]].type in _WHOLE)
@@ -30,9 +32,10 @@ def bookkeeping(node: MergeNode) -> EpochOperator:
 
 
 def merged_outputs(node: MergeNode) -> tuple[NamedExpression, ...]:
-    """The output columns over those of the sides.
+    """Return the output columns over those of the sides.
 
-    Each row comes from one side alone; for all that is known of their columns, the output is a ``coalesce`` over them.
+    Each row comes from one side alone; as far as bounds and extents are concerned, a column of the
+    output is a ``coalesce`` over those of the sides.
     """
     places = range(len(node.inputs))
     return tuple(

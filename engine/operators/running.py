@@ -1,7 +1,7 @@
 """Running aggregation: groups that live across epochs, a row at each epoch's end.
 
-It releases whole epochs as a plain aggregation does. Its state is one row for each live group, left in a
-file by each step and read by the next; ``engine/running`` makes the one from the other.
+It releases whole epochs as a plain aggregation does. Its state is one row for each live group, left
+in a file by each step and read by the next; ``engine/running`` computes the one from the other.
 """
 
 from __future__ import annotations
@@ -26,15 +26,23 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Extent
 
 MAX_STEP_ANSWERS = 1_000_000
+"""About how many rows a step answers at most, while groups live through epochs without tuples."""
+
 MAX_STEP_EPOCHS = 10_000
-"""While groups live, a silent time of many epochs is answered in steps of about so many rows and epochs."""
+"""About how many epochs such a step answers at most."""
 
 MAX_DOUBLINGS = 20
+"""How often the stride over epochs without groups doubles at most."""
 
 
 @dataclass(slots=True)
 class RunningOperator(EpochOperator):
     """The running state of a running aggregation.
+
+    ``advance`` releases as ``EpochOperator`` does, but no farther than a step should answer, and
+    hands ``state`` to every step that closes an epoch: groups that live have an answer in epochs
+    without tuples too. ``state`` is replaced by what the step left, and None once no group lives;
+    the last step, at the end of the input, leaves none.
 
     Attributes:
         groupless: how many steps in a row have begun without a group.
@@ -43,7 +51,7 @@ class RunningOperator(EpochOperator):
     groupless: int = 0
 
     def reach(self) -> Bound:
-        """As far as the inputs allow, and no farther than a step should go while groups live."""
+        """Return how far the inputs allow, but no farther than a step should go."""
         bound = EpochOperator.reach(self)
         epoch = self.sides[0].epoch
         assert epoch is not None
@@ -56,8 +64,8 @@ class RunningOperator(EpochOperator):
         if not math.isfinite(first):
             return bound
         answers_at_once = max(1, MAX_STEP_ANSWERS // (1 if self.state is None else self.state.rows))
-        # Times without groups are passed in ever longer strides: what comes next in a batch that was partly
-        # read is not known, and may be years away.
+        # Times without groups are passed in ever longer strides: the next row of a partially read
+        # batch is unknown and may be years away.
         stride = MAX_STEP_EPOCHS << min(self.groupless, MAX_DOUBLINGS)
         nearer = first + (stride if self.state is None else min(MAX_STEP_EPOCHS, answers_at_once))
         last = max([self._last(), *(greatest for _, greatest in spans)])
@@ -65,7 +73,7 @@ class RunningOperator(EpochOperator):
         return bound if is_last else min(bound, nearer)
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
-        """Release epochs, and take the state along if any has ended."""
+        """Release epochs, with the state if any epoch has closed."""
         had_groups = self.state is not None
         work = EpochOperator.advance(self, fresh)
         if work is not None and work.high > work.low:
@@ -88,7 +96,7 @@ class RunningOperator(EpochOperator):
     def _extents_of(
         self, work: Work, last: Bound, fresh: Mapping[str, tuple[Extent, ...]]
     ) -> tuple[Extent, ...]:
-        """The extents of the answers: groups that live have rows in epochs without tuples too."""
+        """Return the extents of the answers; live groups have rows in epochs without tuples too."""
         (taken,) = work.inputs
         assert taken.epoch is not None
         columns = taken.spans(fresh)
@@ -110,6 +118,6 @@ class RunningOperator(EpochOperator):
 
 
 def bookkeeping(node: RunningNode) -> RunningOperator:
-    """The running state of a running aggregation."""
+    """Return the running state of a running aggregation."""
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     return RunningOperator(node, (Side(epoch),), node.columns, node.keys)

@@ -1,207 +1,101 @@
-"""Interval joins of random rows against nested loops, in one step and in many, through crashes."""
+"""What an interval join releases: the first side once, the second as often as it has partners."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-from unittest import mock
+import math
 
 import pytest
-from tests.engine.operators.test_join import (
-    CASES,
-    KINDS,
-    SCHEMA,
-    SMALL,
-    Case,
-    Row,
-    Traffic,
-    as_float,
-    check,
-    column,
-    many,
-    number,
-    value,
-)
-from tests.golden.driver import Variation
+from tests.engine.operators.driven import Driven, batches
 
-from gscope.engine.spark import evaluation
-from gscope.engine.spark.tasks import task_planner
-from gscope.engine.watermarks import release_size
-from gscope.queries.catalog.evaluate import call
-from gscope.queries.expressions.expressions import Expression, Literal, NamedExpression
-from gscope.queries.expressions.schema import ColumnSchema, Schema
-from gscope.queries.expressions.types import GsqlType
-from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.logical import Interval
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from gscope.queries.plan.program import JoinNode
-
-pytestmark = pytest.mark.spark
-
-AHEAD, AROUND, BEHIND = Interval(0, 4), Interval(-3, 2), Interval(-9, -4)
+TEXT = "SELECT x.time, y.len FROM a.TCP x {} b.TCP y ON y.time BETWEEN x.time AND x.time + 4"
+FIRST, SECOND = 0, 1
 
 
-@dataclass(frozen=True)
-class IntervalCase(Case):
-    """A join of times that are near each other."""
-
-    interval: Interval = AHEAD
-    more: Expression | None = None
-
-    def node(self) -> JoinNode:
-        near = self._near()
-        columns = tuple(
-            NamedExpression(f"{name}{side}", column(name, side))
-            for side in range(2)
-            for name in SCHEMA.names
-        )
-        schema = Schema(
-            tuple(ColumnSchema(c.name, GsqlType.INT, is_nullable=True) for c in columns)
-        )
-        return replace(
-            super().node(),
-            interval=self.interval,
-            residual=near if self.more is None else call("and", near, self.more),
-            columns=columns,
-            schema=schema,
-        )
-
-    def _near(self) -> Expression:
-        left, right = self.epochs
-        add, unit = "add_int", GsqlType.INT
-        if left.type is GsqlType.TIMESTAMP:
-            add, unit = "ts_add", GsqlType.INTERVAL
-        least, most = (
-            call(add, left, Literal(end, unit)) for end in (self.interval.least, self.interval.most)
-        )
-        return call("and", call("ge", right, least), call("le", right, most))
-
-    def _match(self, left: Row, right: Row) -> bool:
-        for one, other in self.keys:
-            values = value(one, left, right), value(other, left, right)
-            if None in values or values[0] != values[1]:
-                return False
-        first, second = (value(epoch, left, right) for epoch in self.epochs)
-        if not isinstance(first, int) or not isinstance(second, int):
-            return False
-        if not self.interval.least <= second - first <= self.interval.most:
-            return False
-        return self.more is None or value(self.more, left, right) is True
-
-    def _output(self, left: Row | None, right: Row | None) -> Row:
-        nothing: Row = (None, None, None)
-        return (*(left or nothing), *(right or nothing))
+def driven(kind: str = "JOIN") -> Driven:
+    return Driven(TEXT.format(kind))
 
 
-POWER = call("pow", as_float("v", 0), as_float("v", 1))
-BELOW_300 = call("lt", POWER, Literal(300.0, GsqlType.FLOAT))
-"""Spark has to ask Python for it."""
-
-INTERVALS: dict[str, IntervalCase] = {
-    **{
-        f"{kind.name.lower()}_{name}": IntervalCase(kind, interval=interval)
-        for kind in KINDS
-        for name, interval in (("ahead", AHEAD), ("around", AROUND), ("behind", BEHIND))
-    },
-    **{
-        f"{kind.name.lower()}_residual": IntervalCase(
-            kind,
-            more=call("lt", column("v", 0), column("v", 1)),
-            predicates=(call("gt", column("v", 0), number(2)), None),
-        )
-        for kind in KINDS
-    },
-    **{
-        f"{kind.name.lower()}_python_residual": IntervalCase(kind, interval=AROUND, more=BELOW_300)
-        for kind in KINDS
-    },
-    "no_keys": IntervalCase(JoinKind.OUTER, keys=(), interval=Interval(1, 3)),
-    "one_value": IntervalCase(JoinKind.OUTER, interval=Interval(2, 2)),
-    "divisor": IntervalCase(
-        JoinKind.OUTER, epochs=CASES["divisor"].epochs, interval=Interval(-1, 1)
-    ),
-    **{
-        f"{kind.name.lower()}_zero": IntervalCase(
-            kind,
-            interval=AROUND,
-            epochs=(
-                call("int_to_ts", call("sub_int", column("t", 0), number(20))),
-                call("int_to_ts", call("sub_int", column("t", 1), number(20))),
-            ),
-        )
-        for kind in (JoinKind.INNER, JoinKind.OUTER)
-    },
-    "wide": IntervalCase(JoinKind.OUTER, interval=Interval(-1000, 1000)),
-    "self": IntervalCase(JoinKind.LEFT_OUTER, lftas=("left", "left"), interval=Interval(1, 5)),
-}
-"""The names say how far the right side is from the left."""
+def test_the_watermark_is_the_first_bound_or_the_second_less_the_interval() -> None:
+    query = driven()
+    query.beat(9, 9)
+    query.released()
+    assert query.operator.watermark == 5
+    query.beat(9, 20)
+    query.released()
+    assert query.operator.watermark == 9
 
 
-@pytest.mark.parametrize("case", INTERVALS.values(), ids=INTERVALS)
-def test_an_interval_join_is_what_nested_loops_find(
-    case: IntervalCase, spark: SparkSession, tmp_path: Path
-) -> None:
-    check(case, Traffic(tmp_path / "1"), Variation("at once"), spark, SMALL)
-    check(case, Traffic(tmp_path / "2", seed=2), many(12), spark, SMALL)
-    with mock.patch.object(task_planner, "MAX_TASK_ROWS", -1):
-        # Each step of an outer join that asks Python makes a dozen exchanges.
-        steps = many(4 if case.more is BELOW_300 else 12)
-        check(case, Traffic(tmp_path / "3", seed=2), steps, spark, SMALL)
+def test_the_first_side_is_read_once_and_the_second_until_it_has_no_partners() -> None:
+    query = driven("LEFT JOIN")
+    early, late = query.batch(FIRST, 1, 1), query.batch(FIRST, 6, 6)
+    partner = query.batch(SECOND, 5, 6)
+    query.beat(5, 9)
+    (work,) = query.released()
+    assert (work.high, batches(work, FIRST), batches(work, SECOND)) == (5, [early], [partner])
+    assert query.waiting() == [late, partner]
+    query.beat(7, 11)
+    (work,) = query.released()
+    assert (work.low, work.high) == (5, 7)
+    assert [batches(work, side) for side in range(2)] == [[late], [partner]]
+    assert [batch for _, batch in work.inputs[SECOND].partially_read] == [partner]
+    assert query.waiting() == []
+    assert query.operator.late_tuples == 0
 
 
-@pytest.mark.parametrize("name", ["inner_residual", "right_outer_around", "outer_residual"])
-def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    check(INTERVALS[name], Traffic(tmp_path / "1"), Variation("at once"), spark, 0)
-    # none fits into the memory of a task
-    with (
-        mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
-        mock.patch.object(evaluation, "joined_rows", return_value=0),
-        mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
-    ):
-        check(INTERVALS[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
+def test_a_full_join_reads_the_first_side_again_for_rows_without_partners() -> None:
+    query = driven("FULL JOIN")
+    row = query.batch(FIRST, 1, 1)
+    query.beat(5, 9)
+    (work,) = query.released()
+    assert batches(work, FIRST) == [row]
+    assert query.waiting() == [row]
+    query.beat(6, 10)
+    query.released()
+    assert query.waiting() == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("silent", ["right@c", "left@a"])
-def test_a_side_that_never_speaks_holds_nobody_up(
-    kind: JoinKind, silent: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    traffic = Traffic(tmp_path, silent=frozenset({silent}))
-    case = IntervalCase(kind, interval=AROUND)
-    check(case, traffic, many(10), spark, SMALL)
-
-
-@pytest.mark.parametrize("chunks", [1, 8])
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_without_epoch_are_matched_by_none_and_lost_by_none(
-    kind: JoinKind, chunks: int, spark: SparkSession, tmp_path: Path
-) -> None:
-    left, right = (replace(column("t", side), is_nullable=True) for side in range(2))
-    case = IntervalCase(kind, epochs=(left, right), interval=AROUND)
-    traffic = Traffic(tmp_path, has_null_times=True)
-    check(case, traffic, many(chunks), spark, SMALL)
-
-
-@pytest.mark.parametrize("name", ["inner_around", "outer_ahead", "right_outer_around", "wide"])
-def test_a_backlog_in_pieces_gives_the_same_pairs(
-    name: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    with mock.patch.object(release_size, "MAX_STEP_ROWS", 20):
-        check(INTERVALS[name], Traffic(tmp_path), Variation("at once"), spark, SMALL)
+def test_of_a_right_join_the_right_side_is_first() -> None:
+    query = driven("RIGHT JOIN")
+    left, right = query.batch(0, 1, 1), query.batch(1, 3, 3)
+    query.beat(4, 4)
+    (work,) = query.released()
+    assert (work.high, batches(work, 1), batches(work, 0)) == (4, [right], [left])
+    assert query.waiting() == [left]
 
 
 @pytest.mark.parametrize(
-    ("seed", "name"),
-    [(2, "outer_around"), (3, "left_outer_ahead"), (4, "right_outer_behind"), (5, "self")],
+    ("kind", "side", "reads"),
+    [
+        ("JOIN", FIRST, False),
+        ("JOIN", SECOND, False),
+        ("LEFT JOIN", FIRST, True),
+        ("LEFT JOIN", SECOND, False),
+        ("FULL JOIN", SECOND, True),
+    ],
 )
-def test_crashes_lose_and_repeat_nothing(
-    seed: int, name: str, spark: SparkSession, tmp_path: Path
+def test_rows_of_one_side_alone_are_read_only_if_they_give_answers(
+    kind: str, side: int, reads: bool
 ) -> None:
-    traffic = Traffic(tmp_path, seed)
-    variation = replace(many(8), crashes=3, seed=seed)
-    check(INTERVALS[name], traffic, variation, spark, SMALL)
+    query = driven(kind)
+    query.batch(side, 1, 1)
+    query.end(0, 1)
+    assert any(work.reads_rows for work in query.released()) is reads
+    assert query.waiting() == []
+
+
+def test_a_restart_keeps_what_later_steps_read() -> None:
+    query = driven("LEFT JOIN")
+    query.batch(FIRST, 1, 1)
+    partner = query.batch(SECOND, 5, 6)
+    query.beat(5, 9)
+    query.released()
+    query.restart()
+    assert query.released() == []
+    assert query.waiting() == [partner]
+    later = query.batch(FIRST, 6, 6)
+    query.end(0, 1)
+    (work,) = (work for work in query.released() if work.reads_rows)
+    assert [batches(work, side) for side in range(2)] == [[later], [partner]]
+    assert [batch for _, batch in work.inputs[SECOND].partially_read] == [partner]
+    assert query.operator.late_tuples == 0
+    assert query.operator.watermark == math.inf
