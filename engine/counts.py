@@ -1,4 +1,4 @@
-"""What the evaluation of steps counts beside the rows that it makes."""
+"""Counts that the evaluation of steps keeps besides rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Counts:
     """Counts of one task, of one attempt, or of a run.
 
     Attributes:
-        undecodable: payloads that a function could not read, by function.
-        wrapped_sums: sums of integers that left 64 bits, by the query or the part of one that
-            computes them. Every group counts, also one that HAVING leaves out.
+        undecodable: payloads that a function could not decode, by function.
+        wrapped_sums: sums of integers that exceeded 64 bits, by the query (or part of one) that
+            computes them. Every group counts, even one that HAVING drops.
     """
 
     undecodable: dict[str, int] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Counts:
         )
 
     def add_wrapped_sums(self, query: str, count: int) -> None:
-        """Count sums of ``query`` that left 64 bits."""
+        """Count sums of ``query`` that exceeded 64 bits."""
         if count:
             self.wrapped_sums[query] = self.wrapped_sums.get(query, 0) + count
 

@@ -1,8 +1,9 @@
 """The HFTA job: ``python -m gscope.engine.job RUN_DIR``.
 
-A long-lived driver: it starts its JVM at once, waits for the word ``connect`` on standard input (the
-program is compiled and the capture daemon listens), then evaluates one step after another until all
-streams have ended. Standard input closing means that the supervisor died; the job then ends too.
+A long-lived driver: it starts its JVM at once, waits for the line ``connect`` on standard input
+(the program is compiled and the capture daemon listens), then evaluates one step after another
+until all streams have ended. When standard input closes, the supervisor has died, and the job ends
+too.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ if TYPE_CHECKING:
 
 
 MAX_IDLE_STEPS = 30
-"""After so many steps without rows one is committed, so that the log can let the heartbeats of silent links go."""
+"""Steps without rows that may pass without a commit. A commit acknowledges the heartbeats of silent
+links, so that the log can delete them."""
 
 
 class Job:
-    """One run of the HFTA job in ``run_dir``; ``run`` returns when every query is answered."""
+    """One process of the HFTA job of a run; ``run`` returns when all queries are answered."""
 
     def __init__(self, run_dir: Path, events: Events, termination: Termination) -> None:
         self._began = time.monotonic()
@@ -70,14 +72,14 @@ class Job:
         self._watch: StepWatch
 
     def on_daemon(self) -> None:
-        """A daemon listens, the first one or one that takes over; from any thread."""
+        """Note that a daemon listens: the first one, or one that takes over. For any thread."""
         self._connect.set()
         if self._inbox is not None:
-            # It may take until the daemon is found to hang; whoever calls has the supervisor to watch.
+            # In a thread: a hanging daemon blocks this, and the caller must keep watching stdin.
             threading.Thread(target=self._inbox.renew, name="renew leases", daemon=True).start()
 
     def run(self) -> None:
-        """Start Java, wait until a daemon listens, answer everything.
+        """Start Java, wait until a daemon listens, and answer all queries.
 
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
@@ -94,7 +96,7 @@ class Job:
             self._phase("jvm_launched")
             self._events.send("java", pid=jvm.pid)
             self._load()
-            # imported only now, while the JVM starts beside
+            # imported only now, while the JVM starts
             from gscope.engine.log_client.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
             from gscope.engine.spark.jvm.jvm_watchdog import Pulse
@@ -108,7 +110,7 @@ class Job:
             )
             try:
                 self._phase("session")
-                # Another one if the first could not use its class-data archive.
+                # Another process if the first could not use its class-data archive.
                 self._events.send("java", pid=jvm.pid)
                 self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
@@ -123,7 +125,7 @@ class Job:
         self._events.send("finished", steps=steps, phases=self._phases)
 
     def _load(self) -> None:
-        """Open the record of commits; Java starts meanwhile, which takes longer than loading these modules."""
+        """Open the commit log, with modules that load while Java starts, which takes longer."""
         from gscope.engine.monitoring.step_progress import StepWatch
         from gscope.engine.steps.disk_budget import JobDiskBudget
         from gscope.engine.storage.commits import CommitLog
@@ -135,14 +137,14 @@ class Job:
         self._watch = StepWatch()
 
     def _launch(self, settings: JvmSettings) -> JvmProcess:
-        """Start a Java that does not outlive this process, whenever that is told to end."""
+        """Start a Java that does not outlive this process, whenever that is terminated."""
         with self._termination.opening():
             jvm = launch_jvm(settings, self._run_dir / JOB_FOLDER)
             self._termination.close_first(jvm.stop)
         return jvm
 
     def _answer(self, session: SparkSession) -> int:
-        """Answer what the last commit has not; the number of the last step."""
+        """Evaluate all steps after the last commit; return the number of the last step."""
         from gscope.engine.log_client.inbox import Inbox
         from gscope.engine.monitoring.observer import JobObserver
         from gscope.engine.spark.evaluation import Evaluator
@@ -152,7 +154,7 @@ class Job:
         steps = Steps(program, frozenset(self._settings.latent_interfaces))
         commits = self._recover(steps)
         observer = JobObserver(self._run_dir, steps, commits, self._java_pid, self._watch)
-        # All may have been answered before a crash; the daemon is gone then.
+        # If all was answered before a crash, the daemon is gone.
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
             socket = self._run_dir / SOCKET_FILE
@@ -164,7 +166,7 @@ class Job:
     def _follow(
         self, steps: Steps, evaluator: Evaluator, observer: JobObserver, inbox: Inbox
     ) -> None:
-        """One step after another until everything is answered."""
+        """Evaluate one step after another until all operators have answered everything."""
         from gscope.engine.steps.batch_leases import leased_batches, without_shed
         from gscope.engine.steps.heartbeat_requests import Asker
 
@@ -198,7 +200,7 @@ class Job:
             else:
                 idle_steps += 1
                 if not self._settings.is_live:
-                    # A replay holds rows until nothing can come before them.
+                    # A replay delivers rows once no earlier ones can follow.
                     self._events.send("promised", bounds=steps.output_bounds())
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
@@ -228,7 +230,10 @@ class Job:
         self._report(commit, (ended - began) / 1e9, steps.output_bounds())
 
     def _recover(self, steps: Steps) -> list[Commit]:
-        """Continue after the last commit; tell of all outputs, the supervisor knows which it has."""
+        """Continue after the last commit; return all commits.
+
+        Reports the outputs of all of them: the supervisor knows which it has delivered.
+        """
         commits = self._commits.recover()
         for commit in commits:
             self._report(commit, 0.0, {})
@@ -275,18 +280,18 @@ class Job:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what the Java of a job that was killed left."""
+    """Delete the files that the Java of a killed job left behind."""
     for path in folder.glob("jvm-*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _watch_supervisor(job: Job) -> None:
-    """Pass on that a daemon listens; end the process when the supervisor has died."""
+    """Notify ``job`` when a daemon listens; end the process when the supervisor has died."""
     for line in sys.stdin:
         if line.strip() == "connect":
             job.on_daemon()
-    # no clean-up to do: the JVM sees its own pipe close, and a commit is never half done
+    # no clean-up is needed: the JVM sees its own pipe close, and a commit is atomic
     os._exit(1)
 
 
@@ -316,5 +321,5 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     sys.stdout.flush()
-    # Java is gone and all is committed; taking the interpreter apart would only cost the user a wait.
+    # Java is gone and all is committed; finalizing the interpreter would only take time.
     os._exit(0)

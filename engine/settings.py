@@ -1,4 +1,4 @@
-"""What the HFTA job is told by whoever starts it."""
+"""Settings of the HFTA job, which the supervisor leaves in the run's folder."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ class JobSettings:
     """Settings of the HFTA job.
 
     Attributes:
-        cores: threads that run Spark tasks; None for all cores of the machine.
-        heap_bytes: of Spark's Java.
+        cores: the number of threads that run Spark tasks; None for all cores of the machine.
+        heap_bytes: the size of the heap of Spark's Java.
         consumer: the job's name towards the stream log.
-        expected_bytes: of all captures together; None when it is not known (a pipe, an interface).
-        is_live: whether input is lost that nobody takes, so that the log may have shed some.
-        disk_bytes: of answers that were not taken, and of carried rows.
+        expected_bytes: the size of all captures together; None if it is unknown (a pipe, an
+            interface).
+        is_live: whether the input cannot be read again, so that a full log sheds batches.
+        disk_bytes: the disk budget of undelivered answers and of carried rows.
         asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
-        latent_interfaces: merges of these alone take rows as they come.
+        latent_interfaces: the interfaces whose tuples need no order: a merge of these alone
+            forwards rows as they arrive.
     """
 
     cores: int | None = None
@@ -56,15 +58,15 @@ class JobSettings:
         return self.expected_bytes is not None and self.expected_bytes < _LITTLE_BYTES
 
     def write(self, run_dir: Path) -> None:
-        """Leave the settings in ``run_dir`` for the job."""
+        """Write the settings to ``run_dir``, where the job reads them."""
         (run_dir / SETTINGS_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, run_dir: Path) -> JobSettings:
-        """The settings left in ``run_dir``.
+        """Return the settings that ``write`` left in ``run_dir``.
 
         Raises:
-            EngineError: they are missing or not what this version understands.
+            EngineError: the settings are missing, or this version does not understand them.
         """
         path = run_dir / SETTINGS_FILE
         try:

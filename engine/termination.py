@@ -1,4 +1,4 @@
-"""SIGTERM ends the process at once and in order, whatever its main thread is about."""
+"""Termination by SIGTERM: at once and in order, whatever the main thread is doing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ EXIT_CODE = 128 + signal.SIGTERM
 
 
 class Termination:
-    """Waits for SIGTERM; made by the main thread, once in a process.
+    """A thread that waits for SIGTERM; created by the main thread, once in a process.
 
-    A handler in Python runs in the main thread, when that comes to it, and what it raises is lost if that is in the
-    callback of a weak reference or of an import. So the handler does nothing. The interpreter itself writes the number
-    of the signal into a pipe as it comes, and a thread waits there. (Blocked for all threads and waited for with
-    ``sigwait`` it would be blocked in Java and its Python workers, too, which are ended by it.)
+    Python runs a signal handler in the main thread, once that returns to the interpreter, and loses
+    an exception that the handler raises within the callback of a weak reference or an import. So
+    the handler does nothing. The interpreter writes the number of the signal to a pipe on arrival,
+    and the thread reads that pipe. (Blocking the signal in all threads and calling ``sigwait``
+    would also block it in Java and its Python workers, which SIGTERM is to end.)
 
     Args:
         end: ends the process.
@@ -37,20 +38,23 @@ class Termination:
         threading.Thread(target=self._wait, name="termination", daemon=True).start()
 
     def opening(self) -> threading.Lock:
-        """Held while something is opened that must not outlive the process, until ``close_first`` was called."""
+        """Return a lock to hold from before something opens that must not outlive the process.
+
+        Hold it until ``close_first`` has been called.
+        """
         return self._lock
 
     def close_first(self, close: Callable[[], object]) -> None:
-        """Call ``close`` before the process ends, from another thread; to be called with ``opening`` held."""
+        """Have the thread call ``close`` before the process ends; hold ``opening`` meanwhile."""
         self._closers.append(close)
 
     def wait_if_terminating(self) -> None:
-        """Return at once; never, if the process is being ended: what fails then, fails because of that."""
+        """Return at once, or never if the process is ending, which explains any failure then."""
         with self._lock:
             return
 
     def leave(self, code: int) -> None:
-        """End the process with ``code``, at once, unless it is being ended already."""
+        """End the process with ``code`` at once, unless it is already ending."""
         self.wait_if_terminating()
         self._end(code)
 
@@ -66,4 +70,4 @@ class Termination:
 
 
 def _ignored(*_: object) -> None:
-    """The thread has seen it."""
+    """Do nothing: the thread reads the signal from the pipe."""

@@ -33,13 +33,16 @@ READERS: dict[str, Reader] = {
 BEGINNINGS: dict[str, str] = dict.fromkeys(
     ("http_host", "http_method", "http_path"), http.BEGINNING
 )
-"""Regular expressions; a payload that is not empty and does not match cannot be read, which many are told by at once."""
+"""Regular expressions: a non-empty payload that does not match is undecodable.
+
+One test of a whole column finds many of them.
+"""
 
 
 def read(function: str, payload: bytes) -> tuple[Value, bool]:
-    """What ``function`` reads from ``payload``, and whether that was to be had.
+    """Return what ``function`` reads from ``payload``, and whether the payload is decodable.
 
-    Whatever the bytes are, it gives NULL at worst. Nothing is wrong with an empty payload.
+    Any bytes are safe: the value is NULL if they cannot be decoded. An empty payload is decodable.
     """
     if not payload:
         return None, True

@@ -1,4 +1,4 @@
-"""What a function on payloads is: a reader of hostile bytes."""
+"""The interface of functions on payloads: readers of hostile bytes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Callable
 from gscope.queries.expressions.expressions import Value
 
 Reader = Callable[[bytes], Value]
-"""Reads one thing from a payload that is not empty; None if the message is sound but has no such thing.
+"""Reads one item from a non-empty payload; returns None if a valid message lacks the item.
 
-Raises ``Undecodable`` (or, by a library's fault, anything else) for what is no message of its protocol,
-is malformed, or is cut off before the thing. It looks at no more bytes than its catalog entry says.
+Raises ``Undecodable`` (or, through a fault in a library, any other exception) for a payload of
+another protocol, a malformed message, or one that is cut off before the item. It reads at most the
+bytes that its catalog entry states.
 """
 
 
 class Undecodable(Exception):
-    """The payload does not tell; it is counted and the value is NULL."""
+    """The payload cannot be decoded: it is counted, and the value is NULL."""
 
 
 def host_name(name: bytes) -> bytes:
-    """A name as it is compared: in small letters, without the dot that stands for the root."""
+    """Return a name as it is compared: in lower case, without the dot of the root."""
     return name.lower().removesuffix(b".")

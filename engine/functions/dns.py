@@ -1,4 +1,4 @@
-"""DNS messages (RFC 1035): in a datagram, or behind their length as in TCP."""
+"""DNS messages (RFC 1035): in a datagram, or after their length as in TCP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_LABEL = 63
 _ROOT = b"."
 
 _FULL_SEGMENT = 512
-"""No path has segments that are full before (RFC 879 asks for 536 bytes)."""
+"""The least payload of a full TCP segment on any path (RFC 879 requires 536 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Message:
 
 
 def message_id(payload: bytes) -> int:
-    """Return the number that a question and its answer have in common."""
+    """Return the identifier that a query and its response share."""
     return _message(payload).id
 
 
@@ -62,23 +62,23 @@ def opcode(payload: bytes) -> int:
 
 
 def qname(payload: bytes) -> bytes | None:
-    """The name that is asked for, ``.`` for the root; None in a message without a question."""
+    """Return the queried name, ``.`` for the root; None in a message without a question."""
     message = _message(payload)
     return _name(message.data) if message.questions else None
 
 
 def qtype(payload: bytes) -> int | None:
-    """The number of the record type that is asked for: 1 for A, 28 for AAAA."""
+    """Return the queried record type: 1 for A, 28 for AAAA."""
     return _behind_name(_message(payload), 0)
 
 
 def qclass(payload: bytes) -> int | None:
-    """Return the class that is asked for: 1 for the Internet, 255 for any."""
+    """Return the queried class: 1 for the Internet, 255 for any."""
     return _behind_name(_message(payload), 2)
 
 
 def rcode(payload: bytes) -> int | None:
-    """The response code: 0 for no error, 3 for a name that does not exist; None in a query."""
+    """Return the response code: 0 for no error, 3 for a nonexistent name; None in a query."""
     message = _message(payload)
     return message.flags & _RESPONSE_CODE if message.is_response else None
 
@@ -95,12 +95,12 @@ def is_truncated(payload: bytes) -> bool:
 
 
 def answers(payload: bytes) -> int:
-    """How many answer records the header promises."""
+    """Return the number of answer records that the header states."""
     return _message(payload).answers
 
 
 def is_response(payload: bytes) -> bool:
-    """Whether it answers a query."""
+    """Return whether the message is a response."""
     return _message(payload).is_response
 
 
@@ -128,7 +128,7 @@ def address(payload: bytes) -> int | None:
 
 
 def _message(payload: bytes) -> _Message:
-    """The message, its header checked for what a message cannot be."""
+    """Return the message, after checking its header for impossible values."""
     for data in _candidates(payload):
         if len(data) < _HEADER.size:
             break
@@ -147,10 +147,10 @@ def _message(payload: bytes) -> _Message:
 
 
 def _candidates(payload: bytes) -> Iterator[bytes]:
-    """The payload, and what is behind its first two bytes if those can be the length of it.
+    """Yield the payload, and the part after its first two bytes if they can be its length.
 
-    That they are the length to the byte is no chance. A message that goes on in the next segment is
-    believed only of a segment that is full.
+    If they match the length exactly, that is no coincidence, so this part comes first. A message
+    that continues in the next segment is assumed only for a full segment.
     """
     rest = payload[_LENGTH_BYTES:]
     length = int.from_bytes(payload[:_LENGTH_BYTES])
@@ -165,7 +165,8 @@ def _candidates(payload: bytes) -> Iterator[bytes]:
 def _dpkt() -> tuple[Callable[[bytes, int], tuple[str, int]], type[Exception]]:
     """Return how dpkt reads a name, and what it raises.
 
-    Every task and the job load this module; dpkt, which loads all of its eighty protocols, only those that read names.
+    Every task and the job load this module, but only tasks that read names load dpkt, which imports
+    all of its eighty protocols.
     """
     from dpkt import UnpackError
     from dpkt.dns import unpack_name
@@ -186,7 +187,7 @@ def _name(data: bytes) -> bytes:
 
 
 def _behind_name(message: _Message, offset: int) -> int | None:
-    """Return the two bytes at ``offset`` behind the first question's name."""
+    """Return the two bytes at ``offset`` after the first question's name."""
     if not message.questions:
         return None
     end = _end_of_name(message.data)
@@ -210,9 +211,10 @@ def _behind_record_name(data: bytes, place: int) -> int:
 
 
 def _end_of_name(data: bytes) -> int | None:
-    """Where the first question's name ends, behind the data if it is cut off; None if it is no name.
+    """Return where the first question's name ends; None if it is invalid.
 
-    There is nothing before it that it could point to but the header.
+    A name that is cut off ends after the data. Pointers are invalid here: only the header precedes
+    the name.
     """
     place = _HEADER.size
     while place < len(data):

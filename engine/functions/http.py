@@ -1,4 +1,4 @@
-"""Requests of HTTP/1 (RFC 9112), read as far as the captured bytes go."""
+"""Requests of HTTP/1 (RFC 9112), read as far as they were captured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHODS = frozenset(
         *(b"REPORT", b"NOTIFY", b"M-SEARCH", b"SUBSCRIBE", b"UNSUBSCRIBE"),
     }
 )
-"""What a request line that is cut off must begin with; a whole one may have any method."""
+"""Methods that a truncated request line must begin with; a complete one may have any method."""
 
 _HOST = re.compile(rb"\r?\nhost:([^\r\n]*)\r?\n", re.IGNORECASE)
 _END_OF_FIELDS = re.compile(rb"\r?\n\r?\n")
@@ -25,7 +25,7 @@ _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 _END_OF_PATH = re.compile(rb"[?#]")
 _RESPONSE = b"HTTP/"
 BEGINNING = r"^(?:[A-Z][A-Z-]{1,30} |HTTP/)"
-"""What every payload begins with of which anything can be read."""
+"""How every decodable payload begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,9 @@ class _Request:
     """A request line.
 
     Attributes:
-        target: as far as it goes.
-        fields: what follows the line, from its line end on; None if the line is cut off.
+        method: the method.
+        target: the request target, as far as it was captured.
+        fields: the bytes from the end of the line on; None if the line is truncated.
     """
 
     method: bytes
@@ -43,13 +44,13 @@ class _Request:
 
 
 def method(payload: bytes) -> bytes | None:
-    """The method of a request; None in a response."""
+    """Return the method of a request; None in a response."""
     request = _request(payload)
     return None if request is None else request.method
 
 
 def path(payload: bytes) -> bytes | None:
-    """The path that a request asks for, without its query; None in a response and for CONNECT."""
+    """Return the path of a request without its query; None in a response and for CONNECT."""
     request = _request(payload)
     if request is None or request.method == b"CONNECT":
         return None
@@ -62,7 +63,7 @@ def path(payload: bytes) -> bytes | None:
 
 
 def host(payload: bytes) -> bytes | None:
-    """The host that a request is for, without a port; None in a response and in one that names none."""
+    """Return the host of a request without the port; None if it names none, and in a response."""
     request = _request(payload)
     if request is None:
         return None
@@ -83,7 +84,7 @@ def host(payload: bytes) -> bytes | None:
 
 
 def _request(payload: bytes) -> _Request | None:
-    """The request that a payload begins with; None of a response."""
+    """Return the request at the beginning of a payload; None for a response."""
     whole = _REQUEST.match(payload)
     if whole is not None:
         return _Request(whole[1], whole[2], payload[whole.end() - 1 :])

@@ -1,4 +1,4 @@
-"""The client's hello of TLS (RFC 8446, section 4.1.2), read as far as the captured bytes go."""
+"""The ClientHello of TLS (RFC 8446, section 4.1.2), read as far as it was captured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD_HEADER_BYTES = 5
 
 
 def sni(payload: bytes) -> bytes | None:
-    """The server's name that a client asks for; None in other records and in a hello without one."""
+    """Return the server name that a client requests; None in other records and if it names none."""
     data = _handshake(payload)
     if data is None or data[0] != _CLIENT_HELLO:
         return None
@@ -38,7 +38,7 @@ def sni(payload: bytes) -> bytes | None:
 
 
 def _handshake(payload: bytes) -> bytes | None:
-    """The bytes of all handshake records; None if there is none."""
+    """Return the bytes of all handshake records; None if there are none."""
     parts: list[bytes] = []
     cursor = _Cursor(payload)
     while not cursor.is_at_end:
@@ -63,10 +63,10 @@ def _name(extension: _Cursor) -> bytes | None:
 
 
 class _Cursor:
-    """Reads bytes in order; what is not there is ``Undecodable``.
+    """Reads bytes in order; raises ``Undecodable`` at the end of the data.
 
     Attributes:
-        is_cut: whether a ``take`` with ``cut`` got less than it asked for.
+        is_cut: whether a ``take`` with ``cut`` returned fewer bytes than it asked for.
     """
 
     __slots__ = ("_data", "_place", "is_cut")
@@ -89,7 +89,7 @@ class _Cursor:
         self._place += size
 
     def take(self, size: int, *, cut: bool = False) -> bytes:
-        """The next ``size`` bytes, or with ``cut`` those of them that are there."""
+        """Return the next ``size`` bytes; with ``cut``, fewer at the end of the data."""
         if self._place + size > len(self._data):
             if not cut:
                 raise Undecodable

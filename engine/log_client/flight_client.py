@@ -36,9 +36,10 @@ class LogClient:
         self._client = flight.connect(self._address.location)
 
     def subscribe(self, cursors: Mapping[str, int]) -> Iterator[list[Message]]:
-        """Yield messages of the streams in ``cursors``, from these sequence numbers on, as they come.
+        """Yield messages of the streams in ``cursors`` as they are written.
 
-        Ends when all these streams have ended, or when the daemon stops.
+        Starts at the sequence numbers of ``cursors``. Ends when all these streams have ended, or
+        when the daemon stops.
 
         Raises:
             StreamError: a cursor is invalid.
@@ -98,8 +99,8 @@ class LogClient:
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Report that ``consumer`` needs nothing more.
 
-        The daemon ends once all consumers have reported this; on a busy machine, before its reply is
-        sent. So a daemon that is gone counts as one that received the report.
+        The daemon ends once all consumers have reported this; on a busy machine, before its reply
+        is sent. So a daemon that is gone counts as one that received the report.
 
         Raises:
             StreamError: the daemon refused the request.
@@ -162,7 +163,7 @@ class LogClient:
 
 
 class _StreamErrors:
-    """Context that turns errors of Flight into ``StreamError``, with the server's message if it has one."""
+    """Context that turns errors of Flight into ``StreamError``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

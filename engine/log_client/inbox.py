@@ -1,8 +1,8 @@
 """Messages of the log as they arrive, whichever daemon serves it.
 
-A capture daemon may be killed and restarted; its log continues. So a broken connection is not an error
-here: the inbox waits until the supervisor reports that a daemon is listening, and continues after the
-last message that it handed out.
+A capture daemon may be killed and restarted; its log continues. So a broken connection is not an
+error here: the inbox waits until the supervisor reports that a daemon is listening, and continues
+after the last message that it handed out.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Inbox:
     ) -> dict[str, tuple[int, ...]]:
         """Keep batches from being shed; return those already gone. See ``LogClient.lease``.
 
-        While no daemon runs, nothing is shed. The daemon that takes over reads the lease from disk; if
-        it has read just before, ``renew`` sends it the lease.
+        While no daemon runs, nothing is shed. The daemon that takes over reads the lease from disk;
+        if it has read just before, ``renew`` sends it the lease.
 
         Raises:
             StreamError: the daemon refused the request.
@@ -171,7 +171,10 @@ class _Connection:
         ).start()
 
     def take(self) -> tuple[list[Message], int]:
-        """Return all messages that arrived, and when the last did (ns since 1970); wait for the first.
+        """Return all messages that arrived; wait for the first.
+
+        Returns:
+            The messages, and when the last of them arrived, nanoseconds since 1970.
 
         Raises:
             GscopeError: the subscription ended, and all messages before that were taken.

@@ -1,4 +1,4 @@
-"""What others see of the job while it runs: counters and traces, in the run's folder."""
+"""Counters and traces of a running job, in the run's folder."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class JobObserver:
-    """Told what the job does, step by step; for one thread.
+    """Receives what the job does, step by step, and writes it to the run's folder; for one thread.
 
     Args:
-        run_dir: of the run.
+        run_dir: the folder of the run.
         steps: the operators, restored.
-        commits: of earlier jobs of the run.
-        java_pid: of Spark.
-        watch: told which step is at hand, and asked how it stands.
+        commits: the commits of earlier jobs of the run.
+        java_pid: the process number of Spark's Java; None if there is none.
+        watch: measures the current step; None for a new one.
     """
 
     def __init__(
@@ -48,40 +48,40 @@ class JobObserver:
         self._watch.on_look = self._statistics.on_look
 
     def advancing(self) -> None:
-        """The operators look for what is released, now."""
+        """Note that the operators are about to look for released rows."""
         self._tracer.advancing()
 
     def waiting(self) -> None:
-        """Nothing is released; the job waits for messages."""
+        """Note that nothing is released and the job waits for messages."""
         self._statistics.refresh()
 
     def on_asked(self, asked_total: int) -> None:
-        """So many heartbeats were asked for by now."""
+        """Note the number of heartbeats demanded so far."""
         self._statistics.asked_total = asked_total
 
     def on_messages(self, messages: Sequence[Message], received_ns: int) -> None:
-        """Messages that reached this process at ``received_ns`` (since 1970) are looked at now."""
+        """Note messages that arrived at ``received_ns`` (since 1970) and are read now."""
         self._tracer.on_messages(messages, received_ns)
         self._statistics.on_messages(messages)
 
     def evaluating(self, step: Step) -> None:
-        """Spark begins to evaluate ``step``."""
+        """Note that Spark starts to evaluate ``step``."""
         self._watch.begin(step.number)
         self._statistics.evaluating(step)
 
     def evaluated(
         self, step: Step, evaluation: Evaluation, began_ns: int, ended_ns: int
     ) -> tuple[dict[str, Any], ...]:
-        """``step`` was evaluated from ``began_ns`` to ``ended_ns``; the hops of the heartbeat that released it."""
+        """Note when ``step`` was evaluated; return the hops of the heartbeat that released it."""
         return self._tracer.released(step, self._steps, evaluation, began_ns, ended_ns)
 
     def committed(self, step: Step, commit: Commit, began_ns: int, evaluated_s: float) -> None:
-        """What ``step`` gave is durable and published; that began at ``began_ns``."""
+        """Note that ``step`` is durable and published, by a commit that began at ``began_ns``."""
         self._watch.end()
         self._tracer.committed(began_ns)
         self._statistics.on_commit(step, commit.outputs, evaluated_s, commit.counts)
 
     def close(self) -> None:
-        """Write down how all stands at the end."""
+        """Write the final counters and traces."""
         self._tracer.close()
         self._statistics.write()

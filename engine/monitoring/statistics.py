@@ -1,8 +1,8 @@
-"""The HFTA job's counters as others see them: ``job.stats.json`` in the run's folder.
+"""The HFTA job's counters for other processes: ``job.stats.json`` in the run's folder.
 
-Written before and after each step, and while messages come once a second, also when nothing is released. Counters are those since the run
-began: a job that is started again goes on from what the one before had told, and from the commits behind that.
-``docs/status.md`` has the fields.
+The job writes the file before and after each step, and once a second while messages arrive, even if
+nothing is released. Counters start with the run: a restarted job continues from the file of the job
+before it, and from the commits after that. ``docs/status.schema.json`` lists the fields.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(slots=True)
 class _StreamCounters:
-    """What came of one stream of the log."""
+    """The messages received of one stream of the log."""
 
     batches_total: int = 0
     tuples_total: int = 0
@@ -56,7 +56,7 @@ class _StreamCounters:
 
 @dataclass(slots=True)
 class _StepCounters:
-    """The steps that were evaluated."""
+    """The steps that Spark evaluated."""
 
     evaluated_total: int = 0
     seconds_total: float = 0.0
@@ -76,7 +76,7 @@ class _QueryCounters:
 
 @dataclass(slots=True)
 class _Since:
-    """What the job is about."""
+    """What the job is doing, since when, and the counts of the last commit."""
 
     state: str
     since_ns: int
@@ -84,18 +84,18 @@ class _Since:
 
 
 class JobStatistics:
-    """What the job has counted; for one thread, but for ``on_look``.
+    """The job's counters and their file; for one thread, except for ``on_look``.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         steps: the operators.
-        tracer: of heartbeats.
-        java_pid: of Spark.
-        wall_ns: nanoseconds since 1970.
-        monotonic: seconds.
+        tracer: the tracer of heartbeats.
+        java_pid: the process number of Spark's Java; None if there is none.
+        wall_ns: a clock, nanoseconds since 1970.
+        monotonic: a monotonic clock, seconds.
 
     Attributes:
-        asked_total: heartbeats that were asked for.
+        asked_total: the number of heartbeats demanded so far.
     """
 
     def __init__(
@@ -123,26 +123,26 @@ class JobStatistics:
         self._queries: dict[str, _QueryCounters] = {}
         self._since = _Since("waiting", wall_ns())
         self._current_step: CurrentStep | None = None
-        self._told: dict[str, Any] = {}
+        self._written: dict[str, Any] = {}
         self._writing = threading.Lock()
 
     def recover(self, commits: Iterable[Commit]) -> None:
-        """Go on from what an earlier job of the run told, and from the commits that it told nothing of."""
-        told = self._earlier.get("steps", {})
+        """Continue from the file of an earlier job of the run, and from commits that it lacks."""
+        written = self._earlier.get("steps", {})
         for query in self._earlier.get("queries", ()):
             self._queries[query["name"]] = _QueryCounters(
                 query["rows_total"], query["last_answer_ns"]
             )
         for name in ("evaluated_total", "seconds_total", "tuples_total", "rows_total"):
-            setattr(self._answered, name, told.get(name, 0))
+            setattr(self._answered, name, written.get(name, 0))
         for commit in commits:
             self._since.counts = commit.counts
-            if commit.step > told.get("number", 0):
+            if commit.step > written.get("number", 0):
                 self._answered.evaluated_total += 1
                 self._count(commit.outputs)
 
     def on_messages(self, messages: Iterable[Message]) -> None:
-        """Count what came from the log."""
+        """Count messages from the log."""
         for message in messages:
             counters = self._streams.get(message.stream)
             if counters is None:
@@ -158,26 +158,26 @@ class JobStatistics:
                 counters.has_ended = True
 
     def evaluating(self, step: Step) -> None:
-        """Spark begins to evaluate a step."""
+        """Note that Spark starts to evaluate a step."""
         self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
         self._current_step = CurrentStep(step.number, 0.0, 0.0)
         self.write()
 
     def on_look(self, step: CurrentStep) -> None:
-        """Tell how a step stands that is evaluated, if the file is old; by any thread.
+        """Write the duration of the current step if the file is old; for any thread.
 
-        All else stays as it was told when the step began.
+        All other fields keep the values that they had when the step began.
         """
         with self._writing:
-            told = self._told.get("current_step")
-            if told is not None and told["number"] == step.number and self._file.is_due:
+            written = self._written.get("current_step")
+            if written is not None and written["number"] == step.number and self._file.is_due:
                 now = {"current_step": _current_step_fields(step), **self._process_fields()}
-                self._file.write({**self._told, **now})
+                self._file.write({**self._written, **now})
 
     def on_commit(
         self, step: Step, outputs: Iterable[Output], seconds: float, counts: Counts
     ) -> None:
-        """A step was committed; it took ``seconds`` in Spark."""
+        """Count a committed step, which took ``seconds`` in Spark."""
         tuples = sum(work.rows for work in step.works)
         self._answered.evaluated_total += 1
         self._answered.seconds_total += seconds
@@ -190,7 +190,7 @@ class JobStatistics:
         self.write()
 
     def refresh(self) -> None:
-        """Replace the file if it is old."""
+        """Replace the file if it is older than its interval."""
         if self._file.is_due:
             self.write()
 
@@ -198,7 +198,7 @@ class JobStatistics:
         """Replace the file."""
         document = self._document()
         with self._writing:
-            self._told = document
+            self._written = document
             self._file.write(document)
 
     def _count(self, outputs: Iterable[Output]) -> None:
@@ -275,7 +275,10 @@ class JobStatistics:
         }
 
     def _query(self, name: str, source: Input) -> dict[str, Any]:
-        """A result; what needs no Spark passes this process by, and its LFTA knows the rows."""
+        """Return the fields of a result.
+
+        A result that needs no Spark bypasses this process; its LFTA counts the rows.
+        """
         counters = self._queries.get(name, _QueryCounters())
         operator = None
         if isinstance(source, QueryInput):
@@ -335,7 +338,7 @@ def _finite(bound: Bound) -> Bound | None:
 
 
 def _memory_bytes(pid: int | str | None) -> int | None:
-    """Resident memory of a process; None if it is gone."""
+    """Return the resident memory of a process; None if it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123  # three times as fast as Path
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -344,7 +347,7 @@ def _memory_bytes(pid: int | str | None) -> int | None:
 
 
 def _cpu_s(pid: int | None) -> float | None:
-    """Processor time of a process; None if it is gone."""
+    """Return the CPU time of a process, seconds; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
             fields = file.read().rsplit(b")", 1)[1].split()

@@ -1,8 +1,9 @@
-"""The step at hand: how long it lasts, and for how long nothing of it has come to an end.
+"""The current step: its duration, and the time since one of its tasks last ended.
 
-A task that hangs while Java answers (in a user's function that waits for ever, on a disk that is stuck) looks from
-outside like one that takes long: nobody can tell them apart. What can be told is that tasks end. So the time since the
-last one did is measured, and what it means is left to whoever asks; see docs/decisions/0015.
+A task that hangs while Java answers (in a user's function that never returns, on a disk that is
+stuck) looks from outside like a slow one; the two cannot be distinguished. But the ends of tasks
+can be observed. So the time since the last one is measured, and its interpretation is left to the
+supervisor; see docs/decisions/0015.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PAUSE_S = 3.0
-"""Looked at after a longer pause, the process was halted or Java collected garbage: more than this is not counted."""
+"""The most time counted between two looks: in a longer one the process was halted, or Java collected
+garbage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentStep:
-    """A step that is not committed yet.
+    """A step that is not yet committed.
 
     Attributes:
-        number: of the step.
-        seconds: since it began.
-        still_seconds: since a task of it ended last, or since it began.
+        number: the number of the step.
+        seconds: the time since it began.
+        still_seconds: the time since a task of it last ended, or since it began.
     """
 
     number: int
@@ -35,17 +37,17 @@ class CurrentStep:
 
 
 class StepWatch:
-    """Measures the step at hand: the thread that evaluates begins and ends it, another one looks.
+    """Measures the current step: the evaluating thread starts and ends it, another thread looks.
 
     Args:
-        monotonic: seconds.
+        monotonic: a monotonic clock, seconds.
 
     Attributes:
-        on_look: told how the step at hand stands, by the thread that looks.
+        on_look: called with the current step by the thread that looks.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.on_look: Callable[[CurrentStep], object] = _nobody
+        self.on_look: Callable[[CurrentStep], object] = _ignore
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._number: int | None = None
@@ -54,26 +56,26 @@ class StepWatch:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether there is a step at hand."""
+        """Whether there is a current step."""
         return self._number is not None
 
     def begin(self, number: int) -> None:
-        """Step ``number`` is evaluated from now on."""
+        """Start measuring step ``number``."""
         with self._lock:
             self._number, self._ended_tasks = number, None
             self._began_s = self._looked_s = self._monotonic()
             self._still_s = 0.0
 
     def end(self) -> None:
-        """It is committed."""
+        """Stop measuring: the step is committed."""
         with self._lock:
             self._number = None
 
     def look(self, ended_tasks: int) -> CurrentStep | None:
-        """How the step at hand stands now; None if there is none.
+        """Return the current step as measured now; None if there is none.
 
         Args:
-            ended_tasks: how many tasks have ended by now, of all steps.
+            ended_tasks: the number of tasks of all steps that have ended so far.
         """
         with self._lock:
             if self._number is None:
@@ -88,5 +90,5 @@ class StepWatch:
         return step
 
 
-def _nobody(_step: CurrentStep) -> None:
-    """Nobody wants to be told."""
+def _ignore(_step: CurrentStep) -> None:
+    """Do nothing."""

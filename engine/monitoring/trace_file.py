@@ -1,6 +1,6 @@
-"""The traces of a run on disk: one JSON object a line in two files of bounded size, the older one first.
+"""The traces of a run on disk: one JSON object a line, in two files of bounded size.
 
-Readable while the run lasts and after a crash: a line that is not whole is skipped.
+They can be read during the run and after a crash: an incomplete line is skipped.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUDGET_BYTES = 4 << 20
-"""Of both files together; some two thousand traces."""
+"""The size of both files together: about two thousand traces."""
 
 TRACES_FOLDER = "traces"
 _CURRENT, _OLDER = "traces.ndjson", "traces.older.ndjson"
 
 
 class TraceBook:
-    """Writes traces into ``folder``, which is made; for one thread.
+    """Writes traces to ``folder``, which it creates; for one thread.
 
-    A disk that is full costs traces, never answers.
+    A full disk loses traces, but never answers.
     """
 
     def __init__(self, folder: Path, budget_bytes: int = BUDGET_BYTES) -> None:
@@ -37,12 +37,12 @@ class TraceBook:
         line = json.dumps(trace, separators=(",", ":")).encode() + b"\n"
         with suppress(OSError):
             file = self._opened(len(line))
-            # At once, so that it survives this process.
+            # Unbuffered, so that it survives this process.
             file.write(line)
             self._size_bytes += len(line)
 
     def close(self) -> None:
-        """Give the file up; harmless when called twice."""
+        """Close the file; harmless when called twice."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -62,7 +62,7 @@ class TraceBook:
 
 
 def read_traces(folder: Path) -> Iterator[dict[str, Any]]:
-    """All traces in ``folder``, oldest first; nothing if there are none."""
+    """Yield all traces in ``folder``, oldest first."""
     for name in (_OLDER, _CURRENT):
         try:
             lines = (folder / name).read_bytes().splitlines()

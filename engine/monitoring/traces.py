@@ -1,16 +1,17 @@
-"""Traces: the way of heartbeats from their LFTAs to the committed step that they released.
+"""Traces: the paths of heartbeats from their LFTAs to the committed steps that they released.
 
-A trace is the hops of one heartbeat (see ``Hop``), one for each node it passed::
+A trace is the hops of one heartbeat (see ``Hop``), one for each node that it passed::
 
-    lfta      the LFTA of each stream closed windows and promised
-    log       the daemon sealed what the promise passes
-    flight    on the way from the daemon to this process
-    inbox     until this process, busy with a step, looked at it
-    operator  each operator that it reached looked for what is released now
-    step      Spark evaluated what was
+    lfta      the LFTA of each stream closed epochs and promised bounds
+    log       the daemon sealed the batches below the bounds
+    flight    transfer from the daemon to this process
+    inbox     waiting until this process, busy with a step, read it
+    operator  each operator that it reached looked for released rows
+    step      Spark evaluated the released rows
     commit    the answers became durable and visible
 
-What released nothing is only counted, with the slowest of it: most heartbeats are such, and must cost next to nothing.
+Heartbeats that release nothing are only counted, with the slowest of them: most heartbeats are of
+this kind and must cost next to nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Hop, Message
 
 MAX_TRACES_A_STEP = 8
-"""Of the heartbeats that a step takes along, the latest of each stream are traced, no more than so many."""
+"""The most heartbeats that are traced for a step, out of the latest of each stream."""
 
 MAX_LFTA_HOPS = 32
 IDLE_NS = 60_000_000_000
-"""What released nothing is written down at least so often."""
+"""The longest time, in ns, between records of heartbeats that released nothing."""
 
 _LOG = "log"
 
@@ -44,7 +45,7 @@ _Trace = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _ArrivedHeartbeat:
-    """A heartbeat of one stream, when it reached this process and when it was looked at."""
+    """A heartbeat of one stream, when it reached this process, and when that read it."""
 
     message: Heartbeat
     received_ns: int
@@ -53,10 +54,11 @@ class _ArrivedHeartbeat:
 
 @dataclass(slots=True)
 class _Idle:
-    """Heartbeats that came since something was released.
+    """Heartbeats that arrived since one released rows.
 
     Attributes:
-        delays_ns: how long each took until it was looked at, by its number.
+        began_ns: when the first of them could arrive, nanoseconds since 1970.
+        delays_ns: the time from each heartbeat's creation until it was read, by its identity.
     """
 
     began_ns: int
@@ -67,13 +69,14 @@ class Tracer:
     """Follows heartbeats through this process; for one thread.
 
     Args:
-        book: where traces are written.
-        wall_ns: nanoseconds since 1970, as the daemon stamps hops.
+        book: the files to which traces are written.
+        wall_ns: a clock, nanoseconds since 1970, as the daemon stamps hops.
 
     Attributes:
-        heartbeats_total: that came by now; all streams of one that beat together count as one.
-        idle_total: of these, those that released nothing by themselves.
-        clock_ns: the latest clock of a heartbeat, None before the first.
+        heartbeats_total: the heartbeats received so far; those with the same identity on several
+            streams count as one.
+        idle_total: those of them that released nothing by themselves.
+        clock_ns: the latest clock of a heartbeat; None before the first.
     """
 
     def __init__(self, book: TraceBook, wall_ns: Callable[[], int] = time.time_ns) -> None:
@@ -89,7 +92,7 @@ class Tracer:
         self._released: list[_Trace] = []
 
     def on_messages(self, messages: Iterable[Message], received_ns: int) -> None:
-        """Note the heartbeats among messages that reached this process at ``received_ns`` and are looked at now."""
+        """Note the heartbeats among messages that arrived at ``received_ns`` and are read now."""
         taken_ns = self._wall_ns()
         for message in messages:
             if isinstance(message, Heartbeat):
@@ -98,19 +101,21 @@ class Tracer:
             self._write_idle(taken_ns)
 
     def advancing(self) -> None:
-        """The operators look for what is released, now."""
+        """Note that the operators are about to look for released rows."""
         self._advance_ns = self._wall_ns()
 
     def released(
         self, step: Step, steps: Steps, evaluation: Evaluation, began_ns: int, ended_ns: int
     ) -> tuple[_Trace, ...]:
-        """The hops of the latest heartbeat that released ``step``, before it is committed; () if none did.
+        """Return the hops of the latest heartbeat that released ``step``; () if none did.
+
+        Called before the step is committed.
 
         Args:
-            step: what was evaluated.
-            steps: the operators as they are now.
-            evaluation: what it gave.
-            began_ns: when the evaluation began, since 1970.
+            step: the step that was evaluated.
+            steps: the operators in their present state.
+            evaluation: the results of the step.
+            began_ns: when the evaluation began, nanoseconds since 1970.
             ended_ns: when it ended.
         """
         groups: dict[int, list[_ArrivedHeartbeat]] = {}
@@ -146,7 +151,7 @@ class Tracer:
         return tuple(self._released[-1]["hops"]) if self._released else ()
 
     def committed(self, began_ns: int) -> None:
-        """The step is durable and published since now; write its heartbeats down.
+        """Write the traces of the step that has just become durable and published.
 
         Args:
             began_ns: when the commit began.
@@ -168,7 +173,10 @@ class Tracer:
         self._released = []
 
     def newest(self, steps: Steps) -> _Trace | None:
-        """The newest heartbeat as far as it has come, also one that released nothing; None before the first."""
+        """Return the path so far of the newest heartbeat, even if it released nothing.
+
+        None before the first heartbeat.
+        """
         if not self._newest:
             return None
         first = self._newest[0].message
@@ -182,7 +190,7 @@ class Tracer:
         }
 
     def close(self) -> None:
-        """Write down what was only counted."""
+        """Write the counts of heartbeats that released nothing, and close the files."""
         self._write_idle(self._wall_ns())
         self._book.close()
 
@@ -225,13 +233,13 @@ class Tracer:
         works: Mapping[str, int],
         rows: Mapping[str, int],
     ) -> list[_Trace]:
-        """The hops of one heartbeat from its LFTAs to the operators."""
-        told = [hop for each in seen for hop in each.message.trace]
-        hops = [_noted_hop(hop, "lfta") for hop in told if hop.node != _LOG][:MAX_LFTA_HOPS]
-        logged = [_noted_hop(hop, "log") for hop in told if hop.node == _LOG]
+        """Return the hops of one heartbeat from its LFTAs to the operators."""
+        noted = [hop for each in seen for hop in each.message.trace]
+        hops = [_noted_hop(hop, "lfta") for hop in noted if hop.node != _LOG][:MAX_LFTA_HOPS]
+        logged = [_noted_hop(hop, "log") for hop in noted if hop.node == _LOG]
         received_ns = max(each.received_ns for each in seen)
         if logged:
-            # Its streams are sealed one after the other.
+            # The daemon seals its streams one after the other.
             arrived_ns = min(hop["arrived_ns"] for hop in logged)
             queued_ns = min(hop["queued_ns"] for hop in logged)
             until_ns = max(_end_ns(hop) for hop in logged)
@@ -273,7 +281,7 @@ class Tracer:
 
 
 def _hop(kind: str, node: str, arrived_ns: int, queued_ns: int = 0, until_ns: int = 0) -> _Trace:
-    """A hop that began to work after ``queued_ns`` and did so until ``until_ns``."""
+    """Return a hop whose work began after ``queued_ns`` and ended at ``until_ns``."""
     worked_ns = max(0, until_ns - arrived_ns - queued_ns)
     return {
         "kind": kind,
@@ -285,18 +293,18 @@ def _hop(kind: str, node: str, arrived_ns: int, queued_ns: int = 0, until_ns: in
 
 
 def _noted_hop(hop: Hop, kind: str) -> _Trace:
-    """A hop that the daemon has noted."""
+    """Return a hop that the daemon has noted."""
     noted = _hop(kind, hop.node, hop.arrived_ns, hop.queued_ns)
     return {**noted, "worked_ns": hop.worked_ns, **dict(hop.counters)}
 
 
 def _end_ns(hop: _Trace) -> int:
-    """When a heartbeat left a node."""
+    """Return when a heartbeat left a node."""
     return int(hop["arrived_ns"] + hop["queued_ns"] + hop["worked_ns"])
 
 
 def _reached(steps: Steps, name: str) -> Iterator[str]:
-    """The operators that punctuation of a stream or query reaches."""
+    """Yield the operators that the punctuation of a stream or query reaches."""
     for query, operator in steps.operators.items():
         if any(name in side.ports for side in operator.sides):
             yield query

@@ -1,8 +1,8 @@
 """The state of running aggregates, for all groups at once: arrays with a place for each group.
 
-``catalog/running.py`` says what each means; here each is a class with the same four steps. A *place* is the
-number of a group within a fold; *rows* are the numbers of the rows that some of the live groups have in
-the epoch.
+``queries/catalog/running.py`` defines the aggregates; here each is a class with the same four
+methods. A *place* is the number of a group within a fold; *rows* are the numbers of the rows that
+live groups have in the epoch.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class Accumulator(Protocol):
     """One running aggregate of a fold."""
 
     def restore(self, places: Array, state: list[pa.Array]) -> None:
-        """Take over what ``save`` gave for the groups at ``places``."""
+        """Load what ``save`` returned for the groups at ``places``."""
 
     def begin(self, places: Array) -> None:
-        """Groups begin to live."""
+        """Start the lives of groups."""
 
     def update(self, live: Array, at: Array, rows: Array) -> Vector:
-        """An epoch has ended.
+        """Add an epoch that has ended.
 
         Args:
-            live: the places of all groups that live, ascending.
-            at: which of ``live`` had tuples, by position.
-            rows: the row of each of these.
+            live: the places of all live groups, ascending.
+            at: the positions in ``live`` of the groups that had tuples.
+            rows: the row of each of these groups.
 
         Returns:
-            The value of each of ``live``.
+            The value of each group in ``live``.
         """
 
     def save(self, live: Array) -> list[pa.Array]:
-        """The state of the groups at ``live``, in columns."""
+        """Return the state of the groups at ``live``, in columns."""
 
 
 class RunningSum:
@@ -196,9 +196,9 @@ class ExponentialAverage:
 
 
 class Latest:
-    """``running_first`` and ``running_last``: a value of any type, known by where it stands.
+    """``running_first`` and ``running_last``: a value of any type, kept as its position.
 
-    Values stand in one Arrow column: those of the rows, then those restored.
+    All values are in one Arrow column: those of the rows, then those restored.
     """
 
     def __init__(self, groups: int, *, keeps_first: bool, values: pa.Array, kind: GsqlType) -> None:
@@ -240,7 +240,7 @@ class AtEnd:
     """``at_end``.
 
     Attributes:
-        is_reached: whether the epoch that ends is the last one of the input; set by the fold.
+        is_reached: whether the epoch that ends is the last of the input; the fold sets it.
     """
 
     def __init__(self) -> None:
@@ -262,13 +262,13 @@ class AtEnd:
 
 
 class FoldInputs(Protocol):
-    """The rows of a fold, epoch after epoch."""
+    """The rows of a fold, epoch by epoch."""
 
     def vector(self, name: str) -> Vector:
-        """A plain aggregate of each row."""
+        """Return a plain aggregate of each row, for computing."""
 
     def column(self, name: str) -> pa.Array:
-        """The same as Arrow has it."""
+        """Return a plain aggregate of each row, as an Arrow column."""
 
     @property
     def places(self) -> Array:
@@ -276,7 +276,7 @@ class FoldInputs(Protocol):
 
 
 def accumulator(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
-    """The state of ``aggregate`` for so many groups, none of which lives yet."""
+    """Return the state of ``aggregate`` for ``groups`` groups, none of which is live yet."""
     return _BUILDERS[aggregate.function](aggregate, groups, rows)
 
 
@@ -306,7 +306,7 @@ def _moving_average(aggregate: RunningAggregate, groups: int, rows: FoldInputs) 
     return MovingAverage(groups, length, [rows.vector(name) for name in aggregate.inputs])
 
 
-def _smoothed(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
+def _exponential_average(aggregate: RunningAggregate, groups: int, rows: FoldInputs) -> Accumulator:
     (alpha,) = aggregate.constants
     assert isinstance(alpha, float)
     return ExponentialAverage(groups, alpha, [rows.vector(name) for name in aggregate.inputs])
@@ -330,7 +330,7 @@ _BUILDERS: dict[str, Callable[[RunningAggregate, int, FoldInputs], Accumulator]]
     "running_count": _count,
     "moving_sum": _moving_sum,
     "moving_avg": _moving_average,
-    "ewma": _smoothed,
+    "ewma": _exponential_average,
     "sum_of_dups": _sum_of_dups,
     "at_end": lambda *_: AtEnd(),
     "running_first": _latest(keeps_first=True),
@@ -339,7 +339,7 @@ _BUILDERS: dict[str, Callable[[RunningAggregate, int, FoldInputs], Accumulator]]
 
 
 def _ratio(parts: Sequence[Vector]) -> Vector:
-    """An average of a sum, whole or in halves, and a count, as the plain one divides."""
+    """Return an average from a sum, whole or in halves, and a count, as plain ``avg`` divides."""
     *sums, count = parts
     is_there = count.valid & (count.values > 0)
     counts = np.where(is_there, count.values, 1).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Sums of integers over epochs that are exact until they are answered.
+"""Sums of integers over epochs, exact until they are answered.
 
-The state of a group is its sum in two halves, the lower one below 2³², so that it does not wrap
-however long the group lives. An answer has 64 bits; one that they do not hold wraps and is counted.
+The state of a group is its sum in two halves, the lower one below 2³², so it does not wrap however
+long the group lives. An answer has 64 bits; one that exceeds them wraps and is counted.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ class ExactRunningSum:
     """``running_sum`` of INT; see ``Accumulator``.
 
     Args:
+        groups: the number of groups.
         parts: the sums of each row's epoch, whole or in halves.
 
     Attributes:
-        wrapped: how many answers have left 64 bits.
+        wrapped: the number of answers that exceeded 64 bits.
     """
 
     def __init__(self, groups: int, parts: Sequence[Vector]) -> None:
@@ -74,11 +75,12 @@ class ExactMovingSum:
     """``moving_sum`` of INT; see ``Accumulator``.
 
     Args:
-        length: of the window, in epochs.
+        groups: the number of groups.
+        length: the length of the window, in epochs.
         parts: the sums of each row's epoch, whole or in halves.
 
     Attributes:
-        wrapped: how many answers have left 64 bits.
+        wrapped: the number of answers that exceeded 64 bits.
     """
 
     def __init__(self, groups: int, length: int, parts: Sequence[Vector]) -> None:

@@ -1,8 +1,8 @@
-"""The fold over time: rows of each epoch and the state so far become answers and the new state.
+"""The fold over time: the rows of each epoch and the state before become answers and a new state.
 
-At the end of each epoch every live group gives a row; then CLOSING_WHEN is tested on the same values and drops
-those for which it holds. Work is done for all groups of an epoch together; an epoch in which no group
-lives costs nothing.
+At the end of each epoch every live group emits a row; then CLOSING_WHEN is tested on the same
+values and closes the groups for which it holds. Each operation works on all groups of an epoch; an
+epoch without live groups costs nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 ANSWER_ROWS = 250_000
-"""Answers are computed and handed over in pieces of about so many rows, before HAVING."""
+"""Answers are computed and written in pieces of about this many rows, before HAVING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Epochs:
     """The epochs that a step ends.
 
     Attributes:
-        low: the first; -inf if no epoch ended before.
-        high: those below have ended; +inf at the end of input.
-        last: at the end of input the epoch at which the clock stood, -inf if that is not known.
+        low: the first epoch; -inf if no epoch ended before.
+        high: epochs below it have ended; +inf at the end of the input.
+        last: at the end of the input, the epoch that the clock had reached; -inf if unknown.
     """
 
     low: Bound
@@ -51,7 +51,7 @@ class Epochs:
     last: Bound = -math.inf
 
     def within(self, epochs: Array) -> tuple[int, int]:
-        """First epoch, and the one behind the last, given the epochs that have rows."""
+        """Return the first epoch and the one after the last, given the epochs that have rows."""
         greatest = int(epochs.max()) if len(epochs) else -math.inf
         end = self.high if math.isfinite(self.high) else max(self.last, greatest) + 1
         if not math.isfinite(end):
@@ -75,15 +75,15 @@ def fold(
     """Fold the epochs of a step.
 
     Args:
-        node: what to compute.
-        rows: of ``engine/operators/running.py``: one for each group and epoch that had tuples.
-        state: what the fold of the epochs before returned; None for nothing.
-        epochs: which ones end.
-        write: takes answers, epoch by epoch, with the columns of the node's schema.
-        counts: sums that leave 64 bits are added to it.
+        node: the running aggregation.
+        rows: one row for each group and epoch that had tuples; see ``engine/operators/running.py``.
+        state: what the fold of the epochs before returned; None at the start.
+        epochs: the epochs that end.
+        write: receives answers, epoch by epoch, with the columns of the node's schema.
+        counts: receives the number of sums that exceed 64 bits; None to drop it.
 
     Returns:
-        The state behind the last epoch: a row for each group that lives on.
+        The state after the last epoch: a row for each group that is still live.
     """
     folding = _Fold(node, rows, state)
     after = folding.run(epochs, write)
@@ -115,12 +115,12 @@ class _Fold:
 
     @property
     def wrapped_sums(self) -> int:
-        """How many answers were sums that left 64 bits."""
+        """The number of answers that were sums beyond 64 bits."""
         exact = (s for s in self._states if isinstance(s, ExactRunningSum | ExactMovingSum))
         return sum(each.wrapped for each in exact)
 
     def run(self, epochs: Epochs, write: Callable[[pa.Table], None]) -> pa.Table:
-        """See ``fold``."""
+        """Fold all epochs; see ``fold``."""
         answers = AnswerCollector(self._node, self._keys, self._rows, write, ANSWER_ROWS)
         live = np.flatnonzero(self._alive)
         position = np.zeros(len(self._alive), np.int64)
@@ -154,7 +154,7 @@ class _Fold:
                 state.is_reached = True
 
     def _each_epoch(self, epochs: Epochs) -> Iterator[tuple[int, int, int]]:
-        """Each epoch that has rows or live groups, and where its rows begin and end."""
+        """Yield each epoch with rows or live groups, and where its rows begin and end."""
         having, starts = np.unique(self._rows.epochs, return_index=True)
         epoch, end = epochs.within(having)
         ends = np.append(starts[1:], len(self._rows.epochs))[: len(starts)]

@@ -1,4 +1,4 @@
-"""Numbering groups: equal keys get equal numbers, without a Python object for any."""
+"""Numbers of groups: equal keys get equal numbers, without a Python object for any of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def number_groups(keys: Sequence[pa.ChunkedArray], rows: int) -> tuple[Array, in
     """Return the number of the group of each row, and the number of groups.
 
     Args:
-        keys: the columns by which groups differ; NULL equals NULL, NaN equals NaN, and -0.0
+        keys: the key columns; NULL equals NULL, NaN equals NaN, and -0.0
             equals 0.0, as in every other GROUP BY.
         rows: the length of each key column.
     """

@@ -1,4 +1,4 @@
-"""Exact sums in two columns, see ``queries/catalog/aggregate/halves.py``."""
+"""Exact sums in two columns; see ``queries/catalog/aggregate/halves.py``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def as_integers(low: Array, high: Array) -> tuple[Array, Array]:
 
 
 def joined_halves(low: pa.Array, high: pa.Array) -> tuple[pa.Array, int]:
-    """Return the sums of columns of halves, NULL where there is no value, and how many of them wrap."""
+    """Return the sums of two columns of halves, NULL where they are, and the number that wrap."""
     is_null = low.is_null().to_numpy(zero_copy_only=False)
     sums, fits = as_integers(low.fill_null(0).to_numpy(), high.fill_null(0).to_numpy())
     return pa.array(sums, mask=is_null), int(np.count_nonzero(~fits))
 
 
 def as_floats(low: Array, high: Array) -> Array:
-    """Return the nearest double to each sum; 64 bits hold most of them, Python adds up the others."""
+    """Return the double nearest to each sum; Python computes those that exceed 64 bits."""
     wrapped, fits = as_integers(low, high)
     sums: Array = wrapped.astype(np.float64)
     for place in np.flatnonzero(~fits):

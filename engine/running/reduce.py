@@ -1,7 +1,8 @@
-"""The final half of each epoch's aggregation where it is simple: partials of an LFTA merged with numpy.
+"""The final half of each epoch's aggregation where it is simple: LFTA partials merged with numpy.
 
-It makes of partial tuples the very rows that Spark makes of the text of ``engine/spark/sql/running.py``. A step
-of some ten thousand tuples takes Spark longer to plan than numpy to answer.
+From partial tuples it makes exactly the rows that Spark makes by the SQL text of
+``engine/operators/running.py``. For a step of some ten thousand tuples, Spark takes longer to plan
+than numpy to answer.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _FOLDS: dict[str, tuple[np.ufunc, int]] = {
     "and_aggr": (np.bitwise_and, -1),
     "xor_aggr": (np.bitwise_xor, 0),
 }
-"""How the one partial of an aggregate merges, and what changes nothing in it."""
+"""How the only partial of an aggregate merges, and the neutral value of the merge."""
 
 _ENDS = {"first": _FOLDS["min"], "last": _FOLDS["max"]}
-"""How the partial that orders values chooses among them, and how equal ones are told apart."""
+"""How the partial that orders values chooses among them, and breaks ties."""
 
 
 def is_reducible(node: RunningNode) -> bool:
-    """Whether ``reduce_epochs`` can do it: keys as they come, integers merged, nothing filtered."""
+    """Return whether ``reduce_epochs`` supports ``node``: plain keys, integers, no filter."""
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     keys_fit = not epoch.is_nullable and all(
         isinstance(key.expression, Column) and key.expression.type in (*_INTEGERS, GsqlType.IP)
@@ -56,7 +57,7 @@ def is_reducible(node: RunningNode) -> bool:
 
 
 def needed_columns(node: RunningNode) -> list[str]:
-    """The columns of the input that ``reduce_epochs`` reads."""
+    """Return the columns of the input that ``reduce_epochs`` reads."""
     keys = [key.expression for key in node.keys]
     functions = (DISTINCT_VALUES, *_ENDS)
     joined = [a.arguments[0] for a in node.aggregates if a.function in functions]
@@ -65,13 +66,13 @@ def needed_columns(node: RunningNode) -> list[str]:
 
 
 def dealing_keys(node: RunningNode) -> list[Expression]:
-    """The keys by whose hash groups are dealt to tasks: addresses, and without any all but the epoch."""
+    """Return the keys whose hash deals groups to tasks: addresses, or else all but the epoch."""
     others = [key.expression for key in node.keys if key.name != node.epoch]
     return [key for key in others if key.type is GsqlType.IP] or others
 
 
 def part_of(node: RunningNode, tuples: pa.Table, tasks: int, part: int) -> pa.Table:
-    """Those of ``tuples`` whose group belongs to a task; see ``reduce_epochs``."""
+    """Return those of ``tuples`` whose group belongs to one task; see ``reduce_epochs``."""
     others = dealing_keys(node)
     keys = [_column(tuples, e.name) for e in others if isinstance(e, Column)]
     return tuples.filter(pa.array(_dealt(keys, tuples.num_rows, tasks) == part))
@@ -80,13 +81,13 @@ def part_of(node: RunningNode, tuples: pa.Table, tasks: int, part: int) -> pa.Ta
 def reduce_epochs(
     node: RunningNode, tuples: pa.Table, tasks: int, counts: Counts | None = None
 ) -> pa.Table:
-    """One row for each epoch and group of partial tuples.
+    """Return one row for each epoch and group of partial tuples.
 
     Args:
-        node: that ``is_reducible``.
-        tuples: of an LFTA, as its segments hold them.
-        tasks: among how many groups are dealt in large steps.
-        counts: sums that leave 64 bits are added to it.
+        node: a running aggregation that ``is_reducible``.
+        tuples: the tuples of an LFTA, as its segments hold them.
+        tasks: the number of tasks that share the groups in large steps.
+        counts: receives the number of sums that exceed 64 bits; None to drop it.
     """
     counts = counts or Counts()
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
@@ -116,7 +117,7 @@ def reduce_epochs(
 
 
 def _column(tuples: pa.Table, name: str) -> pa.Array:
-    """A column in one piece; segments hold integers that are known to be small in 32 bits."""
+    """Return a column in one piece, as 64-bit integers where a segment stores 32 bits."""
     column = tuples[name].combine_chunks()
     return column.cast(pa.int64()) if pa.types.is_int32(column.type) else column
 
@@ -163,7 +164,7 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
 
 
 def _as_spark(column: pa.Array) -> pa.Array:
-    """Addresses have the type in which Spark hands them over."""
+    """Return a column in the type in which Spark emits it, which differs for addresses."""
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 
@@ -194,7 +195,7 @@ def _folded(function: str, column: pa.Array, groups: _Groups) -> pa.Array:
 def _end(
     column: pa.Array, order: pa.Array, groups: _Groups, rule: np.ufunc, nothing: int
 ) -> pa.Array:
-    """Of each group's values that are not NULL the one whose order, then which itself, is at the end."""
+    """Return, for each group, the non-NULL value whose order (then value) is at the end."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     orders = np.where(valid, order.fill_null(_FOLDS["max"][1]).to_numpy(), nothing)
     ends = groups.fold(orders, rule)
@@ -206,7 +207,7 @@ def _end(
 
 
 def _lists(column: pa.Array, groups: _Groups) -> pa.Array:
-    """The values of each group that are not NULL, some of them more than once."""
+    """Return the non-NULL values of each group, with repetitions."""
     ordered = column.take(pa.array(groups.order))
     valid = ordered.is_valid().to_numpy(zero_copy_only=False)
     before = np.concatenate([[0], np.cumsum(valid)])

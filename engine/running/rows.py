@@ -1,7 +1,7 @@
-"""The rows that a fold reads and the answers that it gives.
+"""The rows that a fold reads and the answers that it writes.
 
-Columns by name: ``e`` the epoch, ``k0``, ``k1`` … the other keys in their order (and ``kb``, the task that a
-group belongs to), ``a0``, ``a1`` … the aggregates of the epoch in their order.
+Columns by name: ``e`` is the epoch, ``k0``, ``k1`` … the other keys in order, ``kb`` the task to
+which a group belongs, ``a0``, ``a1`` … the aggregates of the epoch in order.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class EpochRows:
-    """One row for each epoch and group that had tuples in it, in the order of the epochs.
+    """One row for each epoch and group that had tuples, in the order of epochs.
 
     Attributes:
-        epochs: of each row.
-        places: the group of each row.
-        none: the number that stands for "no row": its aggregates are those of no tuples.
+        epochs: the epoch of each row.
+        places: the place of the group of each row.
+        none: the row number that stands for "no row": its aggregates are those of no tuples.
     """
 
     def __init__(self, node: RunningNode, rows: pa.Table, places: Array) -> None:
@@ -58,11 +58,11 @@ class EpochRows:
             self._columns[aggregate.name] = column
 
     def column(self, name: str) -> pa.Array:
-        """An aggregate of each row, and last that of no tuples; of ``distinct_values`` rows alone."""
+        """Return an aggregate of each row; last, except for ``distinct_values``, of no tuples."""
         return self._columns[name]
 
     def vector(self, name: str) -> Vector:
-        """The same for computing."""
+        """Return the same column for computing."""
         if name not in self._vectors:
             self._vectors[name] = from_arrow(self._columns[name], self._aggregates[name].type)
         return self._vectors[name]
@@ -73,9 +73,9 @@ class EpochEnd:
     """The end of an epoch, or of several: a row for each live group.
 
     Attributes:
-        epochs: of each row.
-        places: the group of each.
-        rows: the row of ``EpochRows`` of each.
+        epochs: the epoch of each row.
+        places: the place of the group of each row.
+        rows: the row in ``EpochRows`` of each row.
         running: the values of the running aggregates.
     """
 
@@ -85,7 +85,7 @@ class EpochEnd:
     running: tuple[Vector, ...]
 
     def take(self, chosen: Array) -> EpochEnd:
-        """Some of the rows."""
+        """Return some of the rows."""
         running = tuple(vector.take(chosen) for vector in self.running)
         return EpochEnd(self.epochs[chosen], self.places[chosen], self.rows[chosen], running)
 
@@ -104,7 +104,7 @@ class Columns:
         self._running = {a.name: number for number, a in enumerate(node.running)}
 
     def vector(self, name: str) -> Vector:
-        """A column for computing."""
+        """Return a column for computing."""
         end = self._end
         if name == self._node.epoch:
             return Vector(end.epochs, np.ones(len(end.epochs), np.bool_))
@@ -115,7 +115,7 @@ class Columns:
         return self._rows.vector(name).take(end.rows)
 
     def arrow(self, name: str) -> pa.Array:
-        """A column for output."""
+        """Return a column for output."""
         end = self._end
         if name == self._node.epoch:
             return pa.array(end.epochs)
@@ -132,8 +132,11 @@ class AnswerCollector:
     """Collects the ends of epochs and writes the rows that pass HAVING.
 
     Args:
-        write: takes the rows of the node's schema.
-        rows: about how many are computed at once.
+        node: the running aggregation.
+        keys: the keys of each group, by place.
+        epoch_rows: the rows of the fold.
+        write: receives the answers, with the columns of the node's schema.
+        rows: about how many rows are computed at once.
     """
 
     def __init__(
@@ -153,18 +156,18 @@ class AnswerCollector:
         self._count = 0
 
     def columns(self, end: EpochEnd) -> Columns:
-        """The columns at ``end``."""
+        """Return the columns at ``end``."""
         return Columns(self._node, self._keys, self._rows, end)
 
     def add(self, end: EpochEnd) -> None:
-        """The end of an epoch."""
+        """Add the end of an epoch."""
         self._ends.append(end)
         self._count += len(end.epochs)
         if self._count >= self._limit:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over everything so far."""
+        """Write all answers so far."""
         if not self._count:
             self._ends = []
             return
@@ -206,6 +209,6 @@ def _joined(ends: list[EpochEnd]) -> EpochEnd:
 
 
 def _of_nothing(aggregate: Aggregate) -> pa.Array:
-    """The value of a plain aggregate in an epoch without tuples."""
+    """Return the value of a plain aggregate in an epoch without tuples."""
     value = value_of_nothing(aggregate.function, aggregate.arguments)
     return to_arrow(from_list([value], aggregate.type), aggregate.type)

@@ -1,6 +1,6 @@
-"""Spark's ``hash`` over columns: Murmur3 (x86, 32 bits) with seed 42, column after column, NULL skipped.
+"""Spark's ``hash`` over columns: Murmur3 (x86, 32 bits), seed 42, by column, skipping NULL.
 
-Groups are dealt to tasks by it, by Spark in a large step, here in a small one.
+It deals groups to tasks: Spark computes it in a large step, this module in a small one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _IP_WORDS = 4
 
 
 def spark_hash(columns: Sequence[pa.Array], rows: int) -> Array:
-    """What ``hash(columns)`` is in Spark, as signed 32-bit numbers.
+    """Return ``hash(columns)`` as Spark computes it, as signed 32-bit numbers.
 
     Args:
-        columns: integers of 64 bits, and addresses as 16 bytes.
-        rows: of each of them.
+        columns: columns of 64-bit integers, and of addresses as 16 bytes.
+        rows: the length of each column.
     """
     hashed = np.full(rows, _SEED, np.uint32)
     for column in columns:
@@ -42,7 +42,7 @@ def spark_hash(columns: Sequence[pa.Array], rows: int) -> Array:
 
 
 def _words(column: pa.Array) -> list[Array]:
-    """The values cut into words of 32 bits, the order in which they are hashed."""
+    """Return the values as words of 32 bits, in the order in which they are hashed."""
     if pa.types.is_int64(column.type):
         filled = column.fill_null(0) if column.null_count else column
         whole = filled.to_numpy().view(np.uint64)

@@ -1,7 +1,8 @@
-"""Expressions over columns of numpy, with the meaning of ``catalog/evaluate.py`` to the last bit.
+"""Expressions over numpy columns, bit for bit as ``queries/catalog/evaluate.py`` computes them.
 
-CLOSING_WHEN is tested once an epoch, on the values of that epoch's end: too often for a Spark job each.
-What has no entry in the tables here is evaluated row by row by the catalog itself.
+CLOSING_WHEN is tested once an epoch, on the values at the end of that epoch: too often for one
+Spark job each. The catalog itself evaluates, row by row, functions that have no entry in the tables
+here.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ _ARROW_TYPES: dict[GsqlType, pa.DataType] = {
 
 
 def dtype_of(kind: GsqlType) -> Any:
-    """The numpy type of a column's values; STRING and IP are the Python values of the catalog."""
+    """Return the numpy type of a column; STRING and IP hold Python values, as in the catalog."""
     return _DTYPES.get(kind, np.int64)
 
 
 def arrow_type(kind: GsqlType) -> pa.DataType:
-    """The Arrow type in which Spark hands over a column, and takes it back."""
+    """Return the Arrow type in which Spark emits and accepts a column."""
     return _ARROW_TYPES.get(kind, pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A column of values and which of them are not NULL; what stands where NULL is means nothing."""
+    """A column of values, and which of them are not NULL; a value under a NULL is arbitrary."""
 
     values: Array
     valid: Array
@@ -63,16 +64,16 @@ class Vector:
         return len(self.values)
 
     def take(self, places: Array) -> Vector:
-        """The rows at ``places``."""
+        """Return the rows at ``places``."""
         return Vector(self.values[places], self.valid[places])
 
     def is_true(self) -> Array:
-        """Where a condition holds; NULL does not."""
+        """Return where a condition holds; NULL does not hold."""
         held: Array = self.values.astype(np.bool_) & self.valid
         return held
 
     def to_list(self) -> list[Any]:
-        """The Python values."""
+        """Return the Python values."""
         return [
             value if is_valid else None
             for value, is_valid in zip(self.values.tolist(), self.valid.tolist(), strict=True)
@@ -80,12 +81,12 @@ class Vector:
 
 
 def never_null(values: Array) -> Vector:
-    """A column without NULL."""
+    """Return a column without NULL."""
     return Vector(values, np.ones(len(values), np.bool_))
 
 
 def from_list(values: Sequence[Value], kind: GsqlType) -> Vector:
-    """A column of Python values."""
+    """Return a column of Python values."""
     valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
     dtype = dtype_of(kind)
     made = np.zeros(len(values), dtype)
@@ -96,7 +97,7 @@ def from_list(values: Sequence[Value], kind: GsqlType) -> Vector:
 
 
 def from_arrow(column: pa.Array | pa.ChunkedArray, kind: GsqlType) -> Vector:
-    """A column as Spark hands it over."""
+    """Return a column from the form in which Spark emits it."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if kind is GsqlType.STRING:
@@ -112,7 +113,7 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, kind: GsqlType) -> Vector:
 
 
 def to_arrow(vector: Vector, kind: GsqlType) -> pa.Array:
-    """A column as Spark takes it."""
+    """Return a column in the form in which Spark accepts it."""
     if kind is GsqlType.STRING:
         texts = [None if v is None else v.decode("iso-8859-1") for v in vector.to_list()]
         return pa.array(texts, arrow_type(kind))
@@ -123,7 +124,7 @@ def to_arrow(vector: Vector, kind: GsqlType) -> pa.Array:
 
 
 def compute(expression: Expression, leaf: Callable[[str], Vector], rows: int) -> Vector:
-    """The values of ``expression`` in ``rows`` rows, where ``leaf`` gives the columns by name."""
+    """Return ``expression`` for ``rows`` rows, where ``leaf`` returns the columns by name."""
     if isinstance(expression, Literal):
         return _repeated(expression, rows)
     if not isinstance(expression, Call):
@@ -146,7 +147,10 @@ def _repeated(literal: Literal, rows: int) -> Vector:
 
 
 def _strict(rule: Callable[..., Array | Vector], arguments: Sequence[Vector]) -> Vector:
-    """NULL where an argument is; a rule gives values, or a vector if it makes further NULLs."""
+    """Apply a rule; the result is NULL where an argument is.
+
+    A rule returns values, or a vector if it adds NULLs of its own.
+    """
     result = rule(*(argument.values for argument in arguments))
     valid = arguments[0].valid
     for argument in arguments[1:]:
@@ -181,7 +185,7 @@ def _unless_zero(rule: Callable[[Array, Array], Array]) -> Callable[[Array, Arra
 
 def _truncated(a: Array, b: Array) -> Array:
     floored = np.floor_divide(a, b)
-    # numpy rounds down; also the quotient of the least integer and -1 wraps by itself
+    # numpy rounds down; the quotient of the least integer and -1 wraps, as it should
     is_broken = (np.fmod(a, b) != 0) & ((a < 0) != (b < 0))
     made: Array = floored + is_broken
     return made
@@ -195,7 +199,7 @@ def _is_equal(a: Array, b: Array) -> Array:
 
 
 def _is_less(a: Array, b: Array) -> Array:
-    """NaN is greater than all numbers."""
+    """Return where a < b; NaN is greater than all numbers."""
     held: Array = a < b
     if a.dtype == np.float64:
         held = held | (np.isnan(b) & ~np.isnan(a))
@@ -240,7 +244,7 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "ts_diff": lambda a, b: (a - b).astype(np.float64) / 1e6,
     "non_temporal": lambda a: a,
 }
-"""Functions that are NULL where an argument is, on values of fixed size."""
+"""Functions on values of fixed size whose result is NULL where an argument is."""
 
 
 def _and(arguments: Sequence[Vector]) -> Vector:
@@ -284,7 +288,7 @@ _LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
     "coalesce": _coalesce,
     "is_null": lambda arguments: never_null(~arguments[0].valid),
 }
-"""Functions that look at NULL."""
+"""Functions that treat NULL themselves."""
 
 VECTORIZED = frozenset((*_STRICT, *_LENIENT))
-"""Functions that ``compute`` knows for whole columns, of numbers at least."""
+"""Functions that ``compute`` applies to whole columns, at least of numbers."""

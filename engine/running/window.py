@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MovingWindow:
-    """The values of the last epochs, for each group a ring of them; all rings turn together."""
+    """The values of the last epochs: one ring buffer for each group, all advancing together."""
 
     def __init__(self, groups: int, length: int, values: Vector) -> None:
         self._input = values
@@ -26,18 +26,18 @@ class MovingWindow:
         self._oldest = 0
 
     def restore(self, places: Array, state: pa.Array) -> None:
-        """Take over ``save``."""
+        """Load what ``save`` returned."""
         flat = state.flatten()
         shape = (len(places), self._length)
         self._valid[places] = valid_of(flat).reshape(shape)
         self._values[places] = values_of(flat, self._values.dtype).reshape(shape)
 
     def begin(self, places: Array) -> None:
-        """Empty rings."""
+        """Clear the rings at ``places``."""
         self._valid[places] = False
 
     def push(self, live: Array, at: Array, rows: Array) -> None:
-        """The newest epoch takes the place of the oldest."""
+        """Replace the oldest epoch with the newest."""
         slot, self._oldest = self._oldest, (self._oldest + 1) % self._length
         self._valid[live, slot] = False
         some = self._input.take(rows)
@@ -46,7 +46,7 @@ class MovingWindow:
         self._valid[places, slot] = True
 
     def total(self, live: Array) -> Vector:
-        """The sum of each window, oldest first: sums of FLOAT depend on their order."""
+        """Return the sum of each window, oldest first: sums of FLOAT depend on the order."""
         total = np.zeros(len(live), self._values.dtype)
         has = np.zeros(len(live), np.bool_)
         with np.errstate(all="ignore"):
@@ -58,9 +58,9 @@ class MovingWindow:
         return Vector(total, has)
 
     def save(self, live: Array) -> pa.Array:
-        """Lists, oldest epoch first."""
+        """Return a list of values for each group, oldest epoch first."""
         order = (self._oldest + np.arange(self._length)) % self._length
-        # places and slots apart: together they would pick single numbers
+        # two steps: indexed together, places and slots would select single values
         values, valid = self._values[live][:, order], self._valid[live][:, order]
         flat = pa.array(values.ravel(), mask=~valid.ravel())
         return pa.FixedSizeListArray.from_arrays(flat, self._length)

@@ -1,1 +1,1 @@
-"""Where answers go."""
+"""Answers as columns, text and files."""

@@ -1,7 +1,7 @@
-"""Result columns as people read them: dotted addresses, times in UTC, escaped payloads.
+"""Readable result columns: dotted addresses, times in UTC, escaped payloads.
 
-Whole columns at a time. What is costly or cannot be done in bulk (addresses, escapes) is done once for each
-distinct value.
+Each function converts a whole column at once. Conversions that are costly or cannot be done in bulk
+(addresses, escapes) are done once for each distinct value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _V4_MAPPED = bytes(10) + b"\xff\xff"
 _MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"
 _ALL_HEXADECIMAL = bytes(12)
-"""What IPv4-compatible addresses begin with, which the C library writes with dots."""
+"""The prefix of IPv4-compatible addresses, which the C library would write with dots."""
 _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
     GsqlType.INT: pa.int64(),
@@ -53,7 +53,7 @@ def readable(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema of what ``readable`` gives; metadata of fields say the GSQL types."""
+    """Return the Arrow schema of a ``readable`` table, with GSQL types in the fields' metadata."""
     return pa.schema(
         [
             pa.field(c.name, _arrow_type(c), metadata={"gscope.type": c.type.value})
@@ -77,7 +77,7 @@ def as_text(column: pa.Array) -> pa.Array:
 
 
 def integers_as_text(column: pa.Array) -> pa.Array:
-    """Integers as text; NULL stays NULL. Small ones, as most are, are looked up."""
+    """Return integers as text; NULL stays NULL. Small integers, as most are, are looked up."""
     extent = pc.min_max(column).as_py()
     if extent["min"] is not None and extent["min"] >= 0 and extent["max"] < _SMALL:
         return _small_integers().take(column)
@@ -85,7 +85,7 @@ def integers_as_text(column: pa.Array) -> pa.Array:
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array of plain values; copied only if it is not that already."""
+    """Return a column as one array of plain values, copied only if necessary."""
     combined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
@@ -95,10 +95,10 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def escape(value: bytes) -> str:
-    r"""Return bytes as text that stands for no other bytes: UTF-8 where it is printable, ``\\`` for a backslash.
+    r"""Return bytes as text that no other bytes have: UTF-8 where printable, else escapes.
 
-    ``\xNN`` is one byte, ``\n``, ``\r`` and ``\t`` are the usual ones, ``\uNNNN`` and ``\UNNNNNNNN`` are
-    characters that do not print.
+    ``\\`` is a backslash, ``\xNN`` one byte, ``\n``, ``\r`` and ``\t`` are the usual control
+    characters, ``\uNNNN`` and ``\UNNNNNNNN`` other characters that are not printable.
     """
     if b"\\" in value:
         value = value.replace(b"\\", b"\\\\")
@@ -143,7 +143,7 @@ def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array:
 
 
 def _bytes(column: pa.Array) -> pa.Array:
-    """A STRING column as bytes; Spark's strings hold one byte in each character."""
+    """Return a STRING column as bytes; Spark's strings hold one byte in each character."""
     if not pa.types.is_string(column.type):
         return column
     encoded = column.dictionary_encode()
@@ -152,20 +152,20 @@ def _bytes(column: pa.Array) -> pa.Array:
 
 
 def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
-    """``text`` of each value of ``column``, computed once for each distinct one; NULL stays NULL."""
+    """Return ``text`` of each value, computed once for each distinct one; NULL stays NULL."""
     encoded = column.dictionary_encode()
     values = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return values.take(encoded.indices)
 
 
 def _addresses(column: pa.Array) -> pa.Array:
-    """The text of each address, made once for each distinct one; NULL stays NULL."""
+    """Return the text of each address, made once for each distinct one; NULL stays NULL."""
     encoded = column.dictionary_encode()
     return _distinct_addresses(encoded.dictionary).take(encoded.indices)
 
 
 def _distinct_addresses(addresses: pa.Array) -> pa.Array:
-    """IPv4 addresses octet by octet for all of them at once; others one by one."""
+    """Return the text of distinct addresses: IPv4 in bulk, octet by octet; others one by one."""
     if len(addresses) == 0:
         return pa.array([], pa.string())
     octets = np.frombuffer(_joined(addresses), np.uint8).reshape(-1, 16)
@@ -180,7 +180,7 @@ def _distinct_addresses(addresses: pa.Array) -> pa.Array:
 
 
 def _joined(addresses: pa.Array) -> memoryview:
-    """The 16-byte values of an array without NULL, one behind the other."""
+    """Return the concatenated 16-byte values of an array without NULL."""
     fixed = pc.cast(addresses, pa.binary(16))
     start = fixed.offset * 16
     return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
@@ -200,6 +200,6 @@ def _small_integers() -> pa.Array:
 
 
 def json_number(column: pa.Array) -> pa.Array:
-    """Floating-point numbers as JSON text; NaN and infinities, which JSON does not have, as NULL."""
+    """Return floating-point numbers as JSON text, with NULL for NaN and infinities."""
     text = pc.cast(column, pa.string())
     return pc.if_else(pc.is_finite(column), text, pa.scalar(None, pa.string()))

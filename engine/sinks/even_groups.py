@@ -1,4 +1,4 @@
-"""Parquet and Arrow files whose bytes do not depend on the portions in which rows come."""
+"""Parquet and Arrow files whose bytes do not depend on the portions in which rows are written."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow as pa
 from gscope.queries.streams.portions import text_bytes, text_columns
 
 GROUP_ROWS = 131_072
-"""Rows of a row group of Parquet, and of a record batch of Arrow."""
+"""The rows of a row group of Parquet, and of a record batch of Arrow."""
 
 GROUP_BYTES = 64 << 20
-"""A group ends with the row by which its texts reach this size, since it waits in memory."""
+"""A group ends with the row at which its texts reach this size, as it is built in memory."""
 
 
 class _Writer(Protocol):
@@ -23,7 +23,7 @@ class _Writer(Protocol):
 
 
 class EvenGroups:
-    """Writes groups that end where the rows say, each in one piece."""
+    """A writer of groups whose ends depend on the rows alone, each written in one piece."""
 
     def __init__(self, writer: _Writer, rows: int = GROUP_ROWS, size: int = GROUP_BYTES) -> None:
         self._writer = writer
@@ -34,7 +34,7 @@ class EvenGroups:
         self._bytes = 0
 
     def write(self, table: pa.Table) -> None:
-        """Take rows; groups that are complete are written."""
+        """Add rows, and write the groups that are complete."""
         reached = np.cumsum(text_bytes(table, text_columns(table)))
         begin = 0
         while begin < table.num_rows:
@@ -49,7 +49,7 @@ class EvenGroups:
             begin = end
 
     def close(self) -> None:
-        """Write what is left, and complete the file."""
+        """Write the remaining rows, and complete the file."""
         if self._rows:
             self._write()
         self._writer.close()
@@ -57,6 +57,6 @@ class EvenGroups:
     def _write(self) -> None:
         rows = pa.concat_tables(self._waiting).combine_chunks()
         self._waiting, self._rows, self._bytes = [], 0, 0
-        # What stands in the place of a NULL is not part of an answer, and must not be in its bytes:
-        # ``take`` leaves nothing there.
+        # A value under a NULL is not part of an answer and must not be in its bytes; ``take``
+        # clears it.
         self._writer.write_table(rows.take(pa.array(np.arange(rows.num_rows))))

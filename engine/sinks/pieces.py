@@ -1,7 +1,8 @@
-"""Results cut into pieces whose text is small, and values cut where they would not be.
+"""Bounded text: results cut into pieces, and long values truncated.
 
-The sender of a packet decides what a byte costs as text: a control character takes four, each of them an object while
-it is made. So a table with STRING columns becomes text in pieces of ``PIECE_BYTES``, and of a value only ``MOST_BYTES`` do.
+The sender of a packet decides how long a byte is as text: a control character takes four
+characters, each an object during conversion. So a table with STRING columns is converted in pieces
+of ``PIECE_BYTES``, and a value is truncated to ``MOST_BYTES``.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.schema import Schema
 
 PIECE_BYTES = 4 << 20
-"""Bytes of STRING values that become text at once; a single row may have more."""
+"""Bytes of STRING values that are converted at once; a single row may have more."""
 
 MOST_BYTES = 65_536
-"""Bytes of a STRING value that are written as text: more than an IP packet without segmentation offload has."""
+"""Bytes of a STRING value that are written as text: more than in any IP packet, except with
+segmentation offload."""
 
 
 def bounded_pieces(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
-    """Cut ``table`` into slices of at most ``PIECE_BYTES`` of STRING values, of one row at least."""
+    """Yield slices of ``table`` of at most ``PIECE_BYTES`` of STRING values, or of one row."""
     return portions(table, string_columns(schema), PIECE_BYTES)
 
 
@@ -36,7 +38,7 @@ def string_columns(schema: Schema) -> list[str]:
 
 
 def cut_text(value: bytes, escape: Callable[[bytes], str]) -> str:
-    """Return the text of a value; of a long one the beginning, and behind it how many bytes it has."""
+    """Return the text of a value; for a long one its beginning, followed by its size in bytes."""
     if len(value) <= MOST_BYTES:
         return escape(value)
     return f"{escape(value[:MOST_BYTES])}… ({len(value)} bytes)"

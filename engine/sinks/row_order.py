@@ -1,11 +1,11 @@
-"""The order of the rows of an answer: by all their values, so that nothing else shows in it.
+"""The order of the rows of an answer: by all their values, and by nothing else.
 
-Rows ascend by the temporal columns (or fall, as these do), then by all other columns from left to
-right; NULL comes first, text and addresses go by their bytes. Rows that are equal in all columns
-look alike. So the order depends on the rows alone, not on the size of batches, the number of tasks or
-the moment at which a step began.
+Rows are sorted by the temporal columns (descending where these decrease), then in ascending order
+by all other columns from left to right. NULL comes first; text and addresses are compared by their
+bytes. Rows that are equal in all columns are identical. So the order depends on the rows alone, not
+on the size of batches, the number of tasks or the time at which a step began.
 
-Columns are packed, in their order, into words of 64 bits, each part with no more bits than its range
+Columns are packed, in order, into words of 64 bits, each part with no more bits than its range
 needs. Sorting by one word decides nearly all rows; only ties are sorted by the next.
 """
 
@@ -35,11 +35,11 @@ _ADDRESS_BYTES = 16
 
 
 def in_order(table: pa.Table, order: Sequence[str] = ()) -> pa.Table:
-    """The rows of ``table`` in the order of answers.
+    """Return the rows of ``table`` in the order of answers.
 
     Args:
         table: the rows.
-        order: the temporal columns, ``-f`` for a column f that falls.
+        order: the temporal columns, ``-f`` for a decreasing column f.
     """
     if table.num_rows < 2:
         return table
@@ -52,9 +52,9 @@ def in_order(table: pa.Table, order: Sequence[str] = ()) -> pa.Table:
 
 
 def _sorted_places(parts: Iterator[Array], count: int) -> Array:
-    """The numbers of ``count`` rows in the order of their ``parts``, the first decides first."""
+    """Return the numbers of ``count`` rows, sorted by their ``parts``, the first part first."""
     places = np.arange(count)
-    # Where in ``places`` the ties are, and the number of the run of ties that each belongs to.
+    # The positions of ties in ``places``, and the run of ties to which each belongs.
     tied, runs = np.arange(count), np.zeros(count, np.uint64)
     left_over: Array | None = None
     rows: Array | slice = slice(None)
@@ -76,10 +76,10 @@ def _sorted_places(parts: Iterator[Array], count: int) -> Array:
 def _word(
     runs: Array, parts: Iterator[Array], left_over: Array | None, rows: Array | slice
 ) -> tuple[Array, Array | None]:
-    """The number of its run and as many parts as fit in a word, of some rows.
+    """Pack the run of ties and as many parts as fit into a word for each of ``rows``.
 
     Returns:
-        The words, and the first part that did not fit; None when all parts are used up.
+        The words, and the first part that did not fit; None if all parts are used.
     """
     used = int(runs[-1]).bit_length()
     word = runs
@@ -98,7 +98,7 @@ def _word(
 
 
 def _parts(column: pa.Array, *, falls: bool) -> Iterator[Array]:
-    """A column as numbers of at most 32 bits: rows ascend as these do, the first decides first."""
+    """Yield a column as numbers of up to 32 bits in the same order, the first most significant."""
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         yield valid.astype(np.uint64)
@@ -106,14 +106,14 @@ def _parts(column: pa.Array, *, falls: bool) -> Iterator[Array]:
             return
     for word in _words(column):
         turned = ~word if falls else word
-        # A NULL has whatever value is in its place: it must not decide.
+        # The value under a NULL is arbitrary and must not decide.
         known = np.where(valid, turned, np.uint64(0)) if column.null_count else turned
         yield known >> _HALF_BITS
         yield known & _LOW_HALF
 
 
 def _words(column: pa.Array) -> Iterator[Array]:
-    """A column as numbers of 64 bits: rows ascend as these do, the first decides first."""
+    """Yield a column as numbers of 64 bits in the same order, the first most significant."""
     kind = column.type
     if pa.types.is_floating(kind):
         bits = column.fill_null(0.0).to_numpy().astype(np.float64).view(np.int64)
@@ -149,7 +149,7 @@ def _ranks(column: pa.Array) -> Array:
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece, of plain values."""
+    """Return a column in one piece, of plain values."""
     joined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(joined, pa.ChunkedArray):
         joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)

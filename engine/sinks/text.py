@@ -1,4 +1,4 @@
-"""CSV and NDJSON, made from whole columns."""
+"""CSV and NDJSON, written from whole columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_PLAIN_JSON = r'["\\]|[^ -~]'
 
 
 def csv_header(names: list[str]) -> bytes:
-    """The heading line of a CSV file."""
+    """Return the header line of a CSV file."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(names)
     return line.getvalue().encode()
@@ -32,7 +32,7 @@ def csv_header(names: list[str]) -> bytes:
 def write_csv(table: pa.Table, file: BinaryIO) -> None:
     """Write the rows of a readable table as CSV (RFC 4180, bare newlines).
 
-    NULL is nothing and the empty text is ``""``. Only values that need quotes get them.
+    NULL is an empty field, and the empty text is ``""``. Only values that need quotes have them.
     """
     for lines in by_pieces(_csv_lines, table):
         file.write(lines)
@@ -56,9 +56,9 @@ def write_in_turn(
     """Write rows of several readable tables as NDJSON in turn.
 
     Args:
-        tables: by the name of a result, which the lines begin with.
-        turns: whose next rows are written, and how many.
-        file: what is written.
+        tables: the tables, by the name of the result, with which each line begins.
+        turns: for each turn, the name of a result and how many of its next rows to write.
+        file: the file to write.
     """
     lines = {query: _ndjson_lines(with_name(each, query)) for query, each in tables.items()}
     begins = dict.fromkeys(lines, 0)
@@ -91,7 +91,7 @@ def _ndjson_lines(piece: pa.Table) -> pa.Array:
 
 
 def _printable(column: pa.Array) -> pa.Array:
-    """A readable column; bytes as text."""
+    """Return a readable column, with bytes as text."""
     return as_text(column) if pa.types.is_binary(column.type) else column
 
 
@@ -103,12 +103,12 @@ def _between(cells: list[pa.Array], leads: list[str], end: str) -> list[pa.Array
 
 
 def _text(parts: list[pa.Array | str]) -> memoryview:
-    """The bytes of all rows, each row being the concatenation of ``parts``."""
+    """Return the bytes of all rows, each row being the concatenation of ``parts``."""
     return _content(pc.binary_join_element_wise(*parts, ""))
 
 
 def _content(texts: pa.Array) -> memoryview:
-    """The bytes of all values of a text array, one behind the other."""
+    """Return the concatenated bytes of all values of a text array."""
     _, offsets, content = texts.buffers()
     if content is None:
         return memoryview(b"")
@@ -117,14 +117,14 @@ def _content(texts: pa.Array) -> memoryview:
 
 
 def _csv(column: pa.Array) -> pa.Array:
-    """A readable column without special values for a CSV file: what we format better as text."""
+    """Return a readable column without special values, as text where this module formats it."""
     if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
         return as_text(column)
     return column
 
 
 def _is_special(column: pa.Array) -> bool:
-    """Whether some value has to be quoted."""
+    """Return whether a value needs quotes."""
     if not pa.types.is_string(column.type):
         return False
     if pc.any(pc.equal(column, "")).as_py():
@@ -140,7 +140,7 @@ def _quoted(value: str) -> str:
 
 
 def _json(column: pa.Array) -> pa.Array:
-    """Each value of a readable column as JSON text."""
+    """Return each value of a readable column as JSON text."""
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
         return as_text(column)
     if pa.types.is_floating(column.type):

@@ -1,7 +1,7 @@
 """Batch leases: what a step reads is not shed meanwhile, and what was shed before is left out.
 
-A live log whose budget is used up sheds its oldest batches, and counts them. Such a batch may already
-wait at an operator of the job; the job learns that it is gone when it leases it.
+A live log whose budget is used up sheds its oldest batches, and counts them. Such a batch may
+already wait at an operator of the job; the job learns that it is gone when it leases it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sequences = dict[str, list[int]]
 
 
 def leased_batches(step: Step, steps: Steps) -> Sequences:
-    """Return the batches of the log that ``step`` reads, and those that an earlier step read in part.
+    """Return the batches of the log that ``step`` reads, and those that are partially read.
 
     If one of the latter were shed, the count of shed rows would be wrong.
     """
@@ -39,7 +39,7 @@ def leased_batches(step: Step, steps: Steps) -> Sequences:
 
 
 def without_shed(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) -> Step:
-    """Drop the batches that are ``gone`` from the ports of ``steps``; return ``step`` without them."""
+    """Drop the batches in ``gone`` from the ports of ``steps``; return ``step`` without them."""
     if not gone:
         return step
     for operator in steps.operators.values():

@@ -1,4 +1,4 @@
-"""Who waits for whom: the streams that hold an operator's watermark down."""
+"""Blocking streams: those that hold an operator's watermark down."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def held_by(operators: Mapping[str, Operator], query: str) -> tuple[str, ...]:
-    """The streams of the log whose punctuation is the least of all that operator ``query`` needs.
+    """Return the streams of the log with the least punctuation of all that ``query`` needs.
 
-    They are found behind upstream operators too. An operator that has everything, or that takes rows as they
-    come, waits for none.
+    The search goes through upstream operators. An operator whose inputs are complete, or that reads
+    rows as they arrive, waits for no stream.
     """
     bounds = [
         (side.port_bound(port), name)
@@ -35,15 +35,15 @@ def held_by(operators: Mapping[str, Operator], query: str) -> tuple[str, ...]:
 
 
 def _streams(operators: Mapping[str, Operator], name: str) -> tuple[str, ...]:
-    """What holds the port ``name``: itself if it is a stream, otherwise what the upstream operator waits for."""
+    """Return the streams that a port waits for: its own, or those of its upstream operator."""
     if name not in operators:
         return (name,)
     held = held_by(operators, name)
     if held:
         return held
-    # Without an epoch of its own it passes the punctuation of its inputs on, all of one schema.
+    # An operator without an epoch forwards the punctuation of its inputs, which have one schema.
     ports = [p for side in operators[name].sides for p in side.ports.values() if not p.has_ended]
     columns = {column: None for port in ports for column in port.bounds}
-    told = [port.bounds.get(next(iter(columns), ""), NOTHING) for port in ports]
-    least = [port.name for port, bound in zip(ports, told, strict=True) if bound == min(told)]
+    bounds = [port.bounds.get(next(iter(columns), ""), NOTHING) for port in ports]
+    least = [port.name for port, bound in zip(ports, bounds, strict=True) if bound == min(bounds)]
     return tuple(dict.fromkeys(stream for each in least for stream in _streams(operators, each)))

@@ -1,8 +1,8 @@
-"""JobDiskBudget: what the job keeps on disk stays within its budget.
+"""The disk budget of the HFTA job: undelivered answers and carried rows.
 
-That is, beside the log: answers that nobody has taken yet, and carried rows. When answers are not taken the job waits;
-then the log fills, and does what it does when it is full. Carried rows wait for others that have not come: waiting
-would not make them fewer, so of a live capture the oldest are shed, with a count.
+(The log has a budget of its own.) While answers are not delivered the job waits; then the log fills
+up, and blocks or sheds. Carried rows wait for rows that have not arrived, so waiting would not make
+them fewer: in a live capture the oldest are shed, with a count.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from gscope.engine.storage.commits import CommitLog
 
 LOOK_S = 0.2
-"""Whoever takes answers removes them and says nothing: they are looked for so often."""
+"""How often the job checks, in seconds, whether answers were delivered: the reader removes them
+without notice."""
 
 DISK_RESERVE_BYTES = 8 << 20
-"""No step of a live capture is begun while the disk has less left."""
+"""A live capture starts no step while the disk has less free space."""
 
 
 class JobDiskBudget:
-    """The job's share of the disk.
+    """The disk space that the job may use.
 
     Args:
-        commits: what it keeps there.
-        limit_bytes: of answers that were not taken, and of carried rows.
-        is_live: whether rows may be shed, and a full disk is waited for.
-        pause: waits for so many seconds.
+        commits: the outputs and carried rows that are on disk.
+        limit_bytes: the limit of undelivered answers, and of carried rows.
+        is_live: whether carried rows may be shed, and a step waits while the disk is full.
+        pause: waits for a time in seconds; None for the usual clock.
     """
 
     def __init__(
@@ -51,18 +52,18 @@ class JobDiskBudget:
         self._pause = pause or threading.Event().wait
 
     def wait(self) -> None:
-        """Block until a step may put out more."""
+        """Block until a step may write more answers."""
         while self._commits.undelivered_bytes > self._limit_bytes or self._is_disk_full():
             self._pause(LOOK_S)
 
     def fit(self, steps: Steps) -> Counter[str]:
-        """Make carried rows fit; to be done before a step is committed.
+        """Shed carried rows until they fit the budget; call this before a step is committed.
 
         Returns:
-            Tuples shed, by the query that will not read them.
+            The tuples shed, by the query that was to read them.
 
         Raises:
-            EngineError: they do not fit, and must not be shed.
+            EngineError: they do not fit, and a replay must not shed.
         """
         shed: Counter[str] = Counter()
         waiting = sorted(
@@ -80,8 +81,8 @@ class JobDiskBudget:
                 break
             if not self._is_live:
                 message = (
-                    f"{query} keeps {used} bytes waiting for rows of its other inputs, but its limit is "
-                    f"{self._limit_bytes}; raise it with --job-disk or use shorter epochs"
+                    f"{query} keeps {used} bytes waiting for rows of its other inputs, but its "
+                    f"limit is {self._limit_bytes}; raise it with --job-disk or use shorter epochs"
                 )
                 raise EngineError(message)
             port = steps.operators[query].sides[side_number].ports[name]

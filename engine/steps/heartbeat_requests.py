@@ -1,4 +1,4 @@
-"""Asking for heartbeats: one question a stream at a time, however many operators wait."""
+"""Demands for heartbeats: one at a time for each stream, however many operators wait."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """Asks the capture daemon for what operators wait for; for one thread.
+    """Sends the capture daemon demands for the bounds that operators wait for; for one thread.
 
-    A stream that was asked is not asked again before it has beaten: then what is wanted by now is another question.
-    A daemon that was started anew beats at once.
+    A stream that was asked is not asked again before its next heartbeat; after that, the operators
+    may need another bound. A restarted daemon sends heartbeats at once.
 
     Args:
-        operators: by query.
-        punctuate: asks; see ``LogClient.punctuate``.
+        operators: the operators, by query.
+        punctuate: sends a demand; see ``LogClient.punctuate``.
 
     Attributes:
-        asked_total: questions so far, one for each stream asked.
+        asked_total: the number of demands so far, one for each stream asked.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class Asker:
         self._unanswered: set[str] = set()
 
     def on_messages(self, messages: Iterable[Message]) -> None:
-        """Note answers."""
+        """Note the heartbeats that answer demands."""
         self._unanswered -= {each.stream for each in messages if isinstance(each, Heartbeat)}
 
     def ask(self) -> None:
-        """Ask for what is waited for now, if nobody was asked already."""
-        questions = {
+        """Ask for the bounds that operators wait for, except streams that have not answered."""
+        demands = {
             stream: promises
             for stream, promises in needed_promises(self._operators).items()
             if stream not in self._unanswered
         }
-        if questions:
-            self._unanswered |= set(questions)
-            self.asked_total += len(questions)
-            self._punctuate(questions)
+        if demands:
+            self._unanswered |= set(demands)
+            self.asked_total += len(demands)
+            self._punctuate(demands)

@@ -1,10 +1,11 @@
-"""What operators wait for: backtracking from rows that wait to the promises of streams that would release them.
+"""Needed bounds: backtracking from rows that wait to the promises that would release them.
 
-An operator with rows that it may not read yet is held up by the ports whose bound is too low. Behind such a port is a
-stream of the log, or an upstream query, which is held up by its own ports in turn. Pure: it looks at ports and bounds,
-and changes nothing. After Bai, Thakkar, Wang, Zaniolo: Optimizing Timestamp Management in Data Stream Management
-Systems (ICDE 2007), where a source answers with the time at hand; here it is told which bound is needed, so that it
-need not answer more than once.
+An operator with rows that it may not read yet is blocked by the ports whose bound is too low. Such
+a port is fed by a stream of the log, or by an upstream query, which is blocked by its own ports in
+turn. The functions are pure: they read ports and bounds and change nothing. After Bai, Thakkar,
+Wang, Zaniolo: Optimizing Timestamp Management in Data Stream Management Systems (ICDE 2007), where
+a source answers with its current time; here the demand names the bound that is needed, so one
+answer is enough.
 """
 
 from __future__ import annotations
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
 
 Promises = dict[str, dict[str, int]]
-"""By stream, the bounds that it would have to promise, by the name of the promise; {} where that cannot be told."""
+"""For each stream, the bounds that it would have to promise, by the name of the promise.
+
+{} where the bound cannot be computed: any progress may help.
+"""
 
 
 def needed_promises(operators: Mapping[str, Operator]) -> Promises:
-    """What streams would have to promise so that rows which wait at ``operators`` (by query) are released.
+    """Return what streams would have to promise to release rows that wait at ``operators``.
 
-    Of each operator it is the rows that come first. Streams that hold nobody up are not among them.
+    For each operator (by query), these are the rows of its first epoch. Streams that block no
+    operator are not included.
     """
     search = _Search(operators)
     for operator in operators.values():
@@ -51,7 +56,7 @@ def needed_promises(operators: Mapping[str, Operator]) -> Promises:
 
 
 def _goal(operator: EpochOperator) -> Bound:
-    """The bound of the epoch that releases the first row that waits; infinite if none does."""
+    """Return the watermark that releases the first row that waits; infinite if none waits."""
     firsts: list[Bound] = []
     for side in operator.sides:
         assert side.epoch is not None
@@ -61,27 +66,27 @@ def _goal(operator: EpochOperator) -> Bound:
             if first <= greatest:
                 firsts.append(first - side.epoch_range.last)
     if operator.state is not None:
-        # Groups that live have a row at the end of every epoch.
+        # Live groups emit a row at the end of every epoch.
         firsts.append(operator.watermark)
     return min(firsts, default=NOTHING) + 1 - operator.beyond
 
 
 class _Search:
-    """One backtracking."""
+    """One backtracking search."""
 
     def __init__(self, operators: Mapping[str, Operator]) -> None:
         self.found: Promises = {}
         self._operators = operators
 
     def behind(self, operator: EpochOperator, goal: Bound) -> None:
-        """Find what keeps the watermark of ``operator`` below ``goal``."""
+        """Find the streams that keep the watermark of ``operator`` below ``goal``."""
         for side in operator.sides:
             assert side.epoch is not None
             for port in side.ports.values():
                 self._at(port, side.epoch, goal + side.epoch_range.last + operator.slack)
 
     def _at(self, port: Port, expression: Expression, goal: Bound) -> None:
-        """Find what keeps the bound of ``expression`` at ``port`` below ``goal``."""
+        """Find the streams that keep the bound of ``expression`` at ``port`` below ``goal``."""
         if port.bound(expression) >= goal:
             return
         promise = _promise(port, expression, goal)
@@ -96,7 +101,7 @@ class _Search:
             self._upstream(self._operators[port.name], *promise)
 
     def _upstream(self, operator: Operator, name: str, goal: int) -> None:
-        """Find what keeps ``operator`` from promising ``goal``."""
+        """Find the streams that keep ``operator`` from promising ``goal``."""
         expression = _output(operator, name)
         if not isinstance(operator, EpochOperator):
             for side in operator.sides:
@@ -119,7 +124,7 @@ class _Search:
             self.behind(operator, watermark)
 
     def _anything(self, operator: Operator) -> None:
-        """Ask all streams below ``operator`` for what they have."""
+        """Ask all streams below ``operator`` for any bound."""
         if _waits_for_the_end(operator):
             return
         for side in operator.sides:
@@ -133,12 +138,15 @@ class _Search:
 
 
 def _waits_for_the_end(operator: Operator) -> bool:
-    """Return whether nothing but the end of its input releases rows of ``operator``."""
+    """Return whether only the end of its input releases rows of ``operator``."""
     return any(is_whole_input(side.epoch) for side in operator.sides)
 
 
 def _promise(port: Port, expression: Expression, goal: Bound) -> tuple[str, int] | None:
-    """The promise at ``port``, by name and least bound, that brings ``expression`` to ``goal``; None if none alone."""
+    """Return the name and the least bound of a promise that brings ``expression`` to ``goal``.
+
+    None if no single promise at ``port`` does.
+    """
     columns = {part.name for part in walk(expression) if isinstance(part, Column)}
     if len(columns) != 1 or not math.isfinite(goal):
         return None
@@ -153,7 +161,10 @@ def _promise(port: Port, expression: Expression, goal: Bound) -> tuple[str, int]
 def _least(
     expression: Expression, known: Callable[[int], Known], goal: Bound, begin: Bound
 ) -> int | None:
-    """The least n, from ``begin`` on, for which ``expression`` is at least ``goal``, given what n makes known."""
+    """Return the least n from ``begin`` on with which ``expression`` reaches ``goal``.
+
+    None if there is none, or ``begin`` is infinite.
+    """
     if not math.isfinite(begin):
         return None
 
@@ -161,7 +172,7 @@ def _least(
 
 
 def _output(operator: Operator, name: str) -> Expression:
-    """What is promised as ``name``, over the columns of the operator's inputs."""
+    """Return what the promise ``name`` bounds, over the columns of the operator's inputs."""
     column = next(c for c in operator.node.schema.temporal if promised_name(c) == name)
     if isinstance(operator.node, MergeNode):
         return next(side.epoch for side in operator.sides if side.epoch is not None)

@@ -1,7 +1,7 @@
-"""Steps: what every operator does with everything released by now, as one evaluation.
+"""Steps: one evaluation of all that the operators have released.
 
 Control plane only. ``Steps`` routes messages to the operators' ports and asks each operator, inputs
-first, what it takes; the data plane then evaluates the works of one ``Step`` together.
+first, what it reads; the data plane then evaluates the works of one ``Step`` together.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One evaluation: the works of all operators that have something to do, inputs first."""
+    """One evaluation: the works of all operators that have some, inputs first."""
 
     number: int
     works: tuple[Work, ...]
 
     @property
     def reads_rows(self) -> bool:
-        """Whether Spark is needed; otherwise only watermarks moved."""
+        """Whether Spark is needed; if not, only watermarks rose."""
         return any(work.needs_data for work in self.works)
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """Rows of a step that one side of ``reader`` could not take yet; they wait at that side's port."""
+    """Rows of a step that a side of ``reader`` may not read yet; they wait at that side's port."""
 
     reader: str
     side: int
@@ -75,13 +75,14 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What evaluating a step gave.
+    """The results of evaluating a step.
 
     Attributes:
-        outputs: staged, not yet published.
-        carries: rows for later steps.
-        states: for each operator with a state of its own what it left this time.
-        late: for each query rows found below its watermark.
+        outputs: the rows answered, staged but not yet published.
+        carries: the rows kept for later steps.
+        states: for each operator with rows of its own, those that it keeps for the next step; None
+            if it keeps none.
+        late: for each query, the number of rows below its watermark.
     """
 
     outputs: tuple[Output, ...] = ()
@@ -95,9 +96,10 @@ class Steps:
     """The operators of a program and the messages that wait for them.
 
     Attributes:
-        number: of the last step.
-        took_ns: how long each operator looked for what is released, the last time.
-        shed_tuples: carried rows that were dropped for want of room, by the query that was to read them.
+        number: the number of the last step.
+        took_ns: how long each operator's last ``advance`` took, nanoseconds.
+        shed_tuples: carried rows that were shed for lack of disk space, by the query that was to
+            read them.
     """
 
     program: Program
@@ -120,7 +122,7 @@ class Steps:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams of the log that some operator reads."""
+        """The streams of the log that at least one operator reads."""
         return tuple(name for name in self._readers if name not in self.operators)
 
     def on_messages(self, messages: Iterable[Message]) -> None:
@@ -140,7 +142,7 @@ class Steps:
                         assert_never(message)
 
     def next(self) -> Step | None:
-        """Everything that is released now; None when nothing is."""
+        """Return a step of all that is released now; None if nothing is."""
         works: list[Work] = []
         fresh: Fresh = {}
         for query, operator in self.operators.items():
@@ -164,12 +166,12 @@ class Steps:
         return Step(self.number, tuple(works))
 
     def on_evaluated(self, evaluation: Evaluation) -> None:
-        """Take over what the data plane made of a step; to be done before its ``snapshot``."""
+        """Record the results of a step; call this before the ``snapshot`` of its commit."""
         for carry in evaluation.carries:
             side = self.operators[carry.reader].sides[carry.side]
             port = side.ports[carry.batch.stream]
             port.pending.append(carry.batch)
-            # late rows were left out of it, so that none of its rows is late any more
+            # late rows were left out of it, so none of its rows is late
             port.last_judged_sequence = max(port.last_judged_sequence, carry.batch.sequence)
         for query, state in evaluation.states:
             self.operators[query].state = state
@@ -177,7 +179,7 @@ class Steps:
             self.operators[query].late_tuples += tuples
 
     def carried(self) -> set[str]:
-        """The paths of all carried batches and states that some operator still needs."""
+        """Return the paths of all carried batches and states that an operator still needs."""
         carries = {
             batch.path
             for operator in self.operators.values()
@@ -193,14 +195,14 @@ class Steps:
         return all(operator.watermark == ENDED for operator in self.operators.values())
 
     def needed(self) -> dict[str, int]:
-        """For each stream the sequence number of the oldest message still needed."""
+        """Return, for each stream, the sequence number of the oldest message still needed."""
         return {
             stream: min(port.first_needed() for port in self._readers[stream])
             for stream in self.streams
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """The state that a restart needs, and what is to be known, as plain JSON values.
+        """Return the state that a restart needs, and counters, as plain JSON values.
 
         Bounds may be infinite.
         """
@@ -243,9 +245,9 @@ class Steps:
         }
 
     def _port_state(self, port: Port) -> dict[str, Any]:
-        # Batches of the log come again after a restart, and their stream ends again behind them:
-        # known to have ended before they are back, it would release them as if there were none.
-        # Carried batches are nowhere else.
+        # After a restart the log redelivers its batches, and after them the end of their stream. A
+        # port that had already ended would release epochs before these batches are back. Carried
+        # batches exist only here.
         is_upstream = port.name in self.operators
         return {
             "needed": 0 if is_upstream else port.first_needed(),
@@ -258,7 +260,7 @@ class Steps:
         }
 
     def output_bounds(self) -> dict[str, dict[str, Bound]]:
-        """For each result its temporal columns, below which no later step has rows."""
+        """Return, for each result, bounds of its temporal columns: no later step has rows below."""
         return {
             result: self.operators[source.query].output_bounds()
             for result, source in self.program.results
@@ -266,7 +268,7 @@ class Steps:
         }
 
     def watermarks(self) -> dict[str, Bound]:
-        """The watermark of every operator, for commits and status."""
+        """Return the watermark of every operator, for commits and status."""
         return {query: operator.watermark for query, operator in self.operators.items()}
 
     def _sources(self, source: Input) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which rows are in no order that anybody waits for."""
+"""Latent queries: those whose rows need no order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def latent_sources(program: Program, interfaces: Collection[str]) -> frozenset[str]:
-    """The queries whose rows are latent: rows of latent ``interfaces`` alone, selected and merged.
+    """Return the latent queries: selections and merges of rows of latent ``interfaces`` alone.
 
-    What computes with epochs gives rows of epochs, which have an order again.
+    An operator on epochs emits rows of epochs, which have an order again.
     """
     latent: set[str] = set()
     for node in program.nodes:

@@ -1,10 +1,11 @@
-"""Commits: after a crash the last one decides, so nothing is lost and nothing comes twice.
+"""Commits: after a crash the last one decides, so that no row is lost and none is answered twice.
 
-A step writes its outputs and carries below names that nobody reads, then one commit record, then
-renames the outputs into place (``publish``). A restart repeats the renames of the last record, which is
-harmless when they had been done, and sweeps away what no record names.
+A step writes its outputs and carries under names that no reader looks for, then one commit record,
+then renames the outputs into place (``publish``). A restart repeats the renames of the last record,
+which does no harm if they were done, and deletes files that no record names.
 
-Whoever delivers an output removes it then. A record is kept while it is the last one, or an output of it is there.
+The reader that delivers an output removes it. A record is kept while it is the last one, or one of
+its outputs exists.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class Output:
     """Rows of one query that a step answered: an Arrow file, or a folder of Parquet files.
 
     Attributes:
-        path: relative to the outputs folder.
-        rows: in all files together.
-        files: their names within the folder, in the order of their epochs; () for one Arrow file.
-            The folder holds no others, and a reader need not look.
+        query: the name of the query.
+        path: the path of the file or folder, relative to the folder of outputs.
+        rows: the number of rows in all files together.
+        files: the names of the files within the folder, in the order of their epochs; () for one
+            Arrow file. The folder holds no others, so a reader need not list it.
     """
 
     query: str
@@ -49,7 +51,7 @@ class Output:
 
     @classmethod
     def of_files(cls, query: str, path: str, files: Iterable[WrittenFile]) -> Output:
-        """The output of those of ``files`` that hold rows."""
+        """Return the output that consists of those of ``files`` that hold rows."""
         held = [file for file in files if file.rows]
         return cls(query, path, sum(f.rows for f in held), tuple(f.name for f in held))
 
@@ -59,11 +61,11 @@ class Commit:
     """One commit record.
 
     Attributes:
-        step: its number, rising by one or more from commit to commit.
-        operators: see ``Steps.snapshot``.
-        outputs: what the step answered.
-        trace: hops of the heartbeat that released the step, as plain JSON values.
-        counts: what was counted beside rows since the run began.
+        step: the number of the step, which rises by one or more from commit to commit.
+        operators: the state of all operators; see ``Steps.snapshot``.
+        outputs: the rows that the step answered.
+        trace: the hops of the heartbeat that released the step, as plain JSON values.
+        counts: counts other than rows, since the run began.
     """
 
     step: int
@@ -93,15 +95,15 @@ class CommitLog:
             raise EngineError(message) from error
 
     def staged(self, output: str) -> Path:
-        """Where the output of that relative path is written before its commit."""
+        """Return the path of an output, given its relative path, until it is published."""
         path = self.outputs / output
         return path.with_name(_STAGED + path.name)
 
     def write(self, commit: Commit) -> None:
-        """Make ``commit`` the last one, durably; from here on its outputs are answers.
+        """Make ``commit`` the last one, durably; from then on its outputs are answers.
 
         Raises:
-            EngineError: not writable; the last one is the one before.
+            EngineError: the record cannot be written; the previous commit remains the last one.
         """
         path = self._records / f"{commit.step:012d}.json"
         try:
@@ -120,7 +122,7 @@ class CommitLog:
                 staged.rename(self.outputs / output.path)
 
     def recover(self) -> list[Commit]:
-        """All commits, oldest first, with the last one published and all leftovers removed."""
+        """Publish the last commit, delete leftovers, and return all commits, oldest first."""
         for cut_off in self._records.glob("*.new"):
             _remove(cut_off)
         paths = sorted(self._records.glob("*.json"))
@@ -143,13 +145,13 @@ class CommitLog:
 
     @property
     def undelivered_bytes(self) -> int:
-        """Size of the outputs that nobody has removed yet, those of the last commit aside."""
+        """The size of all outputs that are not yet delivered, except those of the last commit."""
         self._prune()
         return sum(kept.size_bytes for kept in self._earlier)
 
     @property
     def carry_bytes(self) -> int:
-        """Size of the rows that wait for later steps."""
+        """The size of the rows that wait for later steps."""
         return sum(_size_bytes(path) for path in self.carry.iterdir())
 
     def _keep(self, path: Path, outputs: Sequence[Output]) -> None:
@@ -159,12 +161,12 @@ class CommitLog:
         self._last = _KeptRecord(path, tuple(self.outputs / output.path for output in outputs))
 
     def _prune(self) -> None:
-        """Forget earlier commits that are delivered, which they are in order."""
+        """Delete the records of earlier commits that are delivered; delivery is in order."""
         while self._earlier and not any(output.exists() for output in self._earlier[0].outputs):
             _remove(self._earlier.popleft().record)
 
     def drop_carry(self, keep: set[str]) -> None:
-        """Delete carried rows but those of the files and folders to ``keep``."""
+        """Delete carried rows except the files and folders in ``keep``."""
         names = {path.partition("/")[0] for path in keep}
         for path in self.carry.iterdir():
             if path.name not in names:
@@ -173,7 +175,7 @@ class CommitLog:
 
 @dataclass(frozen=True, slots=True)
 class _KeptRecord:
-    """A commit record that is there, and the outputs it is kept for."""
+    """A commit record on disk, and the outputs for which it is kept."""
 
     record: Path
     outputs: tuple[Path, ...]
@@ -181,24 +183,24 @@ class _KeptRecord:
 
 
 def batch_to_json(batch: Batch) -> dict[str, Any]:
-    """A carried batch as plain JSON values."""
+    """Return a carried batch as plain JSON values."""
     return asdict(batch)
 
 
 def batch_from_json(value: dict[str, Any]) -> Batch:
-    """The inverse of ``batch_to_json``."""
+    """Return a batch from plain JSON values: the inverse of ``batch_to_json``."""
     extents = tuple(Extent(**extent) for extent in value["extents"])
     return Batch(**{**value, "extents": extents})
 
 
 def state_from_json(value: dict[str, Any]) -> State:
-    """The inverse of ``batch_to_json`` for the state of an operator."""
+    """Return an operator's state from plain JSON values: the inverse of ``batch_to_json``."""
     extents = tuple(Extent(**extent) for extent in value["extents"])
     return State(**{**value, "extents": extents, "files": tuple(value["files"])})
 
 
 def _carried(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The carried batches of an operator and its state."""
+    """Yield the carried batches of an operator, and its state."""
     for side in operator["sides"]:
         for port in side.values():
             yield from port["carry"]
@@ -220,7 +222,7 @@ def _read(path: Path) -> Commit:
 
 
 def _size_bytes(path: Path) -> int:
-    """Of a file, or of the files of a folder; 0 of what is gone meanwhile."""
+    """Return the size of a file, or of all files of a folder; 0 if it is gone."""
     try:
         if path.is_dir():
             return sum(_size_bytes(inside) for inside in path.iterdir())

@@ -1,8 +1,9 @@
-"""Reading what steps have answered, in order; needs neither Spark nor Java.
+"""Reading the outputs of steps, in order; needs neither Spark nor Java.
 
-A small step is one Arrow file. A large one is a folder of Parquet files. Files whose ranges of the
-first temporal column do not overlap, as the epochs of a merge, are sorted one by one; others are cut
-into ranges that fit into memory. See ``engine/sinks/row_order.py`` for the order.
+The output of a small step is one Arrow file, that of a large step a folder of Parquet files. Files
+whose ranges of the first temporal column do not overlap, such as the epochs of a merge, are sorted
+one by one; others are cut into ranges that fit into memory. ``engine/sinks/row_order.py`` defines
+the order.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS_AT_ONCE = 4_000_000
-"""Rows sorted at once; a single value of the first column may have more."""
+"""Rows that are sorted at once; more if a single value of the first column has more."""
 
 BYTES_AT_ONCE = 128 << 20
-"""Bytes of long rows sorted at once, which are in memory several times; as above."""
+"""Bytes of long rows that are sorted at once, held in memory several times; more, as above."""
 
 _LONG_ROW_BYTES = 1024
 
@@ -39,13 +40,13 @@ def read_output(
     files: Sequence[str],
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.Table]:
-    """The rows of a published output in their order, in pieces that fit into memory.
+    """Yield the rows of a published output in order, in pieces that fit into memory.
 
     Args:
-        path: of the output.
+        path: the path of the output.
         order: the temporal columns, ``-f`` for a column f in descending order.
-        files: the names of those of its files that hold rows, if it is a folder; without any it holds none.
-        rows_at_once: see ``ROWS_AT_ONCE``.
+        files: if the output is a folder, the names of its files with rows; () if it has none.
+        rows_at_once: the number of rows to sort at once; see ``ROWS_AT_ONCE``.
 
     Raises:
         EngineError: a file is missing or damaged.
@@ -65,7 +66,7 @@ def read_output(
 
 
 def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) -> Iterator[pa.Table]:
-    """The rows of some files, sorted together."""
+    """Yield the rows of some files, sorted together."""
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     # STRING values make rows of any length; the files are not compressed.
     size_bytes = sum(file.stat().st_size for file in files)
@@ -80,9 +81,9 @@ def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) ->
 
 
 def _groups(files: Sequence[Path], order: Sequence[str]) -> list[list[Path]]:
-    """Files in groups that follow each other in the first column of ``order``; at least one.
+    """Return files in groups that follow each other in the first column of ``order``; at least one.
 
-    All are one group where statistics do not say.
+    All files are one group if their statistics do not give the order.
     """
     if not order or len(files) == 1:
         return [list(files)]
@@ -106,7 +107,7 @@ def _groups(files: Sequence[Path], order: Sequence[str]) -> list[list[Path]]:
 
 
 def _span(file: Path, column: str) -> tuple[int, int, int] | None:
-    """The least and greatest value of a column, and how many rows; None if it may hold NULL."""
+    """Return the least and greatest value of a column, and the rows; None if it may hold NULL."""
     metadata = pq.read_metadata(file)
     place = metadata.schema.names.index(column)
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
@@ -117,7 +118,7 @@ def _span(file: Path, column: str) -> tuple[int, int, int] | None:
 
 
 def remove_output(path: Path) -> None:
-    """Forget an output that was delivered."""
+    """Delete an output that was delivered."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -134,7 +135,7 @@ def _row_groups(files: Sequence[Path], columns: list[str] | None = None) -> Iter
 def _ranges(
     files: Sequence[Path], column: str, rows_at_once: int
 ) -> Iterator[tuple[pa.Scalar, pa.Scalar]]:
-    """Ranges [low, high] of ``column`` with about ``rows_at_once`` rows each, ascending, NULL first."""
+    """Yield ranges [low, high] of about ``rows_at_once`` rows, ascending, NULL first."""
     counted = [
         group.group_by(column).aggregate([([], "count_all")])
         for group in _row_groups(files, [column])
@@ -153,7 +154,7 @@ def _ranges(
 
 
 def _between(table: pa.Table, column: str, low: pa.Scalar, high: pa.Scalar) -> pa.Table:
-    """The rows with low <= column <= high; a NULL bound includes NULL and everything below."""
+    """Return the rows with low <= column <= high; a NULL bound includes NULL and all below."""
     values = table[column]
     if not high.is_valid:
         return table.filter(pc.is_null(values))

@@ -1,7 +1,8 @@
 """Tables of watchlists, read from CSV files.
 
-A line is a row, its fields in the order of WATCHLIST FIELDS. A first line that holds the names of the fields is a
-heading; empty lines and lines that begin with ``#`` are left out. An empty field is NULL, of a STRING the empty text.
+Each line is a row, with its fields in the order of WATCHLIST FIELDS. A first line with the names of
+the fields is a heading; empty lines and lines that begin with ``#`` are skipped. An empty field is
+NULL; an empty STRING is the empty text.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_watchlist(watchlist: Watchlist) -> list[Row]:
-    """The rows of a table as values of its fields.
+    """Return the rows of a watchlist as values of its fields.
 
     Raises:
-        EngineError: the file cannot be read, or a line is no row; with the line.
+        EngineError: the file cannot be read, or a line is invalid; the message names the line.
     """
     path = watchlist.path
     rows: list[Row] = []
@@ -67,14 +68,14 @@ def _row(texts: Sequence[str], watchlist: Watchlist, line: int) -> Row:
     for text, column in zip(texts, columns, strict=True):
         value = _value(text, column.type)
         if value is None and text:
-            message = f"{watchlist.path}:{line}: {text[:40]!r} is no {column.type.value}"
+            message = f"{watchlist.path}:{line}: invalid {column.type.value}: {text[:40]!r}"
             raise EngineError(message)
         values.append(value)
     return tuple(values)
 
 
 def _value(text: str, kind: GsqlType) -> Value:
-    """The value of a field; None if it is empty, or nothing of that type."""
+    """Return the value of a field; None if the text is empty or not of that type."""
     return _READERS[kind](text) if text or kind is GsqlType.STRING else None
 
 

@@ -1,9 +1,8 @@
-"""Parquet files of a step: what their writer reports, compared with what lies in the folder.
+"""Parquet files of a step: what their writer reports, checked against the folder.
 
-A task names its files by its attempt and returns a ``WrittenFile`` with its result. Files of attempts
-whose result does not count (retries, speculation) lie beside them and are deleted; a file that is
-reported but not there, or not as reported, is one that an executor wrote where the driver cannot
-see it.
+A task names its files after its attempt and returns a ``WrittenFile`` with its result. Files of
+other attempts (retries, speculation) are in the same folder and are deleted. If a reported file is
+missing, or differs from the report, an executor wrote it where the driver cannot see it.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ class WrittenFile:
     """A complete file as its writer reports it.
 
     Attributes:
-        name: within the folder that the driver chose.
-        extents: of the temporal columns that hold a value.
+        name: the name of the file within the folder that the driver chose.
+        rows: the number of rows.
+        size_bytes: the size of the file.
+        extents: the extents of the temporal columns that hold a value.
     """
 
     name: str
@@ -41,7 +42,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class State(Batch):
-    """Rows of its own that an operator left in a step: a folder of Parquet files.
+    """Rows that an operator keeps for itself from step to step: a folder of Parquet files.
 
     Attributes:
         files: the names of the files; a reader opens no others.
@@ -51,15 +52,15 @@ class State(Batch):
 
 
 class FileWriter:
-    """Writes one Parquet file portion by portion and reports what it holds.
+    """A Parquet file that is written portion by portion.
 
-    The file is read once and soon: compression and dictionaries would only cost. Temporal columns
-    have statistics, from which a reader knows the order of files.
+    The file is read once, soon: compression and dictionaries would only cost time. Temporal columns
+    have statistics, by which a reader orders the files.
 
     Args:
-        folder: that exists.
-        name: of the file, which is made with the first portion.
-        temporal: names of the temporal columns.
+        folder: an existing folder.
+        name: the name of the file, which the first portion creates.
+        temporal: the names of the temporal columns.
     """
 
     def __init__(self, folder: Path, name: str, temporal: Sequence[str] = ()) -> None:
@@ -88,7 +89,10 @@ class FileWriter:
             self._extents[extent.column] = Extent(extent.column, least, greatest)
 
     def close(self) -> WrittenFile | None:
-        """Complete the file; None if nothing was written, not even a table without rows."""
+        """Complete the file and return its report.
+
+        None if nothing was written, not even a table without rows.
+        """
         if self._writer is None:
             return None
         self._writer.close()
@@ -97,9 +101,9 @@ class FileWriter:
 
 
 def extents_of(table: pa.Table, columns: Iterable[str]) -> tuple[Extent, ...]:
-    """The extents of those of ``columns`` that hold a value."""
+    """Return the extents of those of ``columns`` that hold a value."""
     bounds = ((name, pc.min_max(table[name]).as_py()) for name in columns)
-    # Of NaN alone there is no least value.
+    # A column of NaN only has no least value.
     return tuple(
         Extent(name, both["min"], both["max"])
         for name, both in bounds
@@ -111,7 +115,7 @@ def accept(folder: Path, files: Iterable[WrittenFile]) -> None:
     """Check that ``folder`` holds ``files`` as reported, and delete all others.
 
     Raises:
-        EngineError: a file is missing or differs; one sentence.
+        EngineError: a file is missing or differs from its report; one sentence.
     """
     names = set()
     for file in files:
@@ -123,7 +127,7 @@ def accept(folder: Path, files: Iterable[WrittenFile]) -> None:
 
 
 def files_in(folder: Path, pattern: str, temporal: Sequence[str]) -> list[WrittenFile]:
-    """The files that match ``pattern``, by name, as they describe themselves."""
+    """Return reports of the files that match ``pattern``, by name, made from their metadata."""
     return [
         _described(path, str(path.relative_to(folder)), temporal)
         for path in sorted(folder.glob(pattern))
@@ -159,7 +163,7 @@ def _described(path: Path, name: str, temporal: Sequence[str]) -> WrittenFile:
 
 
 def _extent(metadata: Any, column: str) -> Extent | None:
-    """The extent of a column by the statistics of all row groups; None where there are no values."""
+    """Return the extent of a column by the statistics of all row groups; None without values."""
     place = metadata.schema.names.index(column)
     groups = (metadata.row_group(n) for n in range(metadata.num_row_groups))
     found = [group.column(place).statistics for group in groups if group.num_rows]

@@ -1,4 +1,4 @@
-"""Bounds of punctuation, put through expressions (control plane, no tuples)."""
+"""Bounds of punctuation, propagated through expressions (control plane, no tuples)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Value
 
 Bound = int | float
-"""A bound of a punctuation: an integer, or -inf (nothing promised) or +inf (ended)."""
+"""A bound of a punctuation: a number, -inf (nothing is promised) or +inf (the input has ended)."""
 
 NOTHING: Bound = -math.inf
 ENDED: Bound = math.inf
 
 Span = tuple[Bound, Bound]
-"""The least and the greatest value there can be; infinite where that is not known."""
+"""The least and the greatest possible value; infinite where that is unknown."""
 
 ANYTHING: Span = (NOTHING, ENDED)
 NO_VALUE: Span = (ENDED, NOTHING)
 
 Known = Callable[[Expression], Bound | None]
-"""The bound of an expression that is known as a whole, None for others. Unknown columns promise nothing."""
+"""Returns the bound of an expression that is known as a whole; None for others.
+
+A column that is unknown promises nothing.
+"""
 
 KnownSpan = Callable[[Expression], Span | None]
-"""The same for spans. Unknown columns can hold anything."""
+"""Returns the span of an expression that is known as a whole; None for others.
+
+A column that is unknown may hold any value.
+"""
 
 
 def named(bounds: Mapping[str, Bound]) -> Known:
-    """Columns known by their name; a decreasing one is known by its negative, see ``Punctuation``."""
+    """Return a lookup of columns by name, a decreasing one by its negative (``Punctuation``)."""
 
     def known(part: Expression) -> Bound | None:
         if not isinstance(part, Column):
@@ -47,21 +53,21 @@ def named(bounds: Mapping[str, Bound]) -> Known:
 
 
 def turned(bound: Bound) -> Bound:
-    """The bound of the negative of something that is bounded the other way."""
+    """Return the bound of a negated value: the negative of a finite bound."""
     return -bound if math.isfinite(bound) else bound
 
 
 def named_spans(spans: Mapping[str, Span]) -> KnownSpan:
-    """Columns known by their name."""
+    """Return a lookup of columns by name."""
     return lambda part: spans.get(part.name) if isinstance(part, Column) else None
 
 
 def bound_of(expression: Expression, known: Known, *, is_falling: bool = False) -> Bound:
-    """The bound of a monotone ``expression``, given bounds of some of its parts.
+    """Return the bound of a monotone ``expression``, given bounds of some of its parts.
 
-    f(bounds) where they are finite; ended when all parts have ended; nothing promised when any part
-    promises nothing. A ``coalesce`` is one of its arguments, so its bound is the least of theirs, or, of
-    one that falls, the greatest.
+    It is f(bounds) where these are finite; +inf where all parts have ended; -inf where any part
+    promises nothing. A ``coalesce`` equals one of its arguments, so its bound is the least of
+    theirs, or, if it is decreasing, the greatest.
     """
     bound = known(expression)
     if bound is not None:
@@ -85,9 +91,10 @@ def bound_of(expression: Expression, known: Known, *, is_falling: bool = False) 
 
 
 def span_of(expression: Expression, known: KnownSpan) -> Span:
-    """The span of an ``expression`` that is monotone in each of its parts, given spans of some.
+    """Return the span of an ``expression`` that is monotone in each part, given spans of some.
 
-    A part without any value is NULL, and so is the whole. The expression is least and greatest at corners of the box that its parts span.
+    A part without any value is NULL, and so is the whole. The expression takes its least and its
+    greatest value at corners of the box that the spans of its parts form.
     """
     span = known(expression)
     if span is not None:
@@ -115,7 +122,7 @@ _MOST_PARTS = 4
 
 
 def joined(spans: Sequence[Span]) -> Span:
-    """The smallest span around all of ``spans``."""
+    """Return the smallest span that includes all of ``spans``."""
     least = min((least for least, _ in spans), default=ENDED)
     return least, max((greatest for _, greatest in spans), default=NOTHING)
 
@@ -129,7 +136,7 @@ def _is_open(span: Span) -> bool:
 
 
 def _apply(expression: Call, values: Sequence[Bound]) -> Value:
-    """``expression`` with its parts that are not literals replaced by ``values``, in order."""
+    """Return ``expression`` for ``values`` of its parts that are not literals, in order."""
     given = iter(values)
     arguments = tuple(
         part if isinstance(part, Literal) else Literal(next(given), part.type)
@@ -141,12 +148,12 @@ def _apply(expression: Call, values: Sequence[Bound]) -> Value:
 
 
 def _no_leaf(leaf: Expression) -> Value:
-    message = f"{leaf} is no literal"
+    message = f"expected a literal, got {leaf}"
     raise AssertionError(message)
 
 
 def _finite(value: Value, otherwise: Bound) -> Bound:
-    """``value`` as a bound if it is a number."""
+    """Return ``value`` if it is a finite number, else ``otherwise``."""
     if value is None or isinstance(value, bytes) or not math.isfinite(value):
         return otherwise
     return value

@@ -1,4 +1,4 @@
-"""What time a watermark is: the moment at which its epoch begins, as far as that follows from packet times."""
+"""Watermarks as times: when the epoch of a watermark begins, if packet times determine it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode, Input, Program
 
 _LATEST_NS = 1 << 62
-"""In the year 2116."""
+"""The end of the search for a time: in the year 2116."""
 
 _FIELDS: dict[str, Callable[[int], int]] = {
     "time": lambda time_ns: time_ns // 1_000_000_000,
@@ -40,7 +40,7 @@ _Columns = dict[str, "Expression"]
 
 
 class EventTimes:
-    """Turns watermarks of a program's operators into times."""
+    """The times of the watermarks of a program's operators."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -53,16 +53,19 @@ class EventTimes:
                 self._clocks[node.query] = _Clock(epoch)
 
     def of(self, query: str, watermark: Bound) -> int | None:
-        """When the epoch ``watermark`` of an operator begins, nanoseconds since 1970; None if that is not known."""
+        """Return when the epoch ``watermark`` of an operator begins, nanoseconds since 1970.
+
+        None if that does not follow from packet times.
+        """
         clock = self._clocks.get(query)
         if clock is None or not math.isfinite(watermark):
             return None
         return clock.time_of(math.ceil(watermark))
 
     def longest_ns(self, source: Input, column: str, steps: int) -> int | None:
-        """Return the longest time in which a column of ``source`` moves by at most ``steps``.
+        """Return the longest time, in ns, in which a column rises by at most ``steps``.
 
-        None if it is not a function of packet times that increases.
+        None if the column of ``source`` is not an increasing function of packet times.
         """
         expression = self._outputs(source).get(column)
         if expression is None or not all(_is_time(part) for part in walk(expression)):
@@ -75,12 +78,12 @@ class EventTimes:
         return None if end is None or begin is None else end - 1 - begin
 
     def _epoch(self, node: HftaNode) -> Expression | None:
-        """The epoch of an operator over packet fields; None if it has none."""
+        """Return the epoch of an operator over packet fields; None if it has none."""
         match node:
             case AggregationNode() | RunningNode():
                 epoch = by_name(node.keys)[node.epoch]
             case JoinNode():
-                # Those of an interval join are the epochs of its first side.
+                # An interval join has the epochs of its first side.
                 epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
             case MergeNode():
                 return self._outputs(node.inputs[0]).get(node.on[0])
@@ -89,7 +92,7 @@ class EventTimes:
         return _over(epoch, [self._outputs(each) for each in node_inputs(node)])
 
     def _outputs(self, source: Input) -> _Columns:
-        """The columns of an input over packet fields."""
+        """Return the columns of an input over packet fields."""
         if source not in self._columns:
             self._columns[source] = self._made(source)
         return self._columns[source]
@@ -111,9 +114,10 @@ class EventTimes:
 
 @dataclass(slots=True)
 class _Clock:
-    """An epoch as a rising function of time, and its inverse.
+    """An epoch as an increasing function of time, and its inverse.
 
-    Epochs are mostly equally long, so that what the last two inversions say of the next is tried first.
+    Most epochs have the same length, so the inverse first tries the time that the last two
+    inversions predict.
     """
 
     epoch: Expression
@@ -151,7 +155,7 @@ class _Clock:
         return late if self._begins(epoch, late) else None
 
     def value(self, time_ns: int) -> int | None:
-        """Return the epoch of a time, None if it is not known."""
+        """Return the epoch of a time; None if it cannot be computed."""
 
         def leaf(part: PacketField | Column) -> Value:
             return _FIELDS[part.name](time_ns)
@@ -167,7 +171,7 @@ def _is_time(part: Expression) -> bool:
 
 
 def _over(expression: Expression, inputs: list[_Columns]) -> Expression:
-    """``expression`` with the columns of its inputs replaced by what they are, where that is known."""
+    """Return ``expression`` with the expressions of its inputs for columns, where known."""
 
     def replaced(part: Expression) -> Expression:
         if not isinstance(part, Column):

@@ -36,9 +36,10 @@ class Port:
         clock: the highest finite bound of each column: the time that the source had reached when it
             ended.
         cursor: the sequence number of the last message received; -1 before the first.
-        last_judged_sequence: the sequence number of the last batch that was checked for late rows; -1
-            before the first.
-        partially_read: the sequence numbers of the pending batches of which a step has read some rows.
+        last_judged_sequence: the sequence number of the last batch that was checked for late rows;
+            -1 before the first.
+        partially_read: the sequence numbers of the pending batches of which a step has read some
+            rows.
         late_below: by sequence number, for each pending batch that arrived with late rows, the
             value below which its rows are late: they are in no answer.
         has_ended: whether the source sends no more batches.

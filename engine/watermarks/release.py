@@ -1,8 +1,8 @@
 """Release: which rows an operator may read now (control plane, no tuples).
 
-An operator that works on whole epochs reads only rows below its watermark. Other rows stay where they
-are and cost no work. An operator with several inputs has a side for each, with an epoch expression of
-its own; all sides are released up to the same value.
+An operator that works on whole epochs reads only rows below its watermark. Other rows stay where
+they are and cost no work. An operator with several inputs has a side for each, with an epoch
+expression of its own; all sides are released up to the same value.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Side:
         )
 
     def clock(self, expression: Expression) -> Bound:
-        """Return the highest bound that any port's clock gives an expression; see ``Port.clock``."""
+        """Return the highest bound of an expression by any port's clock; see ``Port.clock``."""
         clocks = (bound_of(expression, named(port.clock)) for port in self.ports.values())
         return max(clocks, default=NOTHING)
 
@@ -247,7 +247,7 @@ class Side:
         )
 
     def forget_read(self, released: Bound) -> None:
-        """Drop batches that the log redelivered after a restart and whose rows were all read before."""
+        """Drop redelivered batches whose rows were all read before a restart."""
         assert self.epoch is not None
         for port in self.ports.values():
             if not port.is_repeating:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ROW_BYTES = 1024
 _FRAME_BYTES = 64 * 1024
-"""Bytes of a file, at most, that are not rows but describe them."""
+"""The most bytes of a file that describe its rows rather than hold them."""
 
 
 class StoredRows(Protocol):
@@ -34,32 +34,33 @@ class StoredRows(Protocol):
 
 
 def weight(part: StoredRows) -> int:
-    """Return the rows of ``part``, or one for each KiB if its rows are longer than that.
+    """Return the rows of ``part``, or its KiB if that is more.
 
-    Limits are given in rows, as tuples have some ten bytes. STRING values may have 256 KiB.
+    Limits are given in rows, as most tuples have some ten bytes; but a STRING value may have 256
+    KiB.
     """
     return max(part.rows, (part.size_bytes - _FRAME_BYTES) // _ROW_BYTES)
 
 
 MAX_STEP_ROWS = 500_000
-"""A backlog is released in pieces of about so many rows, at least one epoch each: while a piece is
-delivered the next is evaluated, and the memory of a step is bounded."""
+"""A backlog is released in pieces of about this many rows, each of at least one epoch: the job
+evaluates a piece while the one before is delivered, and the memory of a step is bounded."""
 
 
 def affordable(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = None) -> Bound:
-    """The bound up to which about ``rows`` rows of a release lie, whole epochs and at least one.
+    """Return the bound below which a release has about ``rows`` rows: whole epochs, at least one.
 
-    Long rows count as several, see ``weight``.
+    Long rows count as several; see ``weight``.
 
     Args:
-        taken: what all sides would release.
-        high: the bound up to which they would.
-        rows: ``MAX_STEP_ROWS`` if it is not given.
+        taken: what all sides could release.
+        high: the bound up to which they could.
+        rows: the most rows, about; None for ``MAX_STEP_ROWS``.
     """
     rows = MAX_STEP_ROWS if rows is None else rows
     if sum(weight(batch) for side in taken for _, batch in side.batches) <= rows:
         return high
-    # A row that is read by several steps counts in the first.
+    # A row that several steps read counts in the first of them.
     ends = sorted(
         (batch_span(batch, side.epoch)[1] - side.epoch_range.last, weight(batch))
         for side in taken
@@ -78,12 +79,12 @@ def affordable(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = N
 
 
 def by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
-    """The batches of all sides in groups that have no epoch in common, in the order of their epochs.
+    """Group the batches of all sides so that no two groups share an epoch, in order of epochs.
 
-    A row belongs to all the epochs that read it.
+    A row belongs to all epochs that read it.
 
     Returns:
-        For each group the batches of each side.
+        For each group, the batches of each side.
     """
     spans = sorted(
         (least - side.epoch_range.last, greatest - side.epoch_range.first, place, number)
@@ -103,9 +104,10 @@ def by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
 
 
 def packed(groups: Iterable[tuple[list[Batch], ...]], rows: int) -> list[tuple[list[Batch], ...]]:
-    """Neighbouring ``groups`` joined while they have at most ``rows`` rows together, in order.
+    """Join neighbouring ``groups`` while they have at most ``rows`` rows together.
 
-    A group that has more rows stays alone. Long rows count as several, see ``weight``.
+    Their order stays. A group with more rows stays alone. Long rows count as several; see
+    ``weight``.
     """
     joined_groups: list[tuple[list[Batch], ...]] = []
     reached = 0

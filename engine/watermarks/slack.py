@@ -1,4 +1,4 @@
-"""SLACK of MERGE where packets are read: a tuple that it allows for must not be late there."""
+"""The skew that SLACK needs: a tuple that a MERGE tolerates must not be late at capture."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def least_skews(program: Program) -> dict[str, int]:
     """Return the least skew, in nanoseconds, of each interface that a MERGE with SLACK reads.
 
-    With it no packet is late whose tuple is at most SLACK behind another one of its interface. A merged column that
-    does not follow from packet times (a declared order) asks for none: a band is part of its declaration.
+    With this skew, no packet is late whose tuple is at most SLACK behind another of its interface.
+    A merged column that does not follow from packet times (a declared ordering) needs no skew: its
+    declaration includes a slack.
     """
     times = EventTimes(program)
     skews: dict[str, int] = {}

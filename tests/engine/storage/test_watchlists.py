@@ -1,4 +1,4 @@
-"""Files of watchlists are read as values, or it is told where they are wrong."""
+"""Files of watchlists are read as values, or the error names the invalid line."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_an_empty_field_is_null_and_of_a_text_empty(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"1\n10.0.0.999\n", "list.csv:2: '10.0.0.999' is no INT"),
+        (b"1\n10.0.0.999\n", "list.csv:2: invalid INT: '10.0.0.999'"),
         (b"1,2\n", "list.csv:1: 2 fields, but the watchlist list has 1"),
-        (b"99999999999999999999\n", "is no INT"),
+        (b"99999999999999999999\n", "invalid INT"),
         (b"\xff\xfe\n", "cannot read"),
         (b'1\n"', "unexpected end of data"),
     ],
 )
-def test_a_line_that_is_no_row_is_told(tmp_path: Path, text: bytes, message: str) -> None:
+def test_an_invalid_line_is_reported(tmp_path: Path, text: bytes, message: str) -> None:
     with pytest.raises(EngineError) as caught:
         read_watchlist(watchlist(tmp_path, text, GsqlType.INT))
     assert message in str(caught.value)
