@@ -27,7 +27,7 @@ from gscope.capture.log.log import read_log
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
-from gscope.engine.operators.base import waiting
+from gscope.engine.operators.base import pending_input
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output, remove_output
@@ -164,7 +164,7 @@ def answer(
     counted = 0
     for message in messages:
         steps.on_messages([message])
-        held = [waiting(steps.operators[query]) for query in operators]
+        held = [pending_input(steps.operators[query]) for query in operators]
         peak["peak_tuples"] = max(peak["peak_tuples"], sum(each.tuples for each in held))
         peak["peak_bytes"] = max(peak["peak_bytes"], sum(each.size_bytes for each in held))
         while (step := steps.next()) is not None:

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.segments import PLAIN
-from gscope.engine.spark.sql.inputs import Inputs
+from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.steps.steps import Evaluation, Steps
@@ -70,7 +70,7 @@ def measure(text: str, rows: int, epoch_s: int, folder: Path) -> tuple[float, in
     messages = list(_messages(program, rows, epoch_s, folder / "log"))
     commits = CommitLog(folder / "job")
     session: SparkSession = cast("SparkSession", None)
-    inputs = Inputs(session, program, folder / "log", commits.carry)
+    inputs = InputViews(session, program, folder / "log", commits.carry)
     queries = {query: query for query, _ in program.results}
     stage = task_planner.TaskStage(session, program, inputs, Outputs(program, commits), queries)
     steps = Steps(program)

@@ -99,7 +99,7 @@ class Job:
             # imported only now, while the JVM starts
             from gscope.engine.log_client.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
-            from gscope.engine.spark.jvm.jvm_watchdog import Pulse
+            from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
             from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 
             session = start_session(
@@ -114,7 +114,7 @@ class Job:
                 self._events.send("java", pid=jvm.pid)
                 self._java_pid = jvm.pid
                 self._events.send("ready", session_s=self._phases["session"])
-                with Pulse(jvm, session, self._events, self._watch, self._termination.leave):
+                with JvmWatchdog(jvm, session, self._events, self._watch, self._termination.leave):
                     self._connect.wait()
                     self._phase("connected")
                     steps = self._answer(session)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
 from gscope.engine.monitoring.step_progress import CurrentStep
-from gscope.engine.operators.base import waiting
+from gscope.engine.operators.base import pending_input
 from gscope.engine.steps.blocking_streams import held_by
 from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.plan.program import QueryInput
@@ -259,7 +259,7 @@ class JobStatistics:
 
     def _operator(self, name: str) -> dict[str, Any]:
         operator = self._steps.operators[name]
-        held, state = waiting(operator), operator.state
+        held, state = pending_input(operator), operator.state
         return {
             "name": name,
             "kind": type(operator.node).__name__.removesuffix("Node").lower(),

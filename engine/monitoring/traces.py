@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.operators.base import waiting
+from gscope.engine.operators.base import pending_input
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Tracer:
         for query, operator in steps.operators.items():
             worked_ns = steps.took_ns.get(query, 0)
             if query in reached:
-                held = waiting(operator)
+                held = pending_input(operator)
                 hops.append(
                     {
                         **_hop(

@@ -75,7 +75,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingInput:
     """The tuples and bytes that wait at an operator's sides until a step may read them, on disk."""
 
     tuples: int
@@ -136,10 +136,10 @@ class Operator(Protocol):
         """Continue after a restart from what was committed."""
 
 
-def waiting(operator: Operator) -> Waiting:
+def pending_input(operator: Operator) -> PendingInput:
     """Return what waits at ``operator``; a partially read batch counts as a whole."""
     batches = [batch for side in operator.sides for _, batch in side.pending]
-    return Waiting(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
+    return PendingInput(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
 
 
 def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -> dict[str, Bound]:

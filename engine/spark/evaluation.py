@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.sql.finishers import register_finishers
-from gscope.engine.spark.sql.inputs import Inputs, Sources
+from gscope.engine.spark.sql.inputs import InputViews, Sources
 from gscope.engine.spark.sql.udf import register_functions
 from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
-from gscope.engine.spark.tasks.fold_task import Folded, FoldRunner
+from gscope.engine.spark.tasks.fold_task import FoldResult, FoldRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
-from gscope.engine.spark.tasks.task_planner import Made, TaskStage
+from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
 from gscope.engine.watermarks.release_size import by_epochs, packed, weight
@@ -80,7 +80,7 @@ class Evaluator:
         self._session = session
         self._heap_bytes = heap_bytes(session)
         self._program = program
-        self._inputs = Inputs(session, program, log_folder, commits.carry)
+        self._inputs = InputViews(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
         self._folds = FoldRunner(
             session, self._sql, self._inputs, commits.carry, program.user_files
@@ -107,19 +107,19 @@ class Evaluator:
         states: list[tuple[str, State | None]] = []
         uses = self._uses(step)
         self._watchlists.refresh()
-        made = self._tasks.run(step, uses)
-        others = [work for work in step.works if work.node.query not in made]
+        by_tasks = self._tasks.run(step, uses)
+        others = [work for work in step.works if work.node.query not in by_tasks]
         needed = {name for work in others for name in work.upstream}
         needed |= {name for work in step.works for taken in work.inputs for name in taken.carries}
         for work in step.works:
             if not work.reads_rows:
                 continue
             query = work.node.query
-            if query in made:
-                sizes[query] = _Size.of(made[query].parts)
-                merged += self._delivered(query, made[query])
+            if query in by_tasks:
+                sizes[query] = _Size.of(by_tasks[query].parts)
+                merged += self._delivered(query, by_tasks[query])
                 if query in needed:
-                    frames[query] = self._inputs.register(query, made[query].files)
+                    frames[query] = self._inputs.register(query, by_tasks[query].files)
                 continue
             sizes[query] = _read(work, sizes)
             if isinstance(work.node, RunningNode):
@@ -148,7 +148,7 @@ class Evaluator:
                         is_small=_is_small(sizes[query]),
                     )
                     for result, query in self._results.items()
-                    if query in frames and query not in made
+                    if query in frames and query not in by_tasks
                 ]
                 carries = list(self._carry(pool, step, frames, sizes))
                 late = [pool.submit(self._count_late, work) for work in step.works]
@@ -163,10 +163,10 @@ class Evaluator:
                 if uses.get(query, 0) > 1:
                     frame.unpersist()
 
-    def _delivered(self, query: str, made: Made) -> Iterator[Output]:
-        """What tasks made of ``query`` as the answer that it is, if it is one."""
+    def _delivered(self, query: str, rows: StageResult) -> Iterator[Output]:
+        """Yield what tasks made of ``query`` as an output, if it is one."""
         for result, source in self._results.items():
-            if source == query and (output := made.output(result)) is not None:
+            if source == query and (output := rows.output(result)) is not None:
                 yield output
 
     def _carry(
@@ -214,7 +214,7 @@ class Evaluator:
             register_folds(self._session)
         return counts
 
-    def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> Folded:
+    def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> FoldResult:
         """Fold a running aggregation that reads about ``size``."""
         result = next((r for r, q in self._results.items() if q == work.node.query), None)
         is_small = _is_small(size)

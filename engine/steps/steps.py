@@ -20,7 +20,7 @@ from gscope.engine.operators import (
     union,
     watchlist_join,
 )
-from gscope.engine.operators.base import waiting
+from gscope.engine.operators.base import pending_input
 from gscope.engine.steps.unordered_queries import latent_sources
 from gscope.engine.storage.commits import batch_from_json, batch_to_json, state_from_json
 from gscope.engine.watermarks.bounds import ENDED
@@ -229,7 +229,7 @@ class Steps:
                     port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
 
     def _operator_state(self, operator: Operator) -> dict[str, Any]:
-        held = waiting(operator)
+        held = pending_input(operator)
         return {
             "watermark": operator.watermark,
             "released": operator.released,

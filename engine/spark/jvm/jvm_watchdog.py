@@ -31,7 +31,7 @@ _DEATH_WAIT_S = 1.0
 """A connection that breaks shows before the end of the process can be asked for."""
 
 
-class Pulse:
+class JvmWatchdog:
     """Sends ``alive`` as long as Java answers, be a step as long as it may; a context manager.
 
     It bounds Java's log meanwhile. If Java ends it says ``failed``, and ends the whole process: the main thread may wait for something else.
@@ -63,7 +63,7 @@ class Pulse:
         self._end = end
         self._process = os.pidfd_open(jvm.pid)
         self._is_over, self._over = os.pipe()
-        self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="jvm-watchdog", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()

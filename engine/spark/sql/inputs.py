@@ -43,7 +43,7 @@ class Sources:
     fits_in_memory: bool = True
 
 
-class Inputs:
+class InputViews:
     """Gives the rows that operators read as subqueries over temporary views.
 
     Args:

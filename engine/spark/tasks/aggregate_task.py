@@ -18,7 +18,7 @@ from gscope.engine.counts import Counts
 from gscope.engine.running.halves import as_floats, joined_halves
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,
-    Rows,
+    TaskRows,
     columns_of,
     flat,
     is_column,
@@ -107,10 +107,10 @@ class MergeTask:
         read = columns_of(
             self.within, merge.predicate, *keys, *values, merge.distinct, merge.counted
         )
-        rows = Rows.of_table(read_files(self.files, read))
+        rows = TaskRows.of_table(read_files(self.files, read))
         rows = rows.where(self.within).where(merge.predicate)
         counts = Counts(dict(rows.undecodable))
-        groups = Rows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
+        groups = TaskRows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
         answers = groups.where(merge.having)
         write(pa.table({each.name: answers.column(each.expression) for each in merge.columns}))
         return counts + Counts(dict(answers.undecodable))
@@ -124,7 +124,7 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     """
     if not node.aggregates:
         return None
-    parts = [_merged(aggregate, schema) for aggregate in node.aggregates]
+    parts = [_merge_parts(aggregate, schema) for aggregate in node.aggregates]
     wholes = [part for part in parts if part is not None]
     distinct = {part.distinct for part in wholes} - {None}
     counted = {part.counted for part in wholes} - {None}
@@ -170,7 +170,7 @@ def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Merged:
+class _MergeParts:
     """What one aggregate needs of the merge."""
 
     sources: tuple[str, ...]
@@ -179,65 +179,65 @@ class _Merged:
     counted: Expression | None = None
 
     @classmethod
-    def of(cls, *folds: Fold) -> _Merged:
+    def of(cls, *folds: Fold) -> _MergeParts:
         return cls(tuple(_fold_name(fold) for fold in folds), folds)
 
 
-def _merged(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+def _merge_parts(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
     if aggregate.function in ("count_distinct", "count_dups"):
         return _counted_values(aggregate, schema)
     return _of_partials(aggregate, schema) if aggregate.partials else _of_rows(aggregate)
 
 
-def _of_partials(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+def _of_partials(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
     partials = [_partial(name, schema) for name in aggregate.partials]
     if aggregate.arguments or any(partial.type not in INTEGERS for partial in partials):
         return None
     if aggregate.function == "avg" or aggregate.can_wrap:
-        return _Merged.of(*((partial, "sum") for partial in partials))
+        return _MergeParts.of(*((partial, "sum") for partial in partials))
     fold = _OF_PARTIALS.get(aggregate.function)
     if fold is None or len(partials) != 1 or aggregate.type not in INTEGERS:
         return None
-    return _Merged.of((partials[0], fold))
+    return _MergeParts.of((partials[0], fold))
 
 
-def _of_rows(aggregate: Aggregate) -> _Merged | None:
+def _of_rows(aggregate: Aggregate) -> _MergeParts | None:
     if aggregate.function == "count" and not aggregate.arguments:
-        return _Merged.of((_ROWS_THEMSELVES, "count_all"))
+        return _MergeParts.of((_ROWS_THEMSELVES, "count_all"))
     if len(aggregate.arguments) != 1 or not is_column(aggregate.arguments[0]):
         return None
     (value,) = aggregate.arguments
     is_float = value.type is GsqlType.FLOAT
     if aggregate.function == "count":
-        return _Merged.of((value, "count"))
+        return _MergeParts.of((value, "count"))
     if not is_float and value.type not in INTEGERS:
         return None
     if is_float and aggregate.function in MOMENTS_BY_NAME:
-        return _Merged.of((value, aggregate.function))
+        return _MergeParts.of((value, aggregate.function))
     folds = _OF_FLOATS if is_float else _OF_ROWS
     if aggregate.can_wrap:
-        return _Merged.of(*_halves(value)) if aggregate.function == "sum" else None
+        return _MergeParts.of(*_halves(value)) if aggregate.function == "sum" else None
     if aggregate.function == "avg":
         sums = ((value, folds["sum"]),) if is_float else _halves(value)
-        return _Merged.of(*sums, (value, "count"))
+        return _MergeParts.of(*sums, (value, "count"))
     fold = folds.get(aggregate.function)
-    return None if fold is None else _Merged.of((value, fold))
+    return None if fold is None else _MergeParts.of((value, fold))
 
 
 def _halves(value: Expression) -> tuple[Fold, ...]:
     return (low_half((value,)), "sum"), (high_half((value,)), "sum")
 
 
-def _counted_values(aggregate: Aggregate, schema: Schema) -> _Merged | None:
+def _counted_values(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
     value = aggregate.arguments[0]
     if not isinstance(value, Column) or value.type not in (*INTEGERS, GsqlType.IP):
         return None
     if aggregate.function == "count_distinct":
-        return _Merged((_DISTINCT,), distinct=value)
+        return _MergeParts((_DISTINCT,), distinct=value)
     if not aggregate.partials:
         return None
     counted = _partial(aggregate.partials[0], schema)
-    return _Merged((_REPEATED, _DISTINCT), distinct=value, counted=counted)
+    return _MergeParts((_REPEATED, _DISTINCT), distinct=value, counted=counted)
 
 
 def _partial(name: str, schema: Schema) -> Column:
@@ -248,7 +248,7 @@ def _fold_name(fold: Fold) -> str:
     return f"{fold[0]} {fold[1]}"
 
 
-def _grouped(merge: PartialMerge, rows: Rows) -> pa.Table:
+def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     """One row for each group: its keys by their names, and what is merged."""
     keys = {key.name: rows.column(key.expression) for key in merge.keys}
     folds = list(merge.folds)
@@ -279,7 +279,7 @@ def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Tab
     One group without keys is there even of no rows.
     """
     if merge.of_no_rows and not groups.num_rows:
-        nothing = Rows.of_table(pa.table({"": [None]}))
+        nothing = TaskRows.of_table(pa.table({"": [None]}))
         return pa.table({each.name: nothing.column(each.expression) for each in merge.of_no_rows})
     columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
     for name, function, sources in merge.aggregates:

@@ -87,7 +87,7 @@ def columns_of(*expressions: Expression | None) -> Iterator[Column]:
             yield from columns_of(*expression.arguments)
 
 
-class Rows:
+class TaskRows:
     """Some rows; every column of them is made once.
 
     Args:
@@ -105,7 +105,7 @@ class Rows:
         self._made: dict[Expression, pa.Array | pa.ChunkedArray] = {}
 
     @classmethod
-    def of_table(cls, table: pa.Table) -> Rows:
+    def of_table(cls, table: pa.Table) -> TaskRows:
         """The rows of a table, its columns by their names."""
         return cls(table.num_rows, lambda column: table[column.name])
 
@@ -121,12 +121,12 @@ class Rows:
         made = self._made[expression] = flat(self.column(expression))
         return made
 
-    def where(self, condition: Expression | None) -> Rows:
+    def where(self, condition: Expression | None) -> TaskRows:
         """The rows where a computable ``condition`` holds, all for None; what is made of them stays made."""
         if condition is None:
             return self
         chosen = pa.array(self.vector(condition).is_true())
-        rows = Rows(chosen.true_count, lambda column: self.column(column).filter(chosen))
+        rows = TaskRows(chosen.true_count, lambda column: self.column(column).filter(chosen))
         rows.undecodable = self.undecodable
         rows._made = {e: column.filter(chosen) for e, column in self._made.items()}
         return rows

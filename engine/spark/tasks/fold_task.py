@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.sql.inputs import Inputs
+    from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.written import WrittenFile
     from gscope.queries.catalog.user_functions.files import UserFile
@@ -46,7 +46,7 @@ MAX_STATE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldResult:
     """What a step of a running aggregation left.
 
     Attributes:
@@ -84,7 +84,7 @@ class FoldRunner:
         self,
         session: SparkSession,
         sql: Callable[[str], DataFrame],
-        inputs: Inputs,
+        inputs: InputViews,
         carry_folder: Path,
         user_files: tuple[UserFile, ...],
     ) -> None:
@@ -95,7 +95,9 @@ class FoldRunner:
         self._user_files = user_files
         self.counts = Counts()
 
-    def run(self, work: Work, step: int, answers: Path | None = None, *, is_small: bool) -> Folded:
+    def run(
+        self, work: Work, step: int, answers: Path | None = None, *, is_small: bool
+    ) -> FoldResult:
         """Fold the epochs of ``work``.
 
         Args:
@@ -148,10 +150,10 @@ class FoldRunner:
         names = tuple(file.name for file in states)
         state = State(node.query, step, after.name, groups, size, (), names) if groups else None
         if answers is None:
-            return Folded(answered, state, self._frame(node, folder, answered))
+            return FoldResult(answered, state, self._frame(node, folder, answered))
         if not answered:
             folder.rmdir()
-        return Folded(answered, state)
+        return FoldResult(answered, state)
 
     def _frame(self, node: RunningNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
         types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
@@ -226,7 +228,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _TaskFiles:
     """The files of a task, None where it has no rows, and what it counted."""
 
     answers: WrittenFile | None
@@ -247,7 +249,7 @@ class _Task:
 
     def run(
         self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
-    ) -> _Written:
+    ) -> _TaskFiles:
         """Fold ``rows`` and the state of a ``part`` of the groups, None for all.
 
         ``number`` and ``attempt`` name the files that are written; ``counts`` are those of ``rows``.
@@ -260,16 +262,16 @@ class _Task:
         groups = FileWriter(self.after, name)
         if after.num_rows:
             groups.write(after)
-        return _Written(answers.close(), groups.close(), counts)
+        return _TaskFiles(answers.close(), groups.close(), counts)
 
-    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
+    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _TaskFiles:
         """Merge and fold a ``part`` of the groups in segments of the log."""
         tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
         counts = Counts()
         rows = reduce_epochs(self.node, tuples, running.TASKS, counts)
         return self.run(part, attempt, rows, part, counts)
 
-    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _Written:
+    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _TaskFiles:
         """Fold the rows that Spark left for a ``part`` of the groups."""
         install(self.user_files)
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]

@@ -19,7 +19,7 @@ from gscope.engine.spark.sql.interval_join import numbered
 from gscope.engine.spark.sql.join_sides import equated
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,
-    Rows,
+    TaskRows,
     columns_of,
     is_column,
     is_computable,
@@ -98,7 +98,7 @@ def is_plain_join(node: JoinNode) -> bool:
     )
 
 
-def _sides(task: JoinTask) -> tuple[Rows, Rows]:
+def _sides(task: JoinTask) -> tuple[TaskRows, TaskRows]:
     """The rows of both sides that are released and pass their predicates; once where they are the same."""
     node = task.node
     conditions = [
@@ -112,10 +112,10 @@ def _sides(task: JoinTask) -> tuple[Rows, Rows]:
     )
     read = list(columns_of(*both))
 
-    def rows(side: int, columns: Iterable[Column]) -> Rows:
+    def rows(side: int, columns: Iterable[Column]) -> TaskRows:
         within, predicate = conditions[side]
         table = read_files(task.files[side], [*columns, *columns_of(within, predicate)])
-        return Rows.of_table(table).where(within).where(predicate)
+        return TaskRows.of_table(table).where(within).where(predicate)
 
     if task.files[0] == task.files[1] and conditions[0] == conditions[1]:
         both_sides = rows(0, read)
@@ -125,10 +125,10 @@ def _sides(task: JoinTask) -> tuple[Rows, Rows]:
 
 def _matches(
     node: JoinNode,
-    left: Rows,
-    right: Rows,
+    left: TaskRows,
+    right: TaskRows,
     homes: tuple[Expression | None, Expression | None] = (None, None),
-) -> Iterator[Rows]:
+) -> Iterator[TaskRows]:
     """The pairs in portions, at least one, then what the outer sides have left."""
     sides = (left, right)
     words, valid = _words(node, left, right)
@@ -179,17 +179,17 @@ def _of_one_side(expression: Expression) -> Expression:
     return expression
 
 
-def _pairs(sides: tuple[Rows, Rows], places: tuple[pa.Array, pa.Array]) -> Rows:
+def _pairs(sides: tuple[TaskRows, TaskRows], places: tuple[pa.Array, pa.Array]) -> TaskRows:
     """Rows of both sides beside each other; a place that is NULL is no row."""
 
     def leaf(column: Column) -> pa.Array:
         return sides[column.input].flat(replace(column, input=0)).take(places[column.input])
 
-    return Rows(len(places[0]), leaf)
+    return TaskRows(len(places[0]), leaf)
 
 
 def _words(
-    node: JoinNode, left: Rows, right: Rows
+    node: JoinNode, left: TaskRows, right: TaskRows
 ) -> tuple[tuple[list[Array], list[Array]], tuple[Array, Array]]:
     """What must be equal as words of 64 bits, for each side, and where none of it is NULL."""
     words: tuple[list[Array], list[Array]] = ([], [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gscope.engine.counts import Counts
-from gscope.engine.spark.tasks.columns import Rows, columns_of, is_column, is_computable
+from gscope.engine.spark.tasks.columns import TaskRows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks.task import read_files
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SelectTask:
         node = self.node
         expressions = [column.expression for column in node.columns]
         read = columns_of(node.predicate, *expressions)
-        rows = Rows.of_table(read_files(self.files, read))
+        rows = TaskRows.of_table(read_files(self.files, read))
         rows = rows.where(node.predicate)
         write(pa.table({each.name: rows.column(each.expression) for each in node.columns}))
         return Counts(dict(rows.undecodable))

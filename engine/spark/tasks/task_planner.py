@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.sql.inputs import Inputs
+    from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
     from gscope.engine.spark.tasks.task import Task, TaskResult
     from gscope.engine.steps.steps import Step
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StageResult:
     """What tasks made of one query.
 
     Attributes:
@@ -114,7 +114,7 @@ class TaskStage:
         self,
         session: SparkSession,
         program: Program,
-        inputs: Inputs,
+        inputs: InputViews,
         outputs: Outputs,
         results: Mapping[str, str],
     ) -> None:
@@ -126,47 +126,47 @@ class TaskStage:
         self._plans = {node.query: self._plan(node) for node in program.nodes}
         self.counts = Counts()
 
-    def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, Made]:
+    def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, StageResult]:
         """Do what of ``step`` is for tasks; by query.
 
         Args:
             step: works, inputs first.
             uses: how often each query's rows are read.
         """
-        made: dict[str, Made] = {}
+        done: dict[str, StageResult] = {}
         waiting = [work for work in step.works if work.reads_rows]
         while True:
-            ready = [work for work in waiting if all(each in made for each in work.upstream)]
+            ready = [work for work in waiting if all(each in done for each in work.upstream)]
             waiting = [work for work in waiting if work not in ready]
             tasks: list[tuple[int, str, FileTask]] = []
             for work in ready:
                 query, plan = work.node.query, self._plans[work.node.query]
-                parts = self._parts(work, made, uses)
+                parts = self._parts(work, done, uses)
                 if plan is not None and parts:
-                    made[query] = self._begun(query, step.number)
+                    done[query] = self._new_result(query, step.number)
                     temporal = tuple(column.name for column in work.node.schema.temporal)
                     for number, part in enumerate(parts):
-                        task = FileTask(plan(part), made[query].folder, number, temporal)
+                        task = FileTask(plan(part), done[query].folder, number, temporal)
                         tasks.append((part.rows, query, task))
             if not tasks:
-                return made
+                return done
             tasks.sort(key=lambda task: -task[0])
-            done = run_tasks(self._session, [task for *_, task in tasks])
+            reports = run_tasks(self._session, [task for *_, task in tasks])
             for query in dict.fromkeys(query for _, query, _ in tasks):
-                results = [r for (_, q, _), r in zip(tasks, done, strict=True) if q == query]
-                made[query] = self._accepted(made[query], results)
+                reported = [r for (_, q, _), r in zip(tasks, reports, strict=True) if q == query]
+                done[query] = self._accept(done[query], reported)
 
-    def _accepted(self, made: Made, results: Sequence[TaskResult]) -> Made:
+    def _accept(self, result: StageResult, reported: Sequence[TaskResult]) -> StageResult:
         """What the results say was made, if the driver sees it too.
 
         Raises:
             EngineError: a file is not here, or not as reported.
         """
-        parts = sorted((result.file for result in results), key=lambda file: file.name)
-        accept(made.folder, parts)
-        for result in results:
-            self.counts += result.counts
-        return replace(made, parts=tuple(parts))
+        parts = sorted((task.file for task in reported), key=lambda file: file.name)
+        accept(result.folder, parts)
+        for task in reported:
+            self.counts += task.counts
+        return replace(result, parts=tuple(parts))
 
     def _plan(self, node: HftaNode) -> Plan | None:
         """How tasks would do ``node``; None if they cannot."""
@@ -185,7 +185,9 @@ class TaskStage:
             case _:
                 return None
 
-    def _parts(self, work: Work, made: Mapping[str, Made], uses: Mapping[str, int]) -> list[_Part]:
+    def _parts(
+        self, work: Work, done: Mapping[str, StageResult], uses: Mapping[str, int]
+    ) -> list[_Part]:
         """What the tasks of ``work`` read; none if it is not for tasks."""
         node = work.node
         if self._plans[node.query] is None or work.state is not None:
@@ -195,13 +197,13 @@ class TaskStage:
         has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
         if len(delivered) > 1 or (is_read and has_text):
             return []
-        parts = self._of_queries(work, made) if work.upstream else self._of_segments(work)
+        parts = self._of_queries(work, done) if work.upstream else self._of_segments(work)
         return parts if all(part.rows <= MAX_TASK_ROWS for part in parts) else []
 
-    def _of_queries(self, work: Work, made: Mapping[str, Made]) -> list[_Part]:
+    def _of_queries(self, work: Work, done: Mapping[str, StageResult]) -> list[_Part]:
         if not self._inputs.reads_only(work):
             return []
-        sides = [made[taken.upstream[0]] for taken in work.inputs]
+        sides = [done[taken.upstream[0]] for taken in work.inputs]
         if _are_long([part for side in sides for part in side.parts]):
             return []
         files = tuple(each.files for each in sides)
@@ -239,13 +241,13 @@ class TaskStage:
             return self._program.lfta(node.input.lfta).stream_schema
         return self._program.schema(node.input.query)
 
-    def _begun(self, query: str, step: int) -> Made:
+    def _new_result(self, query: str, step: int) -> StageResult:
         result = next((r for r, q in self._results.items() if q == query), None)
         folder, path = self._outputs.groups(query, step), None
         if result is not None:
             path, folder = self._outputs.stage(result, step, ".parquet")
         folder.mkdir()
-        return Made(folder, path)
+        return StageResult(folder, path)
 
 
 def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:

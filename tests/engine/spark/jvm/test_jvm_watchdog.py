@@ -16,7 +16,7 @@ from gscope.engine.monitoring.events import Events
 from gscope.engine.monitoring.step_progress import StepWatch
 from gscope.engine.spark.jvm import jvm_log
 from gscope.engine.spark.jvm import jvm_watchdog as module
-from gscope.engine.spark.jvm.jvm_watchdog import Pulse
+from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
 from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Stage:
         self.asked = threading.Event()
         self.watch = StepWatch()
         self.java = FakeJava(self._answer, folder / "jvm.log")
-        self.pulse = Pulse(
+        self.watchdog = JvmWatchdog(
             cast("JvmProcess", self.java),
             cast("SparkSession", self.java.session),
             Events(self.out),
@@ -100,7 +100,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 
 
 def test_it_tells_while_java_answers(stage: Stage) -> None:
-    with stage.pulse:
+    with stage.watchdog:
         while len(stage.told) < 3:
             stage.asked.wait(1)
     assert {event["event"] for event in stage.told} == {"alive"}
@@ -114,7 +114,7 @@ def test_it_tells_how_the_current_step_stands(
     looked = threading.Event()
     stage.watch.on_look = lambda _step: looked.set()
     stage.watch.begin(7)
-    with stage.pulse:
+    with stage.watchdog:
         assert looked.wait(PATIENCE_S)
     step = next(event for event in stage.told if "step" in event)
     assert (step["event"], step["step"]) == ("alive", 7)
@@ -123,7 +123,7 @@ def test_it_tells_how_the_current_step_stands(
 
 def test_it_tells_of_java_also_where_tasks_cannot_be_counted(stage: Stage) -> None:
     stage.watch.begin(7)
-    with stage.pulse:
+    with stage.watchdog:
         while not stage.told:
             stage.asked.wait(1)
     assert stage.told[0] == {"event": "alive"}
@@ -134,7 +134,7 @@ def test_the_log_of_java_is_bounded_meanwhile(
 ) -> None:
     monkeypatch.setattr(jvm_log, "MAX_FILE_BYTES", 10)
     stage.java.log.write_text("a long complaint")
-    with stage.pulse:
+    with stage.watchdog:
         while len(stage.told) < 1:
             stage.asked.wait(1)
     assert stage.java.log.read_text() == ""
@@ -142,14 +142,14 @@ def test_the_log_of_java_is_bounded_meanwhile(
 
 def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
     stage.can_answer.clear()
-    with stage.pulse:
+    with stage.watchdog:
         assert stage.asked.wait(PATIENCE_S)
         assert stage.told == []
         stage.can_answer.set()
 
 
 def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
-    with stage.pulse:
+    with stage.watchdog:
         stage.java.kill()
         assert stage.has_ended.wait(PATIENCE_S)
         assert stage.codes == [1]
@@ -160,7 +160,7 @@ def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
 
 
 def test_the_end_of_java_for_lack_of_memory_is_reported_as_that(stage: Stage) -> None:
-    with stage.pulse:
+    with stage.watchdog:
         stage.java.exit(52)
         assert stage.has_ended.wait(PATIENCE_S)
     message = "Spark's Java ran out of memory (heap: 640 MB)"
@@ -178,18 +178,18 @@ def test_a_step_that_fails_for_lack_of_memory_is_reported_as_that(
 ) -> None:
     monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
     text = "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] 16777216"
-    with pytest.raises(reported) as caught, stage.pulse:
+    with pytest.raises(reported) as caught, stage.watchdog:
         raise raised(text)
     assert type(caught.value) is reported
 
 
 def test_what_spark_raises_when_its_java_is_gone_is_told_as_that(stage: Stage) -> None:
     stage.java.kill()
-    with pytest.raises(JavaGoneError, match="SIGKILL"), stage.pulse:
+    with pytest.raises(JavaGoneError, match="SIGKILL"), stage.watchdog:
         raise ConnectionResetError
 
 
 def test_other_errors_stay_what_they_are(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
-    with pytest.raises(KeyError, match="another"), stage.pulse:
+    with pytest.raises(KeyError, match="another"), stage.watchdog:
         raise KeyError("another")  # noqa: EM101  # no sentence
