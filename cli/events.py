@@ -1,4 +1,4 @@
-"""What processes and threads report to the supervisor."""
+"""Events that processes and threads send to the supervisor."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
+    """An event from a process or thread.
 
     Attributes:
         source: the process (or thread) it comes from.
-        name: what; ``exit`` when the process has ended, with ``code`` in ``fields``.
+        name: its kind; ``exit`` when the process has ended, with ``code`` in ``fields``.
     """
 
     source: str

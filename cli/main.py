@@ -33,7 +33,7 @@ COMMANDS = {
     "interfaces": "gscope.cli.commands.interfaces:interfaces",
     "config": "gscope.cli.commands.config:config",
 }
-"""Each command's module is imported only when it is used or listed."""
+"""The module of each command, which is imported only when the command is used or listed."""
 
 DEBUG_VARIABLE = "GSCOPE_DEBUG"
 _FIRST = """\
@@ -50,7 +50,7 @@ class ReaderGone(Exception):
 
 
 class Commands(click.Group):
-    """The subcommands, imported when needed."""
+    """The subcommands, imported on demand."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand."""
@@ -60,11 +60,11 @@ class Commands(click.Group):
             raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Their names, most used first."""
+        """Return their names, most used first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of that name."""
+        """Return the command of that name."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
@@ -74,7 +74,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that ``args`` start with; an unknown one gets a suggestion."""
+        """Return the command that ``args`` start with; suggest one for an unknown name."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             hint = suggestion(name, COMMANDS, f"there are {', '.join(COMMANDS)}")
@@ -108,9 +108,9 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line; the exit code. Messages are on standard error."""
+    """Run a command line and return the exit code; messages go to standard error."""
     settle()
-    # Flight's transport would log each broken connection itself; gscope reports them.
+    # Arrow Flight's transport would log each broken connection; gscope reports them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
@@ -138,7 +138,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """A click error as one sentence and where to find help."""
+    """Return a click error as one sentence and where to find help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "gscope"
     message = error.format_message().strip().rstrip(".")

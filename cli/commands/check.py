@@ -1,4 +1,4 @@
-"""``gscope check``: are these queries right?"""
+"""``gscope check``: validates queries without running them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _query_files(folder: Path) -> list[Path]:
 
 
 def _check_user_code(wrong: list[str]) -> Iterator[str]:
-    """A line for each right file of user code: what it declares; what is to run low is compiled."""
+    """Yield a line for each valid file of user code; compile what LFTAs are to run."""
     from gscope.queries.catalog.user_functions.install import by_file
 
     for file, made in by_file().items():
@@ -118,7 +118,7 @@ def _check_user_code(wrong: list[str]) -> Iterator[str]:
 
 
 def _parsed(texts: Sequence[QueryText], wrong: list[str]) -> list[tuple[QueryText, File]]:
-    """The texts that are GSQL; reports of the others are added to ``wrong``."""
+    """Return the texts that are GSQL; append reports of the others to ``wrong``."""
     from gscope.queries.gsql.parser import parse
 
     parsed = []
@@ -131,12 +131,12 @@ def _parsed(texts: Sequence[QueryText], wrong: list[str]) -> list[tuple[QueryTex
 
 
 def _declared(parsed: Sequence[tuple[QueryText, File]]) -> set[str]:
-    """The parameters that queries declare."""
+    """Return the names of the parameters that queries declare."""
     return {entry.name for _, file in parsed for query in file.queries for entry in query.params}
 
 
 def _check_parameters(values: dict[str, str], parsed: Sequence[tuple[QueryText, File]]) -> None:
-    """Refuse a value that no text asks for; each text gets those that it declares."""
+    """Refuse a value that no text declares; each text gets the values that it declares."""
     strange = [name for name in values if name not in _declared(parsed)]
     if strange and parsed:
         message = f"no query declares a parameter {strange[0]}"
@@ -150,7 +150,7 @@ def _check(
     parameters: dict[str, str],
     wrong: list[str],
 ) -> Iterator[str]:
-    """A line for each right query; reports of wrong ones are added to ``wrong``."""
+    """Yield a line for each valid query; append reports of invalid ones to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
     from gscope.queries.analysis.names.query_names import named_queries
     from gscope.queries.compile import CompileContext, compile_queries
@@ -186,7 +186,7 @@ def _check(
 def _check_watchlist(
     name: str, query: Query, body: WatchlistQuery, file: File, wrong: list[str]
 ) -> Iterator[str]:
-    """A line for a right table; whether its file can be read is found out when a query runs."""
+    """Yield a line for a valid table; whether its file is readable is checked when a query runs."""
     from gscope.queries.analysis.names.watchlists import define_watchlist
     from gscope.queries.plan.explain.show_plans import show_schema
 
@@ -200,7 +200,7 @@ def _check_watchlist(
 
 
 def _add(wrong: list[str], error: GscopeError) -> None:
-    """An error that concerns several queries is reported once."""
+    """Append an error, once if it concerns several queries."""
     report = str(error)
     if report not in wrong:
         wrong.append(report)

@@ -32,7 +32,7 @@ def config(config: Config) -> None:
 
 
 def config_lines(config: Config) -> Iterator[str]:
-    """The lines of a ``gscope.yaml`` that gives this configuration."""
+    """Yield the lines of a ``gscope.yaml`` that gives this configuration."""
     section = ""
     for setting in sorted(SETTINGS, key=lambda s: ("." in s.key, s.key)):
         above, dot, name = setting.key.rpartition(".")
@@ -79,7 +79,7 @@ def _value(config: Config, setting: Setting) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Text as YAML reads it back."""
+    """Return text as YAML reads it back."""
     import json
 
     plain = text.replace("_", "").replace("-", "").replace(".", "").replace("/", "")

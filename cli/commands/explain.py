@@ -1,4 +1,4 @@
-"""``gscope explain``: what becomes of a query, stage by stage."""
+"""``gscope explain``: shows how queries are compiled, stage by stage."""
 
 from __future__ import annotations
 

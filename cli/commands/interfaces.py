@@ -1,4 +1,4 @@
-"""``gscope interfaces``: the interfaces to capture on."""
+"""``gscope interfaces``: lists the interfaces to capture on."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HEADER = ("INTERFACE", "STATE", "LINK TYPE", "ADDRESSES")
 @click.command(short_help="List the network interfaces.")
 @option("--json", "is_json", is_flag=True, help="Print JSON.")
 def interfaces(is_json: bool) -> None:
-    """List network interfaces: state, link type, addresses, and why capture is not possible, if so.
+    """List the network interfaces: state, link type, addresses, and why capture is not possible.
 
-    The interface named any captures on all of them.
+    The name any stands for all interfaces together.
     """
     from gscope.capture.sources.af_packet.interfaces import list_interfaces
 

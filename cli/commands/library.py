@@ -43,7 +43,7 @@ def library(names: tuple[str, ...]) -> None:
 
 
 def _listed(files: Mapping[str, Traversable]) -> dict[str, Traversable]:
-    """Each file once, by its bare name unless another has that."""
+    """Return each file once, by its bare name unless another file has that name."""
     return {
         name: file
         for name, file in files.items()

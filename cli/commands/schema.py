@@ -1,4 +1,4 @@
-"""``gscope schema``: the columns of protocols and query results, the functions."""
+"""``gscope schema``: lists protocols and functions, and shows fields and result columns."""
 
 from __future__ import annotations
 

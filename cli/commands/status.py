@@ -1,4 +1,4 @@
-"""The command ``gscope status``."""
+"""``gscope status``: shows the state of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
 
 _PIPE_COLUMNS = 200
-"""Nothing is cut where the terminal's width is not known."""
+"""The width of tables that do not go to a terminal: wide enough to cut nothing."""
 
 
 @click.command(short_help="Show the state of a run.")
@@ -84,7 +84,7 @@ def status(
 
 
 def _print(parts: Iterable[RenderableType]) -> None:
-    """On a terminal in colours and in its width; elsewhere plain, with nothing cut."""
+    """Print in colours and in the width of a terminal; elsewhere plain, with nothing cut."""
     from rich.console import Console, Group
 
     is_terminal = sys.stdout.isatty()

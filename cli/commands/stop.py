@@ -1,4 +1,4 @@
-"""``gscope stop``: stops a run from outside."""
+"""``gscope stop``: stops a run from another terminal."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config
 
 
 def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
-    """Ask the supervisor to end, wait for that and print its summary.
+    """Signal the supervisor to end the run, wait for its end and print the summary.
 
     Raises:
-        GscopeError: it is somebody else's, it has not ended in time, or it failed.
+        GscopeError: the run belongs to another user, has not ended in time, or failed.
     """
     from gscope.cli.rundir.records import read_run
 
-    said = _Summary(run.path)
+    said = _StoppedRunSummary(run.path)
     try:
         supervisor = os.pidfd_open(run.pid)
     except ProcessLookupError:
         supervisor = -1
-    # A number that another process got meanwhile would not hold the run's lock.
+    # Another process that got this pid meanwhile would not hold the run's lock.
     now = read_run(run.path)
     if supervisor >= 0 and now is not None and now.is_alive and now.pid == run.pid:
         _signal(supervisor, run, signal.SIGTERM)
         if is_at_once:
-            # Of two signals of one kind only one might come.
+            # Two pending signals of one kind may be delivered as one.
             _signal(supervisor, run, signal.SIGINT)
         if not _has_ended(supervisor, timeout_ns):
             waited = show_duration(timeout_ns or 0)
@@ -115,10 +115,10 @@ def _has_ended(supervisor: int, timeout_ns: int | None) -> bool:
 
 
 def _remove(run: RunRecord) -> None:
-    """Remove what a killed run left.
+    """Remove the folder of a killed run.
 
     Raises:
-        GscopeError: it lives again, or is somebody else's.
+        GscopeError: the run has been resumed, or belongs to another user.
     """
     from gscope.cli.rundir import lock as run_lock
     from gscope.cli.rundir.run_dir import remove_run
@@ -136,8 +136,8 @@ def _remove(run: RunRecord) -> None:
     click.echo(f"{run.name} had {_END[run.standing]}; its folder is removed")
 
 
-class _Summary:
-    """The summary of a run, which can be read when its folder is gone because it was opened before."""
+class _StoppedRunSummary:
+    """The summary of a run, opened so that it can be read after the run's folder is removed."""
 
     def __init__(self, folder: Path) -> None:
         from gscope.cli.rundir.run_dir import SUMMARY_FILE

@@ -1,4 +1,4 @@
-"""Devices on the command line as interfaces."""
+"""Interfaces of a live run, from the command line and the configuration file."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What flags say of all devices, over what the configuration says of each; None for nothing.
+    """Settings that flags give for all devices, over those of the configuration file.
+
+    None leaves a setting as it is configured. Units and meanings are those of ``DeviceSettings``.
 
     Attributes:
-        snaplen: see ``DeviceSettings``, as the others.
-        ring_bytes: …
-        is_promiscuous: …
-        filter: …
-        fanout: …
-        source: …
-        timestamps: …
-        has_kernel_filter: …
+        snaplen: the length in bytes to which packets are truncated.
+        ring_bytes: the size of the capture ring.
+        is_promiscuous: whether the device is put into promiscuous mode.
+        filter: an expression of pcap-filter(7).
+        fanout: the number of threads of an interface.
+        source: a name of ``SOURCES``.
+        timestamps: a name of ``TIMESTAMPS``.
+        has_kernel_filter: whether a kernel filter is derived from the queries.
     """
 
     snaplen: int | None = None
@@ -50,7 +52,7 @@ class Overrides:
     has_kernel_filter: bool | None = None
 
     def over(self, device: DeviceSettings) -> DeviceSettings:
-        """``device`` with what is given."""
+        """Return ``device`` with the settings that are given."""
         values: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         return replace(device, **{name: v for name, v in values.items() if v is not None})
 
@@ -61,17 +63,17 @@ def live_interfaces(
     overrides: Overrides,
     configured: Mapping[str, ConfiguredInterface],
 ) -> tuple[InterfaceSettings, ...]:
-    """The interfaces of a live run.
+    """Return the interfaces of a live run.
 
     Args:
-        given: ``DEVICE``, ``NAME=DEVICE`` or the name of a configured interface; () for all that are
-            configured with a device.
+        given: ``DEVICE``, ``NAME=DEVICE`` or the name of a configured interface; () for all
+            configured interfaces with a device.
         skews: ``DURATION`` for all or ``NAME=DURATION``.
-        overrides: of all devices.
-        configured: those of the configuration.
+        overrides: the settings for all devices.
+        configured: the interfaces of the configuration file.
 
     Raises:
-        UsageError: there is none, one is named twice, or a duration is wrong.
+        UsageError: there is no interface, one is named twice, or a duration is invalid.
     """
     live = {name: each.device for name, each in configured.items() if each.device is not None}
     devices = dict(_device(text, live) for text in given) if given else live

@@ -1,4 +1,4 @@
-"""Files on the command line as interfaces."""
+"""Interfaces of a replay, from the command line and the configuration file."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def chosen_interfaces(
     skews: Sequence[str],
     configured: Mapping[str, ConfiguredInterface],
 ) -> tuple[InterfaceSettings, ...]:
-    """The interfaces of a replay.
+    """Return the interfaces of a replay.
 
     Args:
-        captures: as on the command line; () for the configured interfaces.
-        names: only these; () for all.
+        captures: ``FILE`` or ``NAME=FILE``; () for the configured interfaces.
+        names: the interfaces to read; () for all.
         skews: ``DURATION`` for all or ``NAME=DURATION``.
-        configured: those of the configuration.
+        configured: the interfaces of the configuration file.
 
     Raises:
-        UsageError: there is none, a name is unknown or a duration wrong.
+        UsageError: there is no interface, a name is unknown or a duration invalid.
     """
     files = interfaces_of(captures) if captures else _configured_files(configured)
     for name in names:
@@ -63,10 +63,11 @@ def chosen_interfaces(
 
 
 def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The files of each interface, in the order given.
+    """Return the files of each interface, in the order given.
 
-    ``a/main1.pcap.gz`` is the interface ``main1``; a second of that name is ``main1_2``. ``NAME=FILE``
-    names it; one NAME given several times is one interface read in that order.
+    ``a/main1.pcap.gz`` is the interface ``main1``, a second file of that name ``main1_2``.
+    ``NAME=FILE`` names the interface; files with the same NAME form one interface and are read in
+    that order.
 
     Raises:
         UsageError: standard input is named more than once.
@@ -100,10 +101,10 @@ def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def ensure_there(interfaces: Sequence[InterfaceSettings]) -> None:
-    """Refuse files that are not there before a daemon is started and compiles for them.
+    """Refuse missing files before a daemon is started and compiles for them.
 
     Raises:
-        CaptureError: there is no such file, it is a folder, or it cannot be looked at.
+        CaptureError: a file does not exist, is a folder, or is inaccessible.
     """
     for file in dict.fromkeys(file for interface in interfaces for file in interface.files):
         if file == STDIN:
@@ -147,10 +148,12 @@ def given_skews(
     names: Collection[str],
     configured: Mapping[str, ConfiguredInterface],
 ) -> dict[str, int]:
-    """Return the skew of each interface that has one: its own flag over the flag for all over the configuration.
+    """Return the skew in nanoseconds of each interface that has one.
+
+    The flag for one interface overrides the flag for all, which overrides the configuration file.
 
     Raises:
-        UsageError: a name is unknown or a duration wrong.
+        UsageError: a name is unknown or a duration invalid.
     """
     skews = {
         name: skew_ns

@@ -1,4 +1,4 @@
-"""What the capture daemon is told for one run of a program."""
+"""The settings of the capture daemon for one run of a program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Input, Program
 
 CONSUMER = "cli"
-"""By this name the command line acknowledges the streams that are answers themselves."""
+"""The name under which the command line acknowledges streams that are answers themselves."""
 
 
 def capture_settings(
@@ -28,7 +28,7 @@ def capture_settings(
     config: Config,
     bounds: Bounds,
 ) -> CaptureSettings:
-    """The settings of the daemon; it serves until everybody who reads has acknowledged everything."""
+    """Return the settings of a daemon that runs until readers have acknowledged all messages."""
     readers = {
         JobSettings().consumer: job_streams(program),
         CONSUMER: _streams(program, [source for _, source in program.results]),
@@ -58,9 +58,9 @@ def capture_settings(
 
 
 def job_streams(program: Program) -> tuple[str, ...]:
-    """The streams that the HFTA job reads; () if it has nothing to do.
+    """Return the streams that the HFTA job reads; () if the job has nothing to do.
 
-    That is so without HFTAs, and where all of them ask for interfaces that are not there.
+    It has nothing to do without HFTAs, or if all HFTAs read interfaces that do not exist.
     """
     return _streams(program, [source for node in program.nodes for source in node_inputs(node)])
 

@@ -23,7 +23,7 @@ FILE_VARIABLE = "GSCOPE_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class GivenSetting:
-    """A value as somebody wrote it, and where."""
+    """The text of a setting as the user wrote it, and where."""
 
     text: str
     origin: str
@@ -34,11 +34,11 @@ class Config:
     """Every setting with its value; see ``SETTINGS`` for their meaning.
 
     Attributes:
-        interfaces: those of the file, by name.
-        sets: interface sets by name.
-        udf: files of user code.
+        interfaces: the interfaces of the file, by name.
+        sets: the interface sets, by name.
+        udf: the files of user code.
         origins: where each value comes from, by key of the setting.
-        path: the file that was read, None for none.
+        path: the file that was read; None for none.
     """
 
     output_format: str | None
@@ -69,16 +69,16 @@ class Config:
 
 
 def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
-    """The configuration.
+    """Return the effective configuration.
 
     Args:
-        given: what flags and environment say, by key of the setting.
-        path: of the file; by default the first of $GSCOPE_CONFIG, ./gscope.yaml,
-            $XDG_CONFIG_HOME/gscope/gscope.yaml that exists.
+        given: settings from flags and the environment, by key.
+        path: the configuration file; by default the first that exists of $GSCOPE_CONFIG,
+            ./gscope.yaml and $XDG_CONFIG_HOME/gscope/gscope.yaml.
 
     Raises:
-        UsageError: a value is wrong, a key unknown or the file unreadable, or another user can have written
-            a file that was not named.
+        UsageError: a value is invalid, a key unknown or the file unreadable, or another user can
+            have written a file that was not named explicitly.
     """
     found = path or _find_file()
     contents = read_file(found) if found is not None else FileContents()
@@ -114,7 +114,7 @@ def _find_file() -> Path | None:
     named = os.environ.get(FILE_VARIABLE)
     if named:
         return Path(named)
-    # Without a home, as in containers, "~" stays as it is.
+    # Without a home, as in containers, "~" is not expanded.
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
     candidates = [Path(FILE_NAME)]
     if Path(home).is_absolute():

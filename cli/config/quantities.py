@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: ``500ms``, ``10 sec``, ``2G``."""
+"""Durations and sizes as users write them: ``500ms``, ``10 sec``, ``2G``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``2h``; a bare number is seconds.
+    """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``; a bare number is seconds.
 
     Raises:
-        ValueError: it is none; the message says what is expected.
+        ValueError: the text is no duration; the message says what is expected.
     """
     number, unit = _quantity(text)
     scale = _NS.get(_NS_SPELLINGS.get(unit, unit)) if number is not None else None
@@ -46,10 +46,10 @@ def parse_duration(text: str) -> int:
 
 
 def parse_positive_duration(text: str) -> int:
-    """As ``parse_duration``, but more than 0.
+    """Return the nanoseconds of a duration above 0, as ``parse_duration`` does.
 
     Raises:
-        ValueError: it is none, or 0; the message says what is expected.
+        ValueError: the text is no duration, or 0; the message says what is expected.
     """
     value = parse_duration(text)
     if value < 1:
@@ -59,7 +59,7 @@ def parse_positive_duration(text: str) -> int:
 
 
 def show_duration(nanoseconds: int) -> str:
-    """The shortest text that ``parse_duration`` reads as ``nanoseconds``."""
+    """Return the shortest text that ``parse_duration`` reads as ``nanoseconds``."""
     for unit, scale in reversed(_NS.items()):
         if unit != "µs" and nanoseconds and nanoseconds % scale == 0:
             return f"{nanoseconds // scale}{unit}"
@@ -67,10 +67,10 @@ def show_duration(nanoseconds: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``2G``, ``64 MiB``, ``4096``; K, M, G and T are powers of 1024.
+    """Return the bytes of ``2G``, ``64 MiB``, ``4096``; K, M, G and T are powers of 1024.
 
     Raises:
-        ValueError: it is none; the message says what is expected.
+        ValueError: the text is no size; the message says what is expected.
     """
     number, unit = _quantity(text)
     scale = _BYTES.get(re.sub(r"i?b$", "", unit.lower())) if number is not None else None
@@ -81,7 +81,7 @@ def parse_size(text: str) -> int:
 
 
 def show_size(size_bytes: int) -> str:
-    """The shortest text that ``parse_size`` reads as ``size_bytes``."""
+    """Return the shortest text that ``parse_size`` reads as ``size_bytes``."""
     for unit, scale in reversed(_BYTES.items()):
         if unit and size_bytes and size_bytes % scale == 0:
             return f"{size_bytes // scale}{unit.upper()}"
@@ -89,10 +89,10 @@ def show_size(size_bytes: int) -> str:
 
 
 def parse_count(text: str) -> int:
-    """A positive integer, ``65536`` or ``65_536``.
+    """Return a positive integer, written ``65536`` or ``65_536``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no positive integer.
     """
     if not re.fullmatch(r"[0-9][0-9_]{0,25}", text.strip()) or not int(text) > 0:
         message = f"invalid number {text!r}: expected a positive integer"

@@ -1,6 +1,6 @@
 """The table of settings in ``gscope.yaml``, in the environment and in flags.
 
-Defaults are those of the things they configure.
+Defaults are those of the classes that the settings configure.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
 AUTOMATIC = "auto"
 
 MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
-"""Processes give signs of life twice a second; a few may come late."""
+"""The least failure timeout: processes send a sign of life twice a second, and some are delayed."""
 
 MIN_STEP_TIMEOUT_NS = 60_000_000_000
-"""The first task of a Java that was just started ends seconds later, on a busy machine many."""
+"""The least step timeout: the first task after a start of Java takes seconds, or tens of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values a setting takes.
+    """The values that a setting takes.
 
     Attributes:
-        metavar: what stands for a value in help.
-        parse: text → value; raises ValueError with a sentence.
-        show: value → text that ``parse`` reads.
+        metavar: the placeholder of a value in help; "" for a switch.
+        parse: turns text into a value; raises ValueError with a sentence.
+        show: turns a value into text that ``parse`` reads.
     """
 
     metavar: str
@@ -56,11 +56,13 @@ class Setting:
     """One value that can be set.
 
     Attributes:
-        key: its place in ``gscope.yaml``: ``section.name`` or ``name``.
-        attribute: of ``Config``.
-        default: the value of a setting that is not set; None if gscope chooses it.
-        meaning: one phrase for help.
-        short: a one-letter flag, "" for none.
+        key: the key in ``gscope.yaml``: ``section.name`` or ``name``.
+        attribute: the attribute of ``Config``.
+        kind: the values that it takes.
+        default: the value if it is not set; None if gscope chooses one.
+        meaning: a phrase for help, without capital and full stop.
+        short: a one-letter flag; "" for none.
+        flag: the long flag; "" for the key with dashes.
     """
 
     key: str
@@ -73,24 +75,24 @@ class Setting:
 
     @property
     def long(self) -> str:
-        """The flag: ``--heartbeat-interval``."""
+        """Return the long flag: ``--heartbeat-interval``."""
         return self.flag or "--" + self.key.replace(".", "-").replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """The environment variable, the flag's twin: ``GSCOPE_HEARTBEAT_INTERVAL``."""
+        """Return the environment variable of the flag: ``GSCOPE_HEARTBEAT_INTERVAL``."""
         return "GSCOPE_" + self.long[2:].replace("-", "_").upper()
 
     @property
     def default_text(self) -> str:
-        """The default as it would be written."""
+        """Return the default as a user would write it."""
         return AUTOMATIC if self.default is None else self.kind.show(self.default)
 
     def parse(self, text: str) -> Any:
-        """The value of ``text``; ``auto`` gives back the default where that is chosen by gscope.
+        """Return the value of ``text``; ``auto`` stands for a default that gscope chooses.
 
         Raises:
-            ValueError: it is none; the message says what is expected.
+            ValueError: the text is invalid; the message says what is expected.
         """
         if self.default is None and text.strip() == AUTOMATIC:
             return None
@@ -327,4 +329,4 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 OUTPUT_KEYS = ("output.format", "strict")
-"""Settings that concern answers; the others concern how they are computed."""
+"""Settings of the answers; all others concern how answers are computed."""

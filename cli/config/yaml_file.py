@@ -1,4 +1,4 @@
-"""``gscope.yaml``: settings, interfaces and interface sets; every complaint names the line."""
+"""``gscope.yaml``: settings, interfaces and interface sets; every error names the line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST_FILE = 1 << 20
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
-    """What reads one of some words, and raises ValueError otherwise."""
+    """Return a reader that accepts one of some words, and raises ValueError otherwise."""
 
     def parse(text: str) -> str:
         if text not in allowed:
@@ -49,7 +49,7 @@ _DEVICE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "timestamps": ("timestamps", _one_of(TIMESTAMPS)),
     "kernel_filter": ("has_kernel_filter", SWITCH.parse),
 }
-"""Keys of a live interface, the attributes of ``DeviceSettings`` they give, and what reads them."""
+"""Keys of a live interface: the attribute of ``DeviceSettings`` and the reader of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class ConfiguredInterface:
     """An interface of the file.
 
     Attributes:
-        files: captures read in that order; () when only settings are given.
+        files: captures, read in that order; () if the file gives none.
         skew_ns: see ``InterfaceSettings``; None for the default.
-        device: captured live; None when only settings or files are given.
+        device: the device to capture on; None if the file gives none.
         is_latent: see ``InterfaceSettings``.
     """
 
@@ -70,18 +70,21 @@ class ConfiguredInterface:
 
     @property
     def effective_skew_ns(self) -> int:
-        """The skew, also where it is not given."""
+        """Return the skew in nanoseconds, also where it is not given."""
         default = DEFAULT_SKEW_NS if self.device is None else LIVE_SKEW_NS
         return default if self.skew_ns is None else self.skew_ns
 
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """What a file says.
+    """The contents of a file.
 
     Attributes:
-        values: by key of the setting, parsed.
+        interfaces: the interfaces, by name.
+        values: the parsed values, by key of the setting.
         places: ``file:line`` of each value.
+        sets: the interface sets, by name.
+        udf: the files of user code.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -92,10 +95,10 @@ class FileContents:
 
 
 def read_file(path: Path) -> FileContents:
-    """The contents of the file at ``path``.
+    """Return the contents of the file at ``path``.
 
     Raises:
-        UsageError: unreadable, no YAML, an unknown key or a wrong value.
+        UsageError: the file is unreadable or not YAML, a key is unknown or a value invalid.
     """
     import yaml
 
@@ -194,7 +197,7 @@ class _Reader:
     def _entries(
         self, node: yaml.Node | None, where: str, allowed: Iterable[str] | None = None
     ) -> Iterable[tuple[str, yaml.Node]]:
-        """The entries of a mapping; none of an empty value."""
+        """Yield the entries of a mapping; none of an empty value."""
         import yaml
 
         if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):

@@ -1,1 +1,1 @@
-"""The way of rows from the steps and streams of a run to its sink."""
+"""Delivery of rows, from the steps and streams of a run to its sink."""

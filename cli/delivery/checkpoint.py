@@ -1,10 +1,13 @@
-"""How far the answers of a live run have reached their sink, on record: ``delivered.json`` in the run's folder.
+"""The delivery checkpoint of a live run: how far its answers have reached the sink.
 
-The order at every delivery is: rows to the sink, the record, and only then whatever holds the rows (outputs of steps,
-the stream log) may let them go. What is in the sink but not on record when the supervisor is killed is taken back
-by the sink, where it can (see ``cli/sinks/growing_files.py``), and delivered once more.
+The checkpoint is ``delivered.json`` in the run's folder. Each delivery writes rows to the sink
+first, then the checkpoint, and only then lets the holder of the rows (the outputs of steps, the
+stream log) delete them. If the supervisor is killed, the sink takes back the rows that it holds
+beyond the checkpoint, where it can (see ``cli/sinks/growing_files.py``), and they are delivered
+again.
 
-The record survives the end of the process, not a loss of power: nor does the stream log that it points into.
+The checkpoint survives the end of the process but not a loss of power; neither does the stream log
+that it refers to.
 """
 
 from __future__ import annotations
@@ -30,10 +33,12 @@ class StreamPosition:
     """How far the rows of a stream that is an answer itself were delivered.
 
     Attributes:
-        cursor: the first message that is needed again: a batch with rows that were not delivered, or the next.
-        seen: the messages below it were read.
-        bound: of the messages that were read, the rows below it were delivered; None for all rows.
-        has_ended: the end of the stream was read.
+        cursor: the sequence number of the first message that is needed again: a batch with
+            undelivered rows, or the next message.
+        seen: the sequence number below which all messages were read.
+        bound: the bound of the messages that were read, below which rows were delivered; None if
+            all rows were.
+        has_ended: whether the end of the stream was read.
     """
 
     cursor: int = 0
@@ -44,13 +49,13 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPosition:
-    """How far everything was delivered.
+    """How far all results were delivered.
 
     Attributes:
         step: the last step of the HFTA job whose outputs are in the sink.
-        rows: delivered, by query, since the run began.
-        streams: see ``StreamPosition``.
-        sink: what the sink wants to know again, as plain JSON values.
+        rows: the number of rows delivered since the run began, by query.
+        streams: the position in each stream that is an answer itself.
+        sink: the state that the sink needs to resume, as plain JSON values.
     """
 
     step: int = 0
@@ -60,13 +65,13 @@ class DeliveryPosition:
 
 
 class DeliveryCheckpoint:
-    """The record of one run.
+    """The delivery checkpoint of one run.
 
     Attributes:
-        position: the last one on record; that of a new run is the beginning.
+        position: the last position recorded; the beginning, for a new run.
 
     Raises:
-        GscopeError: there is a record, but it is unreadable.
+        GscopeError: the file exists but cannot be read.
     """
 
     def __init__(self, run_dir: Path) -> None:
@@ -74,10 +79,10 @@ class DeliveryCheckpoint:
         self.position = _read(self._path)
 
     def record(self, position: DeliveryPosition) -> None:
-        """Put ``position`` on record.
+        """Record ``position``.
 
         Raises:
-            GscopeError: it cannot be written; the one before stands.
+            GscopeError: it cannot be written; the previous position is still recorded.
         """
         value = {"schema": SCHEMA, **asdict(position)}
         try:

@@ -1,4 +1,4 @@
-"""Committed outputs, delivered: each step once, in order, to the sink."""
+"""Delivery of committed outputs to the sink: each step once, in order."""
 
 from __future__ import annotations
 
@@ -32,46 +32,47 @@ class Sink(Protocol):
     """Where answers go. Rows arrive as readable tables (see ``engine/sinks/columns.py``)."""
 
     def begin(self, query: str, schema: pa.Schema) -> None:
-        """Rows of ``query`` with that readable schema will come, or none."""
+        """Prepare for rows of ``query`` with that readable schema; none may follow."""
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Take rows of ``query``, which may be kept until ``settle``.
+        """Take rows of ``query``; the sink may hold them until ``settle``.
 
         Raises:
             BrokenPipeError: the reader has closed the pipe.
-            OSError: they cannot be written.
+            OSError: the rows cannot be written.
         """
 
     def settle(self, *, is_last: bool) -> dict[str, Any] | None:
-        """Make everything written so far safe from the end of this process.
+        """Make all rows written so far survive the end of this process.
 
         Args:
-            is_last: nothing may be put off.
+            is_last: whether nothing may be deferred.
 
         Returns:
-            The state that the sink needs to resume the run; None to keep holding rows back.
+            The state that the sink needs to resume the run; None to go on holding rows.
         """
 
     def publish(self) -> None:
-        """What ``settle`` gave is on record: readers may see it."""
+        """Show rows to readers: the state that ``settle`` returned is recorded."""
 
     def close(self, *, is_complete: bool) -> None:
-        """No more rows. Unless the answer is complete, nothing partial is left behind."""
+        """End the answer; remove partial results unless it is complete."""
 
 
 class Delivery:
-    """Delivers what steps have committed below ``outputs``, and rows of streams, to ``sink``.
+    """Delivers the outputs of committed steps, and rows of streams, to a sink.
 
     Args:
-        program: what is answered.
-        outputs: where the HFTA job publishes.
+        program: the program whose results are delivered.
+        outputs: the folder in which the HFTA job publishes outputs.
         sink: where rows go.
-        delivered: the record to go on from and to keep; None for a run that is not resumed when it is killed.
+        delivered: the checkpoint to continue from and to keep; None for a run that cannot be
+            resumed.
         is_interleaved: whether the order of rows of different results must not depend on timing;
-            only of a run that is not resumed.
+            only for a run that cannot be resumed.
 
     Attributes:
-        rows: delivered, by query.
+        rows: the number of rows delivered, by query.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Delivery:
             query: [promised_name(column) for column in program.schema(query).temporal]
             for query, _ in program.results
         }
-        # Live answers do not wait for rows of the same time, and are never the same again.
+        # A live run does not wait for rows of the same time: it cannot be repeated anyway.
         self._held = {
             query: HeldRows(order)
             for query, order in self._orders.items()
@@ -115,7 +116,7 @@ class Delivery:
         self.rows = {query: position.rows.get(query, 0) for query, _ in program.results}
 
     def begin(self) -> None:
-        """Every input could be opened: rows will come."""
+        """Begin every result: all inputs have been opened."""
         for query in self.rows:
             self._sink.begin(query, readable_schema(self._schemas[query]))
         self._settle()
@@ -126,13 +127,13 @@ class Delivery:
         outputs: list[dict[str, Any]],
         bounds: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
-        """Deliver a step; one that a restarted job reports again is known by its number.
+        """Deliver a step, unless its number shows that a restarted job reports it again.
 
         Args:
             step: its number.
-            outputs: what it answered, see ``commits.Output``.
-            bounds: of each query and temporal column, below which no later step has rows; rows for
-                which this is not known are held until it is.
+            outputs: its outputs, see ``commits.Output``.
+            bounds: for each query and temporal column, the bound below which no later step has
+                rows; rows without a known bound are held until it is known.
 
         Raises:
             EngineError: rows of an output are missing.
@@ -149,7 +150,7 @@ class Delivery:
         self._settle()
 
     def on_bounds(self, bounds: Mapping[str, Mapping[str, float]]) -> None:
-        """Deliver what no later step can add to any more, although none was committed.
+        """Deliver held rows that no later step can precede, although no step was committed.
 
         Args:
             bounds: see ``on_commit``.
@@ -163,7 +164,7 @@ class Delivery:
         came: Mapping[str, Mapping[str, Any]],
         bounds: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """Deliver outputs, by query, or let them wait for those of other queries."""
+        """Deliver outputs, by query, or queue them until those of other queries arrive."""
         for query in (each for each in self.rows if each not in self._streamed):
             tables = self._read(came[query]) if query in came else iter(())
             held = self._held.get(query)
@@ -182,7 +183,7 @@ class Delivery:
                 self._write(query, table)
 
     def _until_read(self, tables: Iterator[pa.Table], path: Path | None) -> Iterator[pa.Table]:
-        """``tables`` of an output, which is forgotten when all of them were read."""
+        """Yield the ``tables`` of an output; remove the output when all of them were read."""
         if path is not None:
             self._queued.add(path)
         return self._reading(tables, path)
@@ -194,7 +195,7 @@ class Delivery:
             self._unsettled.append(path)
 
     def _deliver_due(self) -> None:
-        """Deliver what is due among the rows of several results."""
+        """Deliver rows of several results as far as they are due."""
         if self._interleaving is None:
             return
         for query, table in self._interleaving.due():
@@ -205,11 +206,11 @@ class Delivery:
         self._let_go_on(self._interleaving)
 
     def _let_go_on(self, interleaving: Interleaving) -> None:
-        """Let the origins of rows that still wait go on, as far as these wait for them.
+        """Read queued rows so that their origins can continue, as far as these rows wait for them.
 
-        Streams are read no further before their rows went out, except where these wait for another
-        stream. Outputs of the job stay on disk while streams catch up with them; otherwise a part of
-        a round is left of them, and the job must not wait for the room that they take.
+        A stream is read no further until its rows have been delivered, except where they wait for
+        another stream. Outputs of the job stay on disk while streams catch up with them; otherwise
+        a part of a round is left of them, and the job must not wait for the disk space they occupy.
         """
         waits_for = interleaving.waits_for
         if waits_for not in self._streamed:
@@ -226,7 +227,7 @@ class Delivery:
             reply()
 
     def _read(self, output: Mapping[str, Any]) -> Iterator[pa.Table]:
-        """The rows of an output, in order."""
+        """Yield the rows of an output, in order."""
         path, found = self._outputs / output["path"], 0
         for table in read_output(path, self._orders[output["query"]], output.get("files", ())):
             found += table.num_rows
@@ -246,11 +247,11 @@ class Delivery:
         """Deliver rows of streams as LFTAs wrote them.
 
         Args:
-            rows: with the query that they answer.
-            streams: how far that delivers the streams.
-            done: called when the rows are delivered, which may be after this returns, with the
+            rows: pairs of the query they answer and the rows.
+            streams: the position of each stream once these rows are delivered.
+            done: called when the rows are delivered, possibly after this returns, with the
                 cursor up to which each stream may be acknowledged.
-            is_last: no more rows of streams will come.
+            is_last: whether no more rows of streams will come.
         """
 
         def reply() -> None:
@@ -282,12 +283,12 @@ class Delivery:
         self._settle()
 
     def on_tick(self) -> None:
-        """Time has passed: the sink may want to let rows be seen that it has held back."""
+        """Let the sink show rows that it has held back for some time."""
         if self._delivered is not None:
             self._settle()
 
     def finish(self) -> None:
-        """Nothing more will come: hold nothing back."""
+        """Deliver everything that is held; no more rows will come."""
         for query in self.rows:
             tables = self._held[query].rest() if query in self._held else iter(())
             if self._interleaving is not None and self._interleaving.orders(query):
@@ -328,8 +329,8 @@ class Delivery:
 
 
 def _interleaving(program: Program) -> Interleaving:
-    """The order of the rows of all results of ``program``, those of streams first."""
-    # Imported only where it is needed: a start loads no more than it uses.
+    """Return the order of the rows of all results of ``program``, those of streams first."""
+    # Imported only where it is needed, to keep start-up short.
     from gscope.cli.delivery.interleaving import Interleaving
     from gscope.cli.delivery.order_column import OrderColumn
     from gscope.cli.delivery.rounds import Rounds

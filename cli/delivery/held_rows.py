@@ -1,4 +1,4 @@
-"""Rows of one answer that are delivered when none can come before them any more."""
+"""Rows of one answer, held until no earlier row can come."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class HeldRows:
-    """Puts rows of several steps into one order, whatever the step in which they came.
+    """Puts the rows of several steps into one order that does not depend on the steps.
 
-    Where the rows of one value of the first temporal column come in several steps, as those of a
-    merge do, their order would show the moment at which a step began.
+    Rows with one value of the first temporal column may come in several steps, as those of a merge
+    do; without this, their order would depend on when a step began.
 
     Args:
         order: the temporal columns, see ``row_order.in_order``; at least one.
@@ -31,12 +31,12 @@ class HeldRows:
         self._held: pa.Table | None = None
 
     def take(self, tables: Iterable[pa.Table], bound: Bound) -> Iterator[pa.Table]:
-        """The rows that are complete, in order.
+        """Return the rows that are complete, in order.
 
         Args:
-            tables: the rows of a step, each in order and behind those before.
-            bound: no later step has rows below it; of the first column of the order as it is
-                promised, so negative values of one that falls.
+            tables: the rows of a step, each table in order and after the one before it.
+            bound: the bound below which no later step has rows, as it is promised for the first
+                column of the order: negated for a decreasing column.
         """
         rest = iter(tables)
         table = next(rest, None)
@@ -48,7 +48,7 @@ class HeldRows:
         yield from self._below(bound)
 
     def rest(self) -> Iterator[pa.Table]:
-        """All rows that are held; nothing more will come."""
+        """Return all held rows; no more will come."""
         if self._held is not None:
             yield self._held
             self._held = None
@@ -63,7 +63,7 @@ class HeldRows:
         self._held = in_order(both, self._order)
 
     def _below(self, bound: Bound) -> Iterator[pa.Table]:
-        """The held rows below ``bound``, which are held no longer; NULL is below everything."""
+        """Remove and return the held rows below ``bound``; NULL is below every bound."""
         if self._held is None:
             return
         complete = self._column.count_below(self._held, bound)

@@ -1,8 +1,9 @@
-"""Rows of several results on one output, in an order that does not depend on timing.
+"""Rows of several results in one output, in an order that does not depend on timing.
 
-Rows go out by their rounds (see ``rounds.py``), those of one round result by result. A row waits until
-no other result can have rows of an earlier round, nor those results before it any of its own; the
-first result of a round waits for none. Results that are streams come first: they are there soonest.
+Rows are ordered by round (see ``rounds.py``), and within a round by result. A row waits until no
+other result can have rows of an earlier round, and no result before its own can have rows of the
+same round; the first result of a round waits for none. Results that are streams come first, since
+their rows arrive first.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class Interleaving:
     """Puts the rows of several results into one order.
 
     Args:
-        columns: the results in their order, each with the column that its rows are ordered by; None
-            of one whose rows come at the end of the input, together.
-        rounds: of their rows.
+        columns: the results in their order, each with the column by which its rows are ordered;
+            None for a result whose rows all come at the end of the input.
+        rounds: the rounds of their rows.
 
     Attributes:
-        waits_for: the result that holds the next rows up, since it may have earlier ones; None where
-            there are no rows, or none were asked for yet.
+        waits_for: the result that delays the next rows, since it may have earlier ones; None if
+            there are no rows, or none were requested yet.
     """
 
     def __init__(self, columns: Mapping[str, OrderColumn | None], rounds: Rounds) -> None:
@@ -42,23 +43,23 @@ class Interleaving:
         self._queues = {query: _Queue(query, each, rounds) for query, each in columns.items()}
 
     def orders(self, query: str) -> bool:
-        """Whether the rows of ``query`` take part."""
+        """Return whether the rows of ``query`` take part."""
         return query in self._queues
 
     def add(self, query: str, tables: Iterable[pa.Table]) -> None:
-        """Take rows of ``query`` that are complete, in order and behind those before.
+        """Add rows of ``query`` that are complete, in order and after those added before.
 
-        They are read when they are due; only then may further ones of their origin be asked for.
+        The rows are read when they are due; only then may more be requested from their origin.
         """
         self._queues[query].add(tables)
 
     def raise_bound(self, query: str, bound: Bound) -> None:
-        """Note that no rows of ``query`` below ``bound`` will be added any more."""
+        """Note that no more rows of ``query`` below ``bound`` will be added."""
         queue = self._queues[query]
         queue.bound = max(queue.bound, bound)
 
     def due(self) -> Iterator[tuple[str, pa.Table]]:
-        """Give the rows that may go out, in order, each table with its result."""
+        """Yield the rows that are due, in order, each table with its result."""
         while True:
             first = min(
                 ((queue.round(), place) for place, queue in enumerate(self._live())),
@@ -75,15 +76,15 @@ class Interleaving:
             yield queue.query, queue.take(number)
 
     def is_delivered(self, query: str) -> bool:
-        """Whether all rows of ``query`` that were added went out."""
+        """Return whether all rows of ``query`` that were added have been taken."""
         return self._queues[query].find() is None
 
     def read(self, query: str) -> None:
-        """Read rows of ``query`` that wait into memory, so that their origin can go on."""
+        """Read the queued rows of ``query`` into memory, so that their origin can continue."""
         self._queues[query].read()
 
     def _live(self) -> list[_Queue]:
-        """The results that have rows or may get some."""
+        """Return the results that have rows or may get some."""
         return [
             queue
             for queue in self._queues.values()
@@ -92,11 +93,11 @@ class Interleaving:
 
 
 class _Queue:
-    """Rows of one result that wait, in order.
+    """Queued rows of one result, in order.
 
     Attributes:
-        bound: no rows below it will come.
-        head: the first rows, None where there are none.
+        bound: the bound below which no more rows will come.
+        head: the first rows; None if there are none.
     """
 
     def __init__(self, query: str, column: OrderColumn | None, rounds: Rounds) -> None:
@@ -114,7 +115,7 @@ class _Queue:
         self._unread = deque([iter(list(chain.from_iterable(self._unread)))])
 
     def find(self) -> pa.Table | None:
-        """The first rows; portions that are read to their end are closed."""
+        """Return the first rows; close the portions that have been read to their end."""
         while self.head is None and self._unread:
             self.head = next(self._unread[0], None)
             if self.head is None:
@@ -124,14 +125,14 @@ class _Queue:
         return self.head
 
     def round(self) -> Bound:
-        """The round of the first rows, or of the first that can come."""
+        """Return the round of the first rows, or of the first row that can still come."""
         if self._column is None:
             return NEVER
         first = self.bound if self.find() is None else self._column.first(self.head)
         return self._rounds.of(self.query, self._column.promised, first)
 
     def take(self, number: Bound) -> pa.Table:
-        """Remove the first rows as far as they are of the round ``number``."""
+        """Remove and return the first rows, as far as they are of round ``number``."""
         assert self.head is not None
         count = self.head.num_rows
         if self._column is not None:

@@ -1,4 +1,4 @@
-"""The column that the rows of an answer are ordered by first, and bounds of it."""
+"""The column by which the rows of an answer are ordered first, and its bounds."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OrderColumn:
-    """A temporal column, by the name under which it is promised: ``-f`` for a column f that falls.
+    """A temporal column, by the name under which it is promised: ``-f`` for a decreasing column f.
 
-    Bounds are those that are promised, so negative values of a column that falls.
+    Bounds are the promised ones: negated for a decreasing column.
     """
 
     promised: str
 
     @property
     def name(self) -> str:
-        """The column."""
+        """Return the name of the column."""
         return self.promised.removeprefix("-")
 
     @property
     def falls(self) -> bool:
-        """Whether its values decrease."""
+        """Return whether its values decrease."""
         return self.promised.startswith("-")
 
     def first(self, table: pa.Table | None) -> Bound:
-        """Return the bound below which ``table`` has no rows, which are in order."""
+        """Return the bound below which ``table``, whose rows are in order, has no rows."""
         if table is None or not table.num_rows:
             return math.inf
         value = table[self.name][0].as_py()
@@ -43,7 +43,7 @@ class OrderColumn:
         return first
 
     def count_below(self, rows: pa.Table, bound: Bound) -> int:
-        """Return how many of ``rows``, which are in order, are below ``bound``; NULL is below all."""
+        """Return the number of ``rows``, which are in order, below ``bound``; NULL is below all."""
         if bound == math.inf:
             return int(rows.num_rows)
         column = rows[self.name]

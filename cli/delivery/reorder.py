@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Reorder:
-    """Holds rows until the punctuation says that nothing earlier will come.
+    """Holds rows until punctuation promises that no earlier row will come.
 
     Args:
-        column: that rows are to be ascending in, NULL first; None to keep them as they come.
+        column: the column to sort by, ascending, NULL first; None to keep rows as they come.
     """
 
     def __init__(self, column: str | None) -> None:
@@ -24,15 +24,15 @@ class Reorder:
 
     @property
     def newest(self) -> int:
-        """The greatest number of a table that rows are held of, -1 if there are none."""
+        """Return the greatest number of a table with held rows; -1 if none are held."""
         return max((number for number, _ in self._held), default=-1)
 
     def add(self, table: pa.Table, number: int = 0) -> None:
-        """Take rows in; those of one time leave in the order of the numbers."""
+        """Take rows; rows with the same time leave in the order of their numbers."""
         self._held.append((number, table))
 
     def release(self, bound: Bound) -> pa.Table | None:
-        """The rows below ``bound``, in order; None if there are none."""
+        """Remove and return the rows below ``bound``, in order; None if there are none."""
         below, kept = [], []
         for number, held in sorted(self._held, key=lambda each: each[0]):
             values = pc.cast(held[self._column], pa.int64())
@@ -46,12 +46,12 @@ class Reorder:
         return self._sorted(pa.concat_tables(below)) if below else None
 
     def rest(self) -> pa.Table | None:
-        """All rows still held, in order; None if there are none."""
+        """Remove and return all held rows, in order; None if there are none."""
         held, self._held = sorted(self._held, key=lambda each: each[0]), []
         return self._sorted(pa.concat_tables([table for _, table in held])) if held else None
 
     def _sorted(self, table: pa.Table) -> pa.Table:
-        """Stable: rows of one time stay as they came."""
+        """Sort rows, keeping the order of those with the same time."""
         if self._column is None or table.num_rows < 2:
             return table
         values = pc.cast(table[self._column], pa.int64())

@@ -1,9 +1,9 @@
-"""Rounds: in which second of packet time a row is complete, whatever the step in which it came.
+"""Rounds: the second of packet time in which a row is complete, whatever step it came in.
 
-A row of a result is complete when no earlier one can come any more. In round r are the rows that are
-complete when all interfaces have passed r seconds since 1970, and were not in round r - 1. That
-follows from the program and from the row alone: heartbeats of that time, put through the operators,
-give the bound of the result.
+A row of a result is complete when no earlier row can come. Round r holds the rows that are complete
+once all interfaces have passed r seconds since 1970, and were not in round r - 1. The round follows
+from the program and the row alone: heartbeats of that time, put through the operators, give the
+bound of the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
 NEVER = math.inf
-"""The round of rows that nothing but the end of the input completes."""
+"""The round of rows that only the end of the input completes."""
 
 _LAST = (1 << 63) // NS_PER_SECOND - 1
 _MAX_KNOWN = 10_000
@@ -34,7 +34,7 @@ class Rounds:
     """Finds the rounds of the rows of each result.
 
     Args:
-        program: with the results.
+        program: the program with the results.
     """
 
     def __init__(self, program: Program) -> None:
@@ -43,7 +43,7 @@ class Rounds:
         self._found: dict[tuple[str, str], tuple[Bound, Bound]] = {}
 
     def is_timed(self, query: str, promised: str) -> bool:
-        """Whether time completes rows of ``query``, by the column that they are ordered by."""
+        """Return whether time completes rows of ``query``, by the column that orders them."""
         return self.bound(query, promised, _LAST) != NOTHING
 
     def of(self, query: str, promised: str, value: Bound) -> Bound:
@@ -51,9 +51,9 @@ class Rounds:
 
         Args:
             query: a result.
-            promised: the column that its rows are ordered by, as it is promised.
-            value: of that column in the row, as it is promised; of a bound, the round of the first row
-                that can still come.
+            promised: the column by which its rows are ordered, as it is promised.
+            value: the value of that column in the row, as it is promised; for a bound, this
+                returns the round of the first row that can still come.
         """
         if value == math.inf or self.bound(query, promised, _LAST) <= value:
             return NEVER

@@ -1,4 +1,4 @@
-"""Results that need no Spark: the stream of an LFTA is the answer."""
+"""Reader of results that need no Spark: the stream of an LFTA is the answer."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ if TYPE_CHECKING:
 SOURCE = "passthrough"
 
 PORTION_BYTES = 64 << 20
-"""Segments read at once; a single one may be larger."""
+"""Bytes of segments read together; a single segment may be larger."""
 
 
 class Passthrough:
-    """Reads the streams that are answers and hands their rows to the event queue.
+    """Reads the streams that are answers and puts their rows on the event queue.
 
-    Rows come in the order of their first increasing column. Messages are acknowledged when what they
-    let go is safe, and read no faster than the answers are taken. Its events:
+    Rows come in the order of their first increasing column. Messages are acknowledged when the rows
+    they released are safe, and read no faster than the rows are delivered. Its events:
 
-    ======== =====================================================================================
-    rows     ``rows``: pairs of a query and an iterator of its tables, ``streams``: how far that delivers the streams, ``is_last``,
-             ``done``: to be called with the cursors that may be acknowledged
+    ======== ===================================================================================
+    rows     ``rows``: pairs of a query and an iterator of its tables; ``streams``: the positions
+             of the streams once they are delivered; ``is_last``; ``done``: a function to call
+             with the cursors that may be acknowledged
     finished everything is delivered and acknowledged
     error    ``message``: the log is there but cannot be read
-    ======== =====================================================================================
+    ======== ===================================================================================
 
     Args:
-        program: with the results.
-        run_dir: of the run.
+        program: the program with the results.
+        run_dir: the run's folder.
         positions: how far streams were delivered before.
     """
 
@@ -79,11 +80,11 @@ class Passthrough:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams it reads; () if every result needs Spark."""
+        """Return the streams it reads; () if every result needs Spark."""
         return tuple(self._outlets)
 
     def connect(self, events: Events) -> None:
-        """The daemon listens, for the first time or once more: read on, in a thread of its own."""
+        """Start reading, in a thread: the daemon listens, for the first time or again."""
         self._is_wanted.set()
         if self._thread is None:
             self._thread = threading.Thread(
@@ -94,7 +95,7 @@ class Passthrough:
     def _run(self, events: Events) -> None:
         has_ended = False
         while not has_ended:
-            # A daemon that is gone is somebody else's care; its successor is announced.
+            # The supervisor handles a daemon that is gone, and announces its successor.
             self._is_wanted.wait()
             self._is_wanted.clear()
             try:
@@ -106,14 +107,14 @@ class Passthrough:
         events.put(Event(SOURCE, "finished", {}))
 
     def _follow(self, client: LogClient, events: Events) -> bool:
-        """Read until all streams have ended; False if the daemon went away before.
+        """Read until all streams have ended; return False if the daemon disconnected before.
 
         Raises:
-            StreamError: the daemon is there, but does not give what is asked for.
+            StreamError: the daemon is connected but refuses a request.
         """
         outlets = self._outlets
         if all(outlet.is_done for outlet in outlets.values()):
-            # On record before a kill; whether the daemon had heard of it is not known, and it may have gone since.
+            # Recorded before a kill; the daemon may not have received it, or may have ended since.
             ends = {name: outlet.next for name, outlet in outlets.items()}
             client.acknowledge_last(CONSUMER, ends)
             return True
@@ -134,7 +135,7 @@ class Passthrough:
         return True
 
     def _lease(self, client: LogClient, messages: Sequence[Message]) -> set[tuple[str, int]]:
-        """Keep what is read and not acknowledged from being shed; which of ``messages`` are shed already."""
+        """Lease the messages that are read but not acknowledged; return those already shed."""
         batches = [message for message in messages if isinstance(message, Batch)]
         if not batches:
             return set()
@@ -154,14 +155,14 @@ class Passthrough:
             case Heartbeat():
                 outlet.raise_bound({p.column: p.bound for p in message.punctuations})
             case EndOfStream() | Shed():
-                pass  # the log counts what was shed
+                pass  # the log counts shed batches
         outlet.has_ended = isinstance(message, EndOfStream)
         outlet.next = message.sequence + 1
 
     def _deliver(
         self, client: LogClient, streams: Iterable[str], events: Events, *, is_last: bool = False
     ) -> None:
-        """Hand rows over, wait until they are taken, and acknowledge what is safe by then."""
+        """Deliver rows, wait until they are taken, and acknowledge what is safe."""
         rows: list[tuple[str, Iterator[pa.Table]]] = []
         for stream in streams:
             tables = self._outlets[stream].let_go()
@@ -180,10 +181,10 @@ class Passthrough:
 
 
 def _read(path: Path) -> pa.Table:
-    """Read the rows of a segment.
+    """Yield the rows of a segment.
 
     Raises:
-        StreamError: it is not there or damaged.
+        StreamError: the segment is missing or damaged.
     """
     try:
         return pq.read_table(path)
@@ -193,7 +194,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _portions(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """``messages`` in pieces whose rows fit into memory: a log that was not read for long may hold gigabytes."""
+    """Split ``messages`` into portions that fit into memory: a backlog may hold gigabytes."""
     portion: list[Message] = []
     size = 0
     for message in messages:
@@ -215,12 +216,12 @@ def _is_there(client: LogClient) -> bool:
 
 
 def order_column(schema: Schema) -> str | None:
-    """The column by which rows are ordered, None to leave them in the order of the packets."""
+    """Return the column that orders the rows; None to leave them in the order of the packets."""
     increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
     return increasing[0] if increasing else None
 
 
 def _is_nullable(schema: Schema) -> bool:
-    """Whether the column that the answers are ordered by may be NULL."""
+    """Return whether the column that orders the answers may be NULL."""
     name = order_column(schema)
     return any(column.name == name and column.is_nullable for column in schema.columns)

@@ -1,7 +1,7 @@
-"""What came of one stream that is an answer itself, and how far it was delivered.
+"""Rows of one stream that is an answer itself, and how far they were delivered.
 
-Batches stay on disk until their rows may leave, and are read one after the other then: however many packets have one time,
-no more of them is in memory than the batches whose times overlap.
+Batches stay on disk until their rows may be delivered, and are then read one after the other:
+however many packets have one time, memory holds only the batches whose times overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Waiting(NamedTuple):
-    """A batch that is not read yet: the least time of its rows, its sequence number, and how to read it."""
+    """An unread batch: the least time of its rows, its sequence number, and how to read it."""
 
     least: int
     sequence: int
@@ -34,14 +34,15 @@ class StreamDelivery:
     """Rows of one stream in the order of their time, from where an earlier process left off.
 
     Args:
-        query: that the stream answers.
-        column: that the rows are ordered by; None for none, then they go as they come.
+        query: the query that the stream answers.
+        column: the column that orders the rows; None to deliver them as they come.
         position: how far the rows were delivered before.
-        is_nullable: whether the column may be NULL; such rows are in no batch's extent, so that batches do not wait.
+        is_nullable: whether the column may be NULL. Rows with NULL are outside the extent of their
+            batch, so batches are then read at once.
 
     Attributes:
         next: the sequence number of the next message to read.
-        has_ended: no more messages will come.
+        has_ended: whether no more messages will come.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class StreamDelivery:
         self._waiting: list[_Waiting] = []
 
     def add(self, batch: Batch, read: Callable[[], pa.Table]) -> None:
-        """Take the rows of a batch in, but those that were delivered before; ``read`` gives all of them."""
+        """Take the rows of a batch that were not delivered before; ``read`` yields all its rows."""
         if self._column is None:
             self._reorder.add(read(), batch.sequence)
             return
@@ -80,20 +81,21 @@ class StreamDelivery:
         table = batch.read()
         if batch.sequence < self._before.seen and self._before.bound is not None:
             values = pc.cast(table[self._column], pa.int64())
-            # A row without a time went with the first that were let go.
+            # Rows without a time were delivered with the first that were released.
             table = table.filter(pc.fill_null(pc.greater_equal(values, self._before.bound), False))
         self._reorder.add(table, batch.sequence)
 
     def raise_bound(self, bounds: dict[str, int]) -> None:
-        """No row below the bound of the column will come any more."""
+        """Note that no more rows below the bound of the column will come."""
         bound = bounds.get(self._column) if self._column is not None else None
         if bound is not None:
             self._bound = bound if self._bound is None else max(bound, self._bound)
 
     def let_go(self) -> Iterator[pa.Table] | None:
-        """The rows that may go now, all when the stream has ended or has no order to keep; None if there are none.
+        """Return the rows that may be delivered now: all, if the stream has ended or has no order.
 
-        Later tables are read when they are asked for. All must be, before anything else of this object is used.
+        Later tables are read when they are requested. All of them must be read before this object
+        is used again. None if there are no rows.
         """
         bound = self._bound
         if self.has_ended or self._column is None:
@@ -112,8 +114,8 @@ class StreamDelivery:
         return None if first is None else chain([first], tables)
 
     def _tables(self, ready: Sequence[_Waiting], bound: int | None) -> Iterator[pa.Table]:
-        """The rows below ``bound`` (None: all) of what is held and of ``ready``, in order."""
-        # The least sequence number from each place on: what of one time came before stands before.
+        """Yield the held rows and those of ``ready`` below ``bound`` (None: all), in order."""
+        # The least sequence number from each place on: rows of one time keep their order.
         earliest = list(accumulate((batch.sequence for batch in reversed(ready)), min))[::-1]
         for batch, sequence in zip(ready, earliest, strict=True):
             is_behind = sequence > self._reorder.newest
@@ -127,18 +129,18 @@ class StreamDelivery:
 
     @property
     def held(self) -> tuple[int, ...]:
-        """The batches of which rows were not let go."""
+        """Return the batches with rows that were not released."""
         return tuple(sequence for sequence, _ in self._held)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to read, when what ``let_go`` gave is delivered."""
+        """Return whether nothing is left to read once the released rows are delivered."""
         return self.has_ended and not self._held and self.next >= self._before.seen
 
     @property
     def position(self) -> StreamPosition:
-        """How far the stream is delivered when what ``let_go`` gave is."""
+        """Return the position of the stream once the released rows are delivered."""
         cursor = self._held[0][0] if self._held else self.next
-        # Of messages that are read once more, those further on were seen before.
+        # When messages are read again, those further on were seen before.
         seen = max(self.next, self._before.seen)
         return StreamPosition(cursor, seen, self._bound, self.has_ended)

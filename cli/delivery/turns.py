@@ -1,7 +1,7 @@
-"""Rows of several results in turn, made readable together.
+"""Rows of several results in turn, converted to readable tables together.
 
-A round of interleaved results may have one row. What is made once for each table (addresses, text) would
-cost some milliseconds a round, so it is made once for many rounds.
+A round of interleaved results may have one row. The fixed cost of a conversion (addresses, text) is
+some milliseconds, so rows of many rounds are converted together.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Collects rows that go out next and gives them back as readable tables.
+    """Collects the rows that are due next and returns them as readable tables.
 
     Args:
-        schemas: of the columns of each result that are delivered.
+        schemas: the delivered columns of each result.
     """
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
@@ -36,11 +36,11 @@ class Turns:
 
     @property
     def is_full(self) -> bool:
-        """Whether rows have to be taken before others are added, to bound their memory."""
+        """Return whether rows must be taken before more are added, to bound memory."""
         return self._rows >= ROWS_AT_ONCE or self._bytes >= PIECE_BYTES
 
     def add(self, query: str, table: pa.Table) -> None:
-        """Take rows that go out after those before."""
+        """Add rows that follow those added before."""
         schema = self._schemas[query]
         rows = table.select(schema.names)
         self._turns.append((query, rows))
@@ -48,11 +48,11 @@ class Turns:
         self._bytes += int(text_bytes(rows, string_columns(schema)).sum())
 
     def take(self) -> Iterator[tuple[str, pa.Table]]:
-        """Give all rows that were added, in order, as readable tables of bounded text."""
+        """Yield all added rows, in order, as readable tables of bounded text."""
         turns, self._turns, self._rows = self._turns, [], 0
         is_large, self._bytes = self._bytes > PIECE_BYTES, 0
         if is_large:
-            # One table of them is longer than all others together may be.
+            # A single table may exceed the limit for all of them.
             for query, table in turns:
                 schema = self._schemas[query]
                 for piece in bounded_pieces(table, schema):

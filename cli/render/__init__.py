@@ -1,1 +1,1 @@
-"""Text for people: plans, summaries, progress and lists."""
+"""Text for users: plans, summaries, progress and lists."""

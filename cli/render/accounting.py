@@ -1,6 +1,6 @@
-"""What became of the tuples that reached the log: a sum that closes at every moment.
+"""The account of tuples that reached the log, which adds up at every moment.
 
-partial tuples = released + waiting + shed, and all of it + open = what the LFTAs put out.
+partial tuples = released + waiting + shed; these and the open ones are all that LFTAs emitted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STREAMS_SHOWN = 8
 
 
 def tuple_equation(log: Mapping[str, int]) -> str:
-    """``1,000 partial tuples = 990 released + 10 shed``; terms that are 0 are left out, but for the first."""
+    """Return ``1,000 partial tuples = 990 released + 10 shed``; of 0 terms only the first stays."""
     counts = {term: log.get(name, 0) for term, name in _NAMES.items()}
     parts = [f"{counts[t]:,} {t}" for t in TERMS if counts[t] or t == TERMS[0]]
     total = log.get("tuples_total", 0)
@@ -29,13 +29,13 @@ def tuple_equation(log: Mapping[str, int]) -> str:
 
 
 def final(log: Mapping[str, int]) -> dict[str, int]:
-    """The counters when all that waits is read: nothing is shed after the end of the input."""
+    """Return the counters once all tuples are read: after the end of the input none are shed."""
     released = log.get("released_tuples_total", 0) + log.get("waiting_tuples", 0)
     return {**log, "released_tuples_total": released, "waiting_tuples": 0}
 
 
 def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
-    """Where every packet and every tuple is now, from the capture daemon's statistics."""
+    """Return where every packet and tuple is now, from the capture daemon's statistics."""
     interfaces = statistics.get("interfaces", ())
     totals = {
         term: sum(int(each.get(f"{term}_packets") or 0) for each in interfaces)
@@ -52,11 +52,11 @@ def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterator[str]:
-    """What was dropped for want of room; nothing when nothing was.
+    """Return what was dropped for lack of space; nothing if nothing was.
 
     Args:
         capture: the capture daemon's summary.
-        carried: rows that the job could not keep, by the query that was to read them.
+        carried: the number of rows that the job could not keep, by the query that reads them.
     """
     log = capture["log"]
     if log.get("shed_tuples_total", 0):

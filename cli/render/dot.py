@@ -1,4 +1,4 @@
-"""A program as a graph in the DOT language of Graphviz: where tuples come from and where they go."""
+"""A program as a graph in the DOT language of Graphviz: where tuples come from and go."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SHAPES = {"interface": "cds", "lfta": "box", "hfta": "box", "result": "note"}
 
 
 def as_dot(program: Program, explanation: dict[str, Any], anywhere: str) -> Iterator[str]:
-    """The lines of a directed graph: interfaces, LFTAs, HFTA nodes and results.
+    """Yield the lines of a directed graph: interfaces, LFTAs, HFTA nodes and results.
 
     Args:
-        program: what to draw.
-        explanation: of the same program, whose texts label the nodes.
-        anywhere: what to call the interface where none is known.
+        program: the program to draw.
+        explanation: the explanation of that program, whose texts label the nodes.
+        anywhere: the label of the interface if none is known.
     """
     yield "digraph gscope {"
     yield "  rankdir=LR;"
@@ -67,7 +67,7 @@ def _of(source: Input) -> str:
 
 
 def _lines(entry: dict[str, Any]) -> Iterator[str]:
-    """What matters most of a node: what it keeps, groups and computes, and what bounds its state."""
+    """Return the main facts of a node: what it keeps, groups and computes, and its state bound."""
     for key in (
         "predicate",
         "epochs",

@@ -1,4 +1,4 @@
-"""A compiled query set, explained: plain values for JSON, and the same as text."""
+"""The explanation of a compiled query set: plain values for JSON, and the same as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANY = "any interface"
 
 
 def explain_compiled(compiled: Compiled) -> dict[str, Any]:
-    """Every stage from the texts as printed to the split, as plain values."""
+    """Return every stage, from the parsed texts to the split, as plain values."""
     program = compiled.program
     return {
         "queries": [
@@ -83,7 +83,7 @@ def _source_names(node: HftaNode) -> tuple[str, ...]:
 
 
 def as_text(explanation: dict[str, Any]) -> Iterator[str]:
-    """The lines of an explanation for a person."""
+    """Yield the lines of an explanation for a reader."""
     for query in explanation["queries"]:
         yield f"Query {query['name']} ({query['columns']})"
         yield from _indented(query["text"].splitlines())
@@ -121,7 +121,7 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
 
 
 def _kernel_filters(program: Program) -> dict[str, str]:
-    """By interface what packets must be like; interfaces of which every packet may be wanted are left out."""
+    """Return the kernel filter of each interface, without interfaces that may need every packet."""
     conditions = (
         {name: needed_packets(program.lftas, name) for name in program.interfaces}
         if program.interfaces
@@ -131,7 +131,7 @@ def _kernel_filters(program: Program) -> dict[str, str]:
 
 
 def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
-    """What an LFTA is; ``otherwise`` is what it reads if it names no interface."""
+    """Return the description of an LFTA; ``otherwise`` is its input if it names no interface."""
     return {
         "name": lfta.name,
         "reads": f"{lfta.protocol} on {', '.join(lfta.interfaces) or otherwise}",

@@ -1,4 +1,4 @@
-"""What ``gscope schema --functions`` shows: functions, aggregates and their facts."""
+"""The list of ``gscope schema --functions``: functions, aggregates and their facts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
     "time_bucket": ("'length', TIMESTAMP", "TIMESTAMP", "low, high"),
     "to_timestamp": ("FLOAT|INT", "TIMESTAMP", "low, high"),
     **dict.fromkeys(("abs", "floor", "ceil", "round"), ("FLOAT|INT", "as given", "low, high")),
-    # an order is kept where packets are read, and nowhere else
+    # only LFTAs see tuples in the order of the packets
     **dict.fromkeys(("increasing", "decreasing"), ("INT|TIMESTAMP", "as given", "low")),
     "banded": ("INT|TIMESTAMP, n", "as given", "low"),
     "if_else": ("BOOL, any, any", "as given", "low, high"),
@@ -45,14 +45,14 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
     "float": ("BOOL|FLOAT|INT", "FLOAT", "low, high"),
     "string": ("BOOL|FLOAT|INT|IP|MAC|STRING|TIMESTAMP", "STRING", "high"),
 }
-"""Functions that are another entry of the catalog for each type: what they take, give, and where they run."""
+"""Functions with one catalog entry for each type: what they take and return, and where they run."""
 
 _USERS = "user code"
 _ANY = frozenset(GsqlType) - {GsqlType.NULL}
 
 
 def described_functions() -> dict[str, list[dict[str, Any]]]:
-    """Aggregates, running aggregates and scalar functions, each with name, types, levels and meaning."""
+    """Return aggregates, running aggregates and functions: names, types, levels, meanings."""
     return {
         "aggregates": [_aggregate(entry) for entry in AGGREGATES.values()],
         "running aggregates": [_running(entry) for entry in RUNNING.values()],
@@ -63,7 +63,7 @@ def described_functions() -> dict[str, list[dict[str, Any]]]:
 
 
 def function_lines() -> Iterator[str]:
-    """The same as text, scalar functions by family."""
+    """Yield the same as text, scalar functions by family."""
     groups = described_functions()
     scalars = groups.pop("functions")
     for family in _families():
@@ -101,7 +101,7 @@ def _running(entry: RunningEntry) -> dict[str, Any]:
 
 
 def _families() -> dict[str, list[str]]:
-    """The names of all functions by family, those of user code last."""
+    """Return the names of all functions by family, those of user code last."""
     users = sorted(BUILDERS.keys() - MEANINGS.keys())
     return {
         **{family: list(names) for family, names in FAMILIES.items()},
@@ -144,7 +144,7 @@ def _result(kind: GsqlType | None) -> str:
 
 
 def _levels(types: frozenset[GsqlType], low: frozenset[GsqlType]) -> str:
-    """Where tuples can be reduced: partially in the LFTA, or only in the HFTA."""
+    """Return where tuples are reduced: partially in the LFTA, or only in the HFTA."""
     if not low:
         return "high"
     missing = "|".join(sorted(t.value for t in types - low))
@@ -152,6 +152,6 @@ def _levels(types: frozenset[GsqlType], low: frozenset[GsqlType]) -> str:
 
 
 def _low_types(name: str) -> frozenset[GsqlType]:
-    """The types of which an LFTA folds an input of running aggregates; sets of values join its key."""
+    """Return the types of which an LFTA folds an input of running aggregates; sets join its key."""
     entry = AGGREGATES["count_distinct" if name == DISTINCT_VALUES else name]
     return entry.lfta_types

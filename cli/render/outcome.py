@@ -1,4 +1,4 @@
-"""How a run went, as far as the command line tells of it."""
+"""The outcome of a run, as far as the command line reports it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ class Outcome:
 
     Attributes:
         capture: the capture daemon's ``summary`` event.
-        phases: seconds since the start of the command by what had been reached then.
-        job_phases: the same of the HFTA job by its own account, since its own start.
-        late_tuples: rows that came to the HFTA job below a watermark and are in no answer, by query.
-        shed_tuples: rows that the HFTA job had no room to keep, by the query that was to read them.
-        undecodable: payloads that a function of a query could not read, by function.
-        wrapped_sums: sums of integers that left 64 bits and wrapped, by query.
-        restarts: how often a process was started again, by its name.
-        signal: that ended the input, 0 for none.
+        phases: the time at which each phase was reached, in seconds since the command started.
+        job_phases: the same as the HFTA job reports it, in seconds since the job started.
+        late_tuples: the number of rows that reached the HFTA job below a watermark and are in no
+            answer, by query.
+        shed_tuples: the number of rows that the HFTA job had no space to keep, by the query that
+            reads them.
+        undecodable: the number of payloads that a query's function could not decode, by function.
+        wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
+        restarts: the number of restarts, by process.
+        signal: the signal that ended the input; 0 for none.
     """
 
     capture: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How a run goes, shown on standard error while it lasts."""
+"""The progress of a run, on standard error."""
 
 from __future__ import annotations
 
@@ -18,65 +18,65 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Who is told how the run goes, for a progress bar."""
+    """An observer of the progress of a run, such as a progress bar."""
 
     def aside(self) -> AbstractContextManager[None]:
-        """Make room on the terminal while answers are written."""
+        """Make space on the terminal while answers are written."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Remove the progress for good."""
 
     def on_progress(self, fields: dict[str, Any]) -> None:
-        """The capture daemon got further; see its ``progress`` event."""
+        """Show the capture daemon's ``progress`` event."""
 
     def on_phase(self, text: str) -> None:
-        """The run entered another phase."""
+        """Show that the run has entered another phase."""
 
     def on_notice(self, text: str) -> None:
-        """Something happened that the user must know, one sentence."""
+        """Print a sentence that the user must see."""
 
 
 def watcher(*, is_quiet: bool, is_live: bool = False) -> Watcher:
-    """Progress if standard error is a terminal, otherwise one that says nothing."""
+    """Return a progress bar if standard error is a terminal, otherwise a watcher without one."""
     if is_quiet or not sys.stderr.isatty():
         return Silence(is_quiet=is_quiet)
     return (LiveLine if is_live else ProgressBar)(shares_terminal=sys.stdout.isatty())
 
 
 class Silence:
-    """Shows no progress.
+    """A watcher that shows no progress.
 
     Args:
-        is_quiet: nor anything else.
+        is_quiet: whether to suppress notices as well.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:
         self._is_quiet = is_quiet
 
     def on_progress(self, fields: dict[str, Any]) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def on_phase(self, text: str) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def on_notice(self, text: str) -> None:
-        """Tell it, on a line of its own."""
+        """Print the sentence on a line of its own."""
         if not self._is_quiet:
             click.echo(f"gscope: {text}", err=True)
 
     def aside(self) -> AbstractContextManager[None]:
-        """Nothing is in the way."""
+        """Do nothing: the terminal is free."""
         return nullcontext()
 
     def close(self) -> None:
-        """Nothing to clear."""
+        """Do nothing."""
 
 
 class ProgressBar:
-    """Packets a second, percent of the input, the trace's time, and the phase.
+    """A line with packets per second, percent of the input, trace time, and the phase.
 
     Args:
-        shares_terminal: answers go to the same terminal, so that the bar must step aside for them.
+        shares_terminal: whether answers go to the same terminal, so that the line must make space.
     """
 
     def __init__(self, *, shares_terminal: bool) -> None:
@@ -122,16 +122,16 @@ class ProgressBar:
         )
 
     def on_phase(self, text: str) -> None:
-        """Show another phase; what it lasts is not known."""
+        """Show another phase, whose duration is unknown."""
         self._progress.update(self._task, description=text)
 
     def on_notice(self, text: str) -> None:
-        """Tell it, on a line of its own above the bar."""
+        """Print the sentence on a line of its own above the bar."""
         self._progress.console.print(f"gscope: {text}", markup=False, highlight=False)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the bar off the terminal while answers are written."""
+        """Hide the bar while answers are written."""
         if not self._shares_terminal:
             yield
             return
@@ -142,12 +142,12 @@ class ProgressBar:
             self._progress.start()
 
     def close(self) -> None:
-        """Take the bar off the terminal for good."""
+        """Remove the bar for good."""
         self._progress.stop()
 
 
 class LiveLine(ProgressBar):
-    """Packets a second of late, packets dropped by the kernel, and the time that is reached."""
+    """A line with recent packets per second, packets dropped by the kernel, and the time."""
 
     def __init__(self, *, shares_terminal: bool) -> None:
         self._told: tuple[float, int] | None = None
@@ -175,7 +175,7 @@ class LiveLine(ProgressBar):
 
 
 def _clock(nanoseconds: int) -> str:
-    """Trace time to the second, UTC; "" if it is outside the calendar."""
+    """Return trace time to the second, UTC; "" if it is outside the calendar."""
     try:
         return f"{datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):

@@ -8,11 +8,11 @@ import sys
 
 
 def settle_streams() -> None:
-    """Have all three open, and let standard output take any character.
+    """Open all three, and let standard output accept any character.
 
-    One that is closed would be None in Python, and its descriptor would go to the next file that is opened: answers
-    and messages would be written there. Who writes to a standard output that was closed is told so, as by cat(1);
-    it is no loss where nothing is written to it, as with files of answers.
+    A closed one would be None in Python, and the next file opened would get its descriptor: answers
+    and messages would be written to that file. Writing to a standard output that was closed is an
+    error, as in cat(1); it is harmless if nothing is written there, as with files of answers.
     """
     for descriptor, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

@@ -1,4 +1,4 @@
-"""What became of every packet, at the end of a run.
+"""The loss summary: what became of every packet, at the end of a run.
 
 received = dropped + filtered + shed + late + malformed + accepted + unread, on every interface.
 """
@@ -23,7 +23,7 @@ _DAMAGE_SHOWN = 20
 
 
 def is_whole(outcome: Outcome) -> bool:
-    """Return whether nothing was lost on any interface, nor in the log, nor behind it, nor with a daemon."""
+    """Return whether nothing was lost: on interfaces, in the log, in the job, with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
     lost += sum(outcome.late_tuples.values())
     return (
@@ -34,7 +34,7 @@ def is_whole(outcome: Outcome) -> bool:
 
 
 def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
-    """One line when all is well; more where something was lost, odd or damaged."""
+    """Yield one line if all is well, and more for what was lost, unusual or damaged."""
     capture = outcome.capture
     interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
     totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
@@ -70,7 +70,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
 
 
 def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The link types that are not read, by name."""
+    """Return the link types that are not decoded, by name."""
     counts: Counter[str] = Counter()
     for each in interfaces:
         counts.update(each.get("unread_links", {}))
@@ -80,7 +80,7 @@ def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The skew at which no packet would have been late, where it is known."""
+    """Return the skew at which no packet would have been late, if it is known."""
     late = [each for each in interfaces if each["late"]]
     if not late:
         return
@@ -102,7 +102,7 @@ def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _crashes(outcome: Outcome) -> Iterator[str]:
-    """What a capture daemon that was killed took with it."""
+    """Return what a killed capture daemon lost."""
     times = _crash_count(outcome)
     if not times:
         return
@@ -120,20 +120,20 @@ def _crashes(outcome: Outcome) -> Iterator[str]:
 
 
 def counter_line(progress: Mapping[str, Any], rows: Mapping[str, int], seconds: float) -> str:
-    """How a run goes, for who asks with SIGUSR1: its latest ``progress`` event, and rows by query."""
+    """Return the line that SIGUSR1 prints, from the latest ``progress`` event and rows by query."""
     packets = _counted(progress.get("packets", 0), "packet")
     dropped = progress.get("dropped") or 0
     return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
 
 
 def _crash_count(outcome: Outcome) -> int:
-    """How many capture daemons died before the end of the input."""
+    """Return how many capture daemons died before the end of the input."""
     streams = outcome.capture["lftas"].values()
     return max((counters.get("crashes_total", 0) for counters in streams), default=0)
 
 
 def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
-    """Packets that an LFTA's predicate let pass, but that are in no row."""
+    """Return how many packets passed an LFTA's predicate but are in no row."""
     for counter, why in (
         ("without_epoch_tuples_total", "packets with a NULL epoch are in no group"),
         (
@@ -147,7 +147,7 @@ def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _equation(terms: Mapping[str, int], malformed: int) -> str:
-    """``1,000 packets received = 990 accepted + 10 malformed``; terms that are 0 are left out."""
+    """Return ``1,000 packets received = 990 accepted + 10 malformed``, without terms that are 0."""
     parts = [f"{terms['accepted']:,} accepted"]
     if malformed:
         parts.append(f"{malformed:,} malformed")
@@ -166,7 +166,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The sums of single interfaces: all if they are few, otherwise those that lost something."""
+    """Yield the account of each interface: all if there are few, otherwise those with losses."""
     if len(interfaces) == 1:
         return
     odd = [i for i in interfaces if _has_loss(i)]
@@ -178,7 +178,7 @@ def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) -> Iterator[str]:
-    """What is damaged, but for what is told of interfaces that failed anyway."""
+    """Yield damage of captures, except that of interfaces that are reported as failed anyway."""
     sentences = [
         sentence if len(interfaces) == 1 else f"{interface['name']}: {sentence}"
         for interface in interfaces
@@ -192,7 +192,7 @@ def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) 
 
 
 def _malformed(interfaces: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Malformed packets of all interfaces by reason, most frequent first."""
+    """Return the malformed packets of all interfaces by reason, most frequent first."""
     counts: dict[str, int] = {}
     for interface in interfaces:
         for reason, count in interface["malformed"].items():

@@ -25,7 +25,7 @@ _CAPTURE = {
 
 
 def timing_lines(outcome: Outcome) -> Iterator[str]:
-    """A table: when each phase was reached, then what the two processes say of themselves."""
+    """Yield a table: when each phase was reached, then the phases that both processes report."""
     yield "seconds since the start of the command"
     for name, seconds in sorted(outcome.phases.items(), key=lambda item: item[1]):
         yield f"  {seconds:8.3f}  {name}"

@@ -1,1 +1,1 @@
-"""Where rows go: tables, files that grow, parts of files, and the lock of an output."""
+"""Sinks: tables, growing files, parts of files, and the lock of an output."""

@@ -1,7 +1,7 @@
-"""Files that grow while a live run lasts, and lose and double nothing when it is killed and resumed.
+"""Files that grow during a live run, and lose or repeat no row when it is killed and resumed.
 
-CSV and NDJSON are one file a result, appended to at every delivery. Parquet and Arrow come as parts, each visible
-when it is whole (see ``part_files.py``).
+CSV and NDJSON results are one file each, appended to at every delivery. Parquet and Arrow results
+come in parts, each visible when it is complete (see ``part_files.py``).
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ _LOOKED_AT_BYTES = 1 << 16
 
 
 class LiveFolder:
-    """The results of a live run as files in a folder. A new run goes on in files that are there.
+    """The results of a live run as files in a folder. A new run appends to existing files.
 
     Args:
-        folder: made if it is missing.
-        kind: an output format but ``table``.
-        schemas: of the rows of each result.
-        before: what ``settle`` gave last before the run was killed; {} for a new run.
-        monotonic: seconds, for the age of parts.
+        folder: the folder, created if it is missing.
+        kind: an output format other than ``table``.
+        schemas: the columns of each result.
+        before: what ``settle`` last returned before the run was killed; {} for a new run.
+        monotonic: a clock in seconds, for the age of parts.
 
     Raises:
-        UsageError: the folder cannot be written, another run writes there, or a file there has other columns.
+        UsageError: the folder is not writable, another run writes there, or an existing file has
+            other columns.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class LiveFolder:
             raise UsageError(message) from error
 
     def begin(self, query: str, _schema: pa.Schema) -> None:
-        """The heading, where the file is new."""
+        """Write the header line of a new file."""
         self._files[query].begin()
 
     def write(self, query: str, table: pa.Table) -> None:
@@ -93,7 +94,7 @@ class LiveFolder:
         self._files[query].write(table)
 
     def settle(self, *, is_last: bool) -> dict[str, Any] | None:
-        """How far the files go; None while parts are open and none is large or old."""
+        """Return the length of each file; None while parts are open and none is large or old."""
         files = self._files.values()
         if not is_last and any(f.is_open for f in files) and not any(f.is_due for f in files):
             return None
@@ -101,12 +102,12 @@ class LiveFolder:
         return {**self._identity, "token": self._token, "files": settled}
 
     def publish(self) -> None:
-        """Let finished parts be seen."""
+        """Make finished parts visible."""
         for file in self._files.values():
             file.publish()
 
     def close(self, *, is_complete: bool) -> None:  # noqa: ARG002  # what was delivered stays in any case
-        """Close the files, and let others write them."""
+        """Close the files and unlock them."""
         for file in self._files.values():
             file.close()
         for query, lock in self._locks.items():
@@ -114,13 +115,14 @@ class LiveFolder:
 
 
 class _TextFile:
-    """A file that is appended to. When its run is resumed, it is cut back to where it was on record.
+    """A file that is appended to, and truncated to its recorded length when its run is resumed.
 
-    One that was moved away or removed meanwhile, as a rotation of logs does, is left alone; a new one is begun.
+    A file that was moved away or removed meanwhile, as by log rotation, is left alone, and a new
+    one is created.
 
     Args:
-        before: where it ended on record; None if it is not known, or others have written behind that.
-        may_be_torn: its last writer was killed, perhaps within a line.
+        before: the recorded length in bytes; None if it is unknown, or if another run has appended.
+        may_be_torn: whether its last writer was killed, perhaps within a line.
     """
 
     is_due = False
@@ -153,7 +155,7 @@ class _TextFile:
             raise
 
     def begin(self) -> None:
-        """Write the heading, where the file is empty."""
+        """Write the header line if the file is empty."""
         with in_sentences(str(self._path)):
             if self._size == 0:
                 self._file.write(self._heading)
@@ -173,10 +175,10 @@ class _TextFile:
         return {"size": status.st_size, "inode": status.st_ino}
 
     def publish(self) -> None:
-        """Rows are seen as they are written."""
+        """Do nothing: rows are visible as they are written."""
 
     def close(self) -> None:
-        """Close it; one that got not even a heading goes."""
+        """Close the file; remove it if not even the header line was written."""
         if self._heading and not self._file.closed and self._size == 0:
             self._path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -187,7 +189,7 @@ class _TextFile:
         return os.fstat(self._file.fileno()).st_size
 
     def _is_in_place(self) -> bool:
-        """Whether the name still means the open file."""
+        """Return whether the path still refers to the open file."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -198,7 +200,7 @@ class _TextFile:
         """Refuse to append rows to those of another answer.
 
         Raises:
-            UsageError: the heading is another.
+            UsageError: the header line differs.
         """
         with self._path.open("rb") as file:
             found = file.readline(len(self._heading) + 1)
@@ -211,7 +213,7 @@ class _TextFile:
 
 
 def _end_of_lines(path: Path) -> int:
-    """Where the last whole line of a file ends."""
+    """Return the offset at which the last complete line of a file ends."""
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)
         while at > 0:

@@ -1,4 +1,4 @@
-"""Where the answers of a run go."""
+"""The sink that a command line requests."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
 
 def is_ndjson(kind: str | None) -> bool:
-    """Whether standard output gets NDJSON, where the command line asks for ``kind``."""
+    """Return whether standard output gets NDJSON when the command line requests ``kind``."""
     return (kind or ("table" if sys.stdout.isatty() else "ndjson")) == "ndjson"
 
 
 def sink_for(
     program: Program, kind: str | None, folder: Path | None, delivered: DeliveryCheckpoint | None
 ) -> Sink:
-    """The sink that a command line asks for.
+    """Return the sink that a command line requests.
 
     Args:
-        program: with the results.
-        kind: the format; None for the usual one of the place.
-        folder: for files; None for standard output.
-        delivered: what a live run has on record; None for a replay, whose files appear when they are whole.
+        program: the program with the results.
+        kind: the format; None for the default of the destination.
+        folder: the folder for files; None for standard output.
+        delivered: the checkpoint of a live run; None for a replay, whose files appear when they
+            are complete.
 
     Raises:
-        UsageError: the place cannot hold that format, or cannot be written.
+        UsageError: the destination does not support the format, or is not writable.
     """
     queries = [query for query, _ in program.results]
     if folder is not None:

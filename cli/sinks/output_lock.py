@@ -19,7 +19,7 @@ _LONGEST_TOKEN = 100
 
 
 def lock_output(folder: Path, query: str, kind: str) -> BinaryIO:
-    """Open ``.<query>.<kind>.partial`` to read and append, and lock it; only its holder writes the result.
+    """Open ``.<query>.<kind>.partial`` to read and append, and lock it to write the result.
 
     Raises:
         UsageError: another run holds it.

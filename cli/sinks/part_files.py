@@ -1,4 +1,4 @@
-"""A result that grows in parts: Parquet and Arrow files cannot be read before they are finished."""
+"""A result in parts: Parquet and Arrow files cannot be read before they are finished."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 PART_ROWS = 1_000_000
 PART_S = 60.0
-"""A part is finished when it has so many rows, or is so old."""
+"""A part is finished when it has PART_ROWS rows or is PART_S seconds old."""
 
 
 class Parts:
-    """Files ``<query>-<time>-<number>.<kind>``, numbered on from what is in the folder.
+    """Files ``<query>-<time>-<number>.<kind>``, numbered from the last one in the folder.
 
-    A part is written under a hidden name, put on record when it is whole, and only then renamed: so when the run
-    is resumed, what is on record is published, and what is not is written anew.
+    A part is written under a hidden name, recorded when it is complete, and only then renamed: a
+    resumed run publishes recorded parts and writes the others again.
 
     Args:
-        schema: of the rows.
-        before: what ``settle`` gave last before the run was killed; None for a new run.
-        monotonic: seconds, for the age of a part.
+        schema: the columns of the rows.
+        before: what ``settle`` last returned before the run was killed; None for a new run.
+        monotonic: a clock in seconds, for the age of a part.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class Parts:
 
     @property
     def is_due(self) -> bool:
-        """Whether the open part is large or old."""
+        """Return whether the open part is large or old."""
         age_s = self._monotonic() - self._began_s
         return self._writer is not None and (self._rows >= PART_ROWS or age_s >= PART_S)
 
     @property
     def is_open(self) -> bool:
-        """Whether rows wait in a part that is not finished."""
+        """Return whether a part is open."""
         return self._writer is not None
 
     def begin(self) -> None:
-        """A part begins with its first row."""
+        """Do nothing: a part begins with its first row."""
 
     def write(self, table: pa.Table) -> None:
         """Add rows to the open part."""
@@ -84,7 +84,7 @@ class Parts:
         self._rows += table.num_rows
 
     def settle(self) -> dict[str, Any]:
-        """Finish the open part; the last finished one."""
+        """Finish the open part, and return the state: the last finished part."""
         if self._writer is not None:
             with in_sentences(f"{self._query} to {self._folder}"):
                 self._writer.close()
@@ -93,13 +93,13 @@ class Parts:
         return {"finished": self._finished}
 
     def publish(self) -> None:
-        """Let the last finished part be seen; harmless when repeated."""
+        """Rename the last finished part to its visible name; harmless when repeated."""
         if self._finished is not None:
             with suppress(FileNotFoundError):
                 self._staged(self._finished).rename(self._folder / self._finished)
 
     def close(self) -> None:
-        """Remove a part that was not finished: its rows are still where they came from."""
+        """Remove an unfinished part: its rows are still held by their origin."""
         if self._writer is not None:
             with suppress(OSError, pa.ArrowException):
                 self._writer.close()
@@ -113,7 +113,7 @@ class Parts:
         self._name = f"{self._query}-{moment}-{self._number:06d}.{self._kind}"
         file = open_own(self._staged(self._name), "xb")
         self._rows, self._began_s = 0, self._monotonic()
-        # Arrow leaves a file open that it was given.
+        # Arrow does not close a file that it did not open.
         if self._kind == "parquet":
             self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
         else:

@@ -1,4 +1,4 @@
-"""Sinks: standard output as text, files that appear when they are complete."""
+"""Sinks of a replay: standard output as text, files that appear when they are complete."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ TEXT_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
 }
 
 _TURN_BYTES = 16 << 20
-"""Of tables of several results that become text together."""
+"""Rows of several results that are converted to text together."""
 
 
 class StreamSink:
-    """CSV or NDJSON on one open file; flushed with every delivery.
+    """CSV or NDJSON on one open file, flushed with every delivery.
 
     Args:
-        queries: the results; with several, NDJSON lines say which they belong to, and CSV is refused.
+        queries: the results; with several, NDJSON lines name their result, and CSV is refused.
 
     Raises:
-        UsageError: several results as CSV, or a format that is for files.
+        UsageError: several results as CSV, or a format that requires files.
     """
 
     def __init__(self, file: BinaryIO, kind: str, queries: Sequence[str]) -> None:
@@ -56,14 +56,14 @@ class StreamSink:
         self._turn_bytes = 0
 
     def begin(self, _query: str, schema: pa.Schema) -> None:
-        """The heading, also of an empty answer."""
+        """Write the header line, also of an empty answer."""
         if self._kind == "csv":
             with in_sentences("the answer"):
                 self._file.write(csv_header(schema.names))
                 self._file.flush()
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Write rows; those of several results when many have come, or at the end of the delivery."""
+        """Write rows; with several results, once many have come or at the end of the delivery."""
         if self._says_query and table.num_rows < ROWS_AT_ONCE:
             self._turns.append((query, table))
             self._turn_rows += table.num_rows
@@ -79,15 +79,15 @@ class StreamSink:
             self._file.flush()
 
     def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
-        """Write what was kept; what was out when the process was killed comes again."""
+        """Write the collected rows; rows written before a kill are written again."""
         self._write_turns()
         return {}
 
     def publish(self) -> None:
-        """Rows are seen as they are written."""
+        """Do nothing: rows are visible as they are written."""
 
     def close(self, *, is_complete: bool) -> None:
-        """Nothing is held back."""
+        """Do nothing: no rows are held."""
 
     def _write_turns(self) -> None:
         turns, self._turns = self._turns, []
@@ -104,16 +104,16 @@ class StreamSink:
 
 
 class FolderSink:
-    """One file a result in a folder; each appears, whole, when the run is complete.
+    """One file for each result in a folder; each appears when the run is complete.
 
-    Until then rows go to ``.<name>.partial``, which the next run into this folder starts anew.
+    Until then rows go to ``.<name>.partial``, which the next run into this folder overwrites.
 
     Args:
-        folder: made if it is missing.
-        kind: an output format but ``table``.
+        folder: the folder, created if it is missing.
+        kind: an output format other than ``table``.
 
     Raises:
-        UsageError: the folder cannot be written, or another run writes there.
+        UsageError: the folder is not writable, or another run writes there.
     """
 
     def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ class FolderSink:
             raise UsageError(message) from error
 
     def begin(self, query: str, schema: pa.Schema) -> None:
-        """The heading, also of an empty answer."""
+        """Write the header line, also of an empty answer."""
         self._writers[query].begin(schema)
 
     def write(self, query: str, table: pa.Table) -> None:
@@ -138,13 +138,13 @@ class FolderSink:
         self._writers[query].write(table)
 
     def settle(self, *, is_last: bool) -> None:
-        """Nothing is safe before everything is."""
+        """Return None: no rows are safe before all are."""
 
     def publish(self) -> None:
-        """Nothing is seen before everything is."""
+        """Do nothing: no rows are visible before all are."""
 
     def close(self, *, is_complete: bool) -> None:
-        """Put complete files into place; remove incomplete ones."""
+        """Rename complete files to their names; remove incomplete ones."""
         for writer in self._writers.values():
             writer.close(is_complete=is_complete)
 
@@ -175,7 +175,7 @@ class _FileWriter:
                 self._columns.write(table)
 
     def close(self, *, is_complete: bool) -> None:
-        """Put a complete file into place; of an incomplete one nothing stays, whatever fails."""
+        """Rename a complete file; remove an incomplete one, even if closing it fails."""
         if not is_complete:
             self._partial.unlink(missing_ok=True)
             with suppress(OSError, pa.ArrowException):
@@ -200,7 +200,9 @@ class _FileWriter:
 
 @contextmanager
 def in_sentences(what: str) -> Iterator[None]:
-    """Turn what the system refuses into a sentence; a reader that is gone is no error of ours.
+    """Raise an ``OSError`` of the body as ``GscopeError("cannot write <what>: <reason>")``.
+
+    A reader that has closed the pipe is no error.
 
     Raises:
         GscopeError: ``what`` cannot be written.

@@ -1,6 +1,6 @@
 """Answers as a table on a terminal.
 
-Columns are as wide as the rows so far need; rows that need more repeat the heading in new widths.
+Columns are as wide as the rows so far need; wider rows repeat the heading in new widths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def terminal_width() -> int:
-    """Columns of the terminal."""
+    """The width of the terminal in columns."""
     return shutil.get_terminal_size().columns
 
 
@@ -36,8 +36,8 @@ class TableSink:
 
     Args:
         queries: the results; with several, each change from one to another gets a title.
-        width: of the terminal; None for as wide as it takes.
-        is_styled: headings are bold.
+        width: the width of the terminal in columns; None for no limit.
+        is_styled: whether headings are bold.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class TableSink:
         self._current: str | None = None
 
     def begin(self, query: str, schema: pa.Schema) -> None:
-        """Rows of ``query`` will come, or none."""
+        """Note that ``query`` may have rows."""
         self._schemas[query] = schema
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Show rows."""
+        """Print rows."""
         if table.num_rows == 0:
             return
         self._rows[query] += table.num_rows
@@ -71,14 +71,14 @@ class TableSink:
         self._file.flush()
 
     def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
-        """Rows are out when they are written."""
+        """Return an empty state: rows are out when they are written."""
         return {}
 
     def publish(self) -> None:
-        """Rows are seen as they are written."""
+        """Do nothing: rows are visible as they are written."""
 
     def close(self, *, is_complete: bool) -> None:
-        """Say how many rows there were, unless they are not all."""
+        """Print the number of rows, unless the answer is incomplete."""
         if not is_complete:
             return
         for query, schema in self._schemas.items():
@@ -93,7 +93,7 @@ class TableSink:
         self._file.flush()
 
     def _head(self, query: str, layout: _Layout, *, is_changed: bool) -> None:
-        """The title, when another result was shown before, and the heading, also in new widths."""
+        """Print the title if another result was printed before, and the heading in new widths."""
         if self._current == query and not is_changed:
             return
         if self._has_titles and self._current != query:
@@ -105,7 +105,7 @@ class TableSink:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Names, widths and alignment of the columns; ``needed`` is what no column would be cut at."""
+    """Names, widths and alignment of columns; ``needed`` is the width at which none is cut."""
 
     names: tuple[str, ...]
     needed: tuple[int, ...]
@@ -129,7 +129,7 @@ class _Layout:
 
 
 def _shown(column: pa.Array) -> pa.Array:
-    """A column as text; texts that could be taken for NULL or for nothing are quoted."""
+    """Return a column as text; quote texts that could be mistaken for NULL or for no value."""
     text = as_text(column)
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
         return text
@@ -142,7 +142,7 @@ def _shown(column: pa.Array) -> pa.Array:
 def _layout(
     schema: pa.Schema, columns: Sequence[pa.Array], limit: int | None, before: _Layout | None
 ) -> _Layout:
-    """A layout for these rows and those before."""
+    """Return a layout for these rows and all earlier ones."""
     least = before.needed if before is not None else map(_cells, schema.names)
     needed = tuple(
         max(width, _widest(column.slice(0, _SIZED_BY_ROWS)))
@@ -158,7 +158,7 @@ def _layout(
 
 
 def _narrow(widths: list[int], texts: list[int], limit: int) -> None:
-    """Take from the widest columns of text until all fit; numbers are never cut."""
+    """Narrow the widest text columns until all fit; numbers are never cut."""
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - limit
     while excess > 0 and texts:
         widest = max(texts, key=lambda i: widths[i])
@@ -172,7 +172,7 @@ def _narrow(widths: list[int], texts: list[int], limit: int) -> None:
 
 
 def _padded(column: pa.Array, width: int) -> pa.Array:
-    """Text filled up or cut to ``width`` terminal cells."""
+    """Return text padded or cut to ``width`` terminal cells."""
     if pc.all(pc.string_is_ascii(column)).as_py() is not False:
         longest = pc.max(pc.utf8_length(column)).as_py() or 0
         if longest > width:
@@ -198,7 +198,7 @@ def _cut(value: str, width: int) -> str:
 
 
 def _cells(value: str) -> int:
-    """Terminal cells: East Asian characters take two."""
+    """Return the number of terminal cells of a text; East Asian characters take two."""
     if value.isascii():
         return len(value)
     from rich.cells import cell_len

@@ -13,9 +13,9 @@ _ENDING = ".gsql"
 
 
 def library_files() -> dict[str, Traversable]:
-    """Every library file by the name it is asked for: ``flow``, ``published/flow`` if that is taken.
+    """Return every library file by its name: ``flow``, or ``published/flow`` if ``flow`` is taken.
 
-    A query of a folder is known by its bare name too, unless one outside has it.
+    A query in a folder is also known by its bare name, unless a file outside the folder has it.
     """
     root = resources.files(_PACKAGE)
     files = {entry.name: entry for entry in _entries(root) if entry.name.endswith(_ENDING)}
@@ -31,7 +31,7 @@ def library_files() -> dict[str, Traversable]:
 
 
 def leading_comment(text: str) -> str:
-    """The comment lines a query text begins with, without their dashes."""
+    """Return the comment lines at the beginning of a query text, without their dashes."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("--"):

@@ -1,4 +1,4 @@
-"""Queries of the library that comes with gscope, read as ``folder/query``."""
+"""Library queries that query texts name as ``folder/query``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 def load_library_file(reference: nodes.NamedInput) -> nodes.File:
-    """The library file that ``folder/query`` names: ``folder/query.gsql``.
+    """Return the library file ``folder/query.gsql``, parsed.
 
     Raises:
-        ResolveError: there is none.
+        ResolveError: there is no such file.
         GsqlSyntaxError: it does not parse.
     """
     folders = (reference.library or "").split("/")
     place: Traversable = resources.files(_PACKAGE)
     for folder in folders:
-        # Names come from query texts: none may lead out of the library.
+        # Names come from query texts: none may lead out of the library's folder.
         place = place / folder if _PLAIN.fullmatch(folder) else place / "-"
     file = place / f"{reference.name}{_ENDING}"
     if not _PLAIN.fullmatch(reference.name) or not place.is_dir() or not file.is_file():
