@@ -1,19 +1,22 @@
 """The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
 
-Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or live interfaces
-into the stream log ``log``, and serves the log on ``capture.sock`` until every consumer has acknowledged all of it.
-Live, it goes on in the log that a daemon before it left, see ``capture/live/resume.py``.
-It reports what happens on standard output (see ``capture/process/events.py``). First of all it opens its sockets, or the captures that
-only root can read. Then it gives up what it does not need any more (see ``confinement/confine.py``), before any other
-thread is started, any byte of a packet is looked at, and any user's code is loaded.
+Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or
+live interfaces into the stream log ``log``, and serves the log on ``capture.sock`` until every
+consumer has acknowledged all of it. A live capture resumes in the log of an earlier daemon; see
+``capture/live/resume.py``. Events go to standard output; see ``capture/process/events.py``.
 
-The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless it is needed for a capture): when that
-closes, the supervisor died and so does the daemon, at once. The first SIGTERM or SIGINT ends the input: windows are
-closed, what there is is logged, and served as before; one that comes later ends the daemon at once.
+First it opens its sockets, or the captures that only root can read. Then it drops the privileges
+that it no longer needs (see ``capture/confinement/confine.py``), before it starts another thread,
+looks at a byte of a packet or loads user code.
 
-Exit codes: 0 served, 1 an input or the log is unusable (one that is no capture, among others that are, is told in the
-summary and left out), 2 wrong settings, 3 served but packets were lost in strict
-mode, 128 + n ended at once by signal n.
+The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless a capture needs it).
+When that closes, the supervisor has died, and the daemon exits immediately. The first SIGTERM or
+SIGINT ends the input: windows are closed, and all output is logged and served as before. A further
+signal ends the daemon immediately.
+
+Exit codes: 0 everything was served; 1 an input or the log is unusable (a file that is not a
+capture, among others that are, is left out and reported in the summary); 2 invalid settings;
+3 everything was served, but packets were lost in strict mode; 128 + n ended immediately by signal n.
 """
 
 from __future__ import annotations
@@ -58,10 +61,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopping(Protocol):
-    """Ends the input, from any thread."""
+    """A switch that ends the input, for use by any thread."""
 
     def request(self) -> None:
-        """End it now."""
+        """End the input."""
 
 
 S = TypeVar("S", bound=Stopping)
@@ -82,7 +85,7 @@ class Daemon:
         self._unconfined: list[str] = []
 
     def run(self, supervisor_fd: int) -> int:
-        """Capture and serve; the exit code.
+        """Capture and serve; return the exit code.
 
         Raises:
             GscopeError: settings, an input or the log are unusable.
@@ -92,7 +95,10 @@ class Daemon:
         for folder in (LOG_FOLDER, CAPTURE_FOLDER):
             (self._run_dir / folder).mkdir(mode=0o700, exist_ok=True)
         if supervisor_fd == 0 and any("-" in each.files for each in settings.interfaces):
-            message = "standard input cannot be a capture and the supervisor's pipe; name another descriptor"
+            message = (
+                "standard input cannot be a capture and the supervisor's pipe; "
+                "name another descriptor"
+            )
             raise UsageError(message)
         summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
         return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
@@ -107,7 +113,8 @@ class Daemon:
             hold(files, self._confinement.identity, open_at_once)
         self._confine(Path(file).absolute().parent for file in files)
         self._follow(supervisor_fd)
-        # Imported when the settings are known to be good; numba and pyarrow take most of the start-up time.
+        # Imported once the settings are known to be valid: numba and pyarrow take most of the
+        # start-up time.
         from gscope.capture.replay.open_inputs import OpenInputs
         from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
 
@@ -135,7 +142,7 @@ class Daemon:
             return self._serve(program, settings, capture)
 
     def _live(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
-        # The threads that it would start have their privileges for ever, and nothing to do here.
+        # The threads that OpenBLAS would start would keep their privileges, and are not needed.
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         began = time.perf_counter()
         from gscope.capture.live.devices import Devices
@@ -178,7 +185,7 @@ class Daemon:
                 return self._serve(program, settings, capture)
 
     def _confine(self, read: Iterable[Path]) -> None:
-        """Give up what is not needed any more: all inputs that take a privilege are open."""
+        """Drop privileges: all inputs that need them are open."""
         from gscope.capture.confinement.confine import confine
 
         self._unconfined = confine(
@@ -196,7 +203,7 @@ class Daemon:
         settings: CaptureSettings,
         capture: Callable[[StreamLog, CaptureStatistics, Demands], CaptureSummary],
     ) -> CaptureSummary:
-        """Capture into the log, and serve it until all is acknowledged."""
+        """Capture into the log, and serve it until everything is acknowledged."""
         from gscope.capture.interface.open_log import open_log
         from gscope.capture.process.statistics import CaptureStatistics
 
@@ -214,7 +221,7 @@ class Daemon:
         try:
             summary = capture(self._log, statistics, demands)
             statistics.write()
-            self._tell(summary)
+            self._send_summary(summary)
             server.ensure_listening()
             while not (self._log.wait_acknowledged(INTERVAL_S) or self._log.is_closed):
                 statistics.write()
@@ -225,13 +232,13 @@ class Daemon:
         return summary
 
     def _renew_leases(self, log: StreamLog, settings: CaptureSettings) -> None:
-        """Spare what readers are reading that another daemon, now gone, was told of."""
+        """Lease the batches that readers leased from an earlier daemon and still read."""
         for consumer in settings.consumers:
             leases = read_leases(self._run_dir / CAPTURE_FOLDER, consumer.name)
             log.lease(consumer.name, {s: leases[s] for s in leases.keys() & set(log.streams)})
 
     def _follow(self, supervisor_fd: int) -> None:
-        """Heed signals and the supervisor's end from now on; until now they were kept."""
+        """Start handling signals and the end of the supervisor; earlier ones are pending."""
         for target, arguments in (
             (_follow_supervisor, (supervisor_fd,)),
             (_follow_signals, (self,)),
@@ -239,21 +246,21 @@ class Daemon:
             threading.Thread(target=target, args=arguments, daemon=True).start()
 
     def _offer(self, stop: S) -> S:
-        """Let signals request ``stop``, also one that came before."""
+        """Let signals request ``stop``, also a signal that came before this call."""
         self._stop = stop
         if self._is_stopping.is_set():
             stop.request()
         return stop
 
     def on_signal(self, number: int) -> None:
-        """End the input at the first signal, and the process at another."""
+        """End the input at the first signal, and the process at a further one."""
         if self._is_stopping.is_set():
             os._exit(128 + number)
         self._is_stopping.set()
         if self._stop is not None:
             self._stop.request()
 
-    def _tell(self, summary: CaptureSummary) -> None:
+    def _send_summary(self, summary: CaptureSummary) -> None:
         fields = summary.to_dict()
         fields["phases"] = {**self._phases, **summary.phases}
         self._events.send("summary", **fields)
@@ -278,9 +285,10 @@ class Daemon:
 
 
 class _ServerThread:
-    """Starts the Flight server beside the first packets: its libraries take long to load.
+    """A thread that starts the Flight server, whose libraries take long to load.
 
-    It tells that it is listening when packets are let in, too.
+    Meanwhile the first packets are processed. It reports that it is listening once packets are let
+    in as well.
     """
 
     def __init__(
@@ -305,14 +313,14 @@ class _ServerThread:
         """Wait until consumers can connect.
 
         Raises:
-            StreamError: they never can.
+            StreamError: the server cannot be started.
         """
         self._thread.join()
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> None:
-        """End the server; the log must be closed."""
+        """Stop the server; the log must be closed."""
         self._thread.join()
         if self._server is not None:
             self._server.stop()
@@ -332,19 +340,19 @@ class _ServerThread:
 
 
 def _process_age_s() -> float:
-    """Seconds since this process was started, to a hundredth."""
+    """Return the seconds since this process was started, to a hundredth."""
     started_ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _follow_supervisor(descriptor: int) -> None:
-    """End the process when the supervisor has died."""
+    """Exit when the supervisor has died."""
     try:
         while os.read(descriptor, 4096):
             pass
     except OSError:
         pass
-    # Nothing to clean up: the index of the log is right at any moment.
+    # There is nothing to clean up: the index of the log is consistent at any moment.
     os._exit(1)
 
 
@@ -354,9 +362,9 @@ def _follow_signals(daemon: Daemon) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the daemon named by the command line; the exit code."""
+    """Run the daemon that the command line describes; return the exit code."""
     settle()
-    # Before any thread, so that all have it: signals are taken by the one thread that waits for them.
+    # Before any thread starts, so that all threads inherit the mask: one thread waits for signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     events = Events(sys.stdout)
     run_dir = Path(arguments[0])
@@ -374,5 +382,5 @@ if __name__ == "__main__":
     sys.stdout.flush()
     if (_cache := sys.modules.get("gscope.capture.lfta.cache")) is not None:
         _cache.remove_private_folder()
-    # All is closed; taking the interpreter and its libraries apart would only cost the user a wait.
+    # Everything is closed; unloading the interpreter and its libraries would only take time.
     os._exit(_code)

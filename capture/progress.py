@@ -1,4 +1,4 @@
-"""How far a capture has come."""
+"""The progress of a capture."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a capture has come.
+    """The progress of a capture.
 
     Attributes:
-        packets: processed so far.
-        input_bytes: read so far.
-        size_bytes: of the whole input; None if unknown.
-        clock_ns: the time that the trace or the clock has reached.
-        dropped: packets that the kernel lost on live interfaces.
+        packets: number of packets processed.
+        input_bytes: bytes of input read; 0 for live interfaces.
+        size_bytes: size of the whole input; None if unknown.
+        clock_ns: time that the trace clock, or the clock of a live interface, has reached.
+        dropped: packets that the kernel dropped on live interfaces.
     """
 
     packets: int

@@ -1,4 +1,4 @@
-"""What the capture daemon is told by whoever starts it."""
+"""Settings of the capture daemon, which the command line writes to ``capture.json``."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ LOG_FOLDER = "log"
 SECOND_NS = 1_000_000_000
 
 MIN_LIVE_SKEW_NS = 50_000_000
-"""The kernel hands over a block that is not full after its retire time of 20 ms, or, when it was opened just
-after its timer went off, at the next time."""
+"""Least skew of a live interface.
+
+The kernel hands over a block that is not full after its retire time of 20 ms, or at the next
+timeout if the block was opened just after one."""
 
 LIVE_SKEW_NS = 200_000_000
-"""Leaves a busy machine some time to hand packets over; answers are later by as much."""
+"""Default skew of a live interface: time for a busy machine to hand packets over.
+
+It delays answers by as much."""
 
 MAX_SPEED = 1e9
-"""Seconds of a trace a second: beyond that a replay without a speed is what is meant."""
+"""Largest speed of a replay, in seconds of the trace a second; beyond it, give none."""
 
 MAX_FANOUT = 64
 
@@ -37,8 +41,9 @@ SOURCES = ("auto", "af_packet", "scapy")
 """``auto`` is the kernel's ring (AF_PACKET) on Linux, and scapy's capture elsewhere."""
 
 TIMESTAMPS = ("kernel", "hardware", "arrival")
-"""``arrival`` is the kernel's time, or, for a packet that comes later than promised, the moment promised: so promises
-need not stay behind the clock by the skew, and no packet is ever late."""
+"""``arrival`` is the kernel's time, or the time promised for a packet that comes later than that.
+
+So promises need not stay behind the clock by the skew, and no packet is ever late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +51,18 @@ class DeviceSettings:
     """A network interface of the machine, captured live.
 
     Attributes:
-        device: what the system calls it.
-        snaplen: bytes captured of a packet at most.
-        ring_bytes: of the ring that the kernel fills.
-        is_promiscuous: whether packets for others are captured.
+        device: the system's name of the device.
+        snaplen: length to which packets are truncated, in bytes.
+        ring_bytes: size of the ring that the kernel fills.
+        is_promiscuous: whether packets for other hosts are captured.
         filter: classic BPF expression in tcpdump's language; "" for none.
-        fanout: threads that share the packets, each with a ring and with LFTAs of its own.
-        source: what captures: one of ``SOURCES``.
-        timestamps: who stamps packets: one of ``TIMESTAMPS``.
-        has_kernel_filter: whether the kernel leaves out what no query can want.
+        fanout: number of threads that share the packets, each with a ring and LFTAs of its own.
+        source: how packets are captured: one of ``SOURCES``.
+        timestamps: what stamps packets: one of ``TIMESTAMPS``.
+        has_kernel_filter: whether the kernel rejects packets that no query can accept.
 
     Raises:
-        UsageError: values that cannot be, or not together.
+        UsageError: a value is invalid, or two values contradict each other.
     """
 
     device: str
@@ -91,15 +96,16 @@ class InterfaceSettings:
     """One interface: captures or a device.
 
     Attributes:
-        name: as in the program.
-        files: captures, read one after the other; ``-`` is standard input. () of a device.
-        skew_ns: of captures: by how much a packet may be behind the latest one before it and still count
-            as in time. Captures of several queues or machines step back by microseconds to seconds.
-            Of a device: how long after its stamp a packet may reach us and still count as in time.
-        finds_skew: of captures: whether a walk over them before their replay may raise the skew, so that no packet
-            is late.
-        device: None of captures.
-        is_latent: whether merges of such interfaces alone take rows as they come, in no order.
+        name: name of the interface in the program.
+        files: captures to read one after the other, ``-`` for standard input; () for a device.
+        skew_ns: for captures, how far a packet may be behind the latest one before it and still be
+            on time: captures of several queues or machines step back by microseconds to seconds.
+            For a device, the longest time from a packet's timestamp to its arrival here at which it
+            is still on time.
+        device: the device; None for captures.
+        is_latent: whether a merge of only such interfaces forwards rows as they come, in no order.
+        finds_skew: for captures, whether a walk over them before the replay may raise the skew so
+            that no packet is late.
     """
 
     name: str
@@ -111,18 +117,18 @@ class InterfaceSettings:
 
     @property
     def promise_skew_ns(self) -> int:
-        """By how much promises stay behind the clock."""
+        """How far promises stay behind the clock."""
         is_on_arrival = self.device is not None and self.device.timestamps == "arrival"
         return 0 if is_on_arrival else self.skew_ns
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Somebody who reads the log and acknowledges.
+    """A reader of the log that acknowledges messages.
 
     Attributes:
-        name: by which it acknowledges.
-        streams: those it reads; () for all.
+        name: name under which it acknowledges.
+        streams: streams that it reads; () for all.
     """
 
     name: str
@@ -134,26 +140,29 @@ class CaptureSettings:
     """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
 
     Attributes:
-        interfaces: those of the program, each with its input.
-        consumers: the daemon serves until all have acknowledged everything; with none it ends with the input.
-        heartbeat_interval_ns: the clock, of the trace or of live interfaces, ticks at its multiples.
-        heartbeat_mode: see ``HeartbeatMode``.
-        heartbeat_every_tick: beat at every tick, also where that is often (for tests).
-        speed: replay at so many times the speed of the trace; None for as fast as possible.
+        interfaces: the interfaces of the program, each with its input.
+        consumers: readers that must acknowledge everything before the daemon ends; () to end with
+            the input.
+        heartbeat_interval_ns: the trace clock, or the clock of live interfaces, ticks at multiples
+            of this interval.
+        heartbeat_mode: when heartbeats are sent.
+        heartbeat_every_tick: whether to send heartbeats at every tick, however frequent; for tests.
+        speed: seconds of the trace to replay in one second; None for as fast as possible.
         table_slots: slots of each LFTA's group table, a power of two; None for the default.
         output_rows: rows of an LFTA's output buffer; None for the default.
         block_bytes: bytes of input in a block; None for the default.
-        read_ahead: whether a thread a large or piped input reads ahead of the LFTAs.
-        batch_rows: rows at which an open batch is sealed.
-        batch_bytes: bytes at which an open batch is sealed.
-        open_bytes: bytes of all open batches together.
+        read_ahead: whether a thread reads large or piped inputs ahead of the LFTAs.
+        batch_rows: number of rows at which an open batch is sealed.
+        batch_bytes: size at which an open batch is sealed.
+        open_bytes: limit of the size of all open batches together.
         log_bytes: disk budget of the log.
-        memory_bytes: that the capture may come to use; None for half of the machine's.
-        is_strict: exit with code 3 when packets were lost or input was damaged.
-        packets: end live capture after so many packets of all interfaces; None for no limit.
-        duration_ns: end live capture after so long; None for no limit.
-        allow_missing_devices: live, whether to go on without interfaces whose devices are gone, as long as there is another one:
-            so does a daemon that takes over from one that failed.
+        memory_bytes: limit of the memory that the capture may use; None for half of the machine's.
+        is_strict: whether to exit with code 3 if packets were lost or input was damaged.
+        packets: number of packets after which a live capture ends, over all interfaces; None for no
+            limit.
+        duration_ns: duration after which a live capture ends; None for no limit.
+        allow_missing_devices: whether a live capture continues without interfaces whose devices are
+            missing while there is another one, as a restarted daemon does.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -218,15 +227,15 @@ class CaptureSettings:
                 raise UsageError(message)
 
     def to_json(self) -> str:
-        """The settings as JSON text."""
+        """Return the settings as JSON text."""
         return json.dumps(dataclasses.asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CaptureSettings:
-        """The settings that ``to_json`` wrote; what is missing has its default.
+        """Return the settings that ``to_json`` wrote; a missing key gets its default.
 
         Raises:
-            UsageError: not JSON, an unknown key, a wrong type or value.
+            UsageError: the text is not JSON, or has an unknown key or an invalid value.
         """
         try:
             value = json.loads(text)
@@ -239,7 +248,7 @@ class CaptureSettings:
 
 
 def _ensure_type(value: object, wanted: Any, where: str) -> object:
-    """``value`` as ``wanted``: a dataclass of an object, a tuple of a list, a plain type of itself."""
+    """Return ``value`` as ``wanted``: an object as a dataclass, a list as a tuple."""
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type) and isinstance(value, dict):
         return _dataclass(value, wanted, where)
     origin, arguments = get_origin(wanted), get_args(wanted)

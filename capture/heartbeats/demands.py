@@ -1,4 +1,4 @@
-"""Demands: what readers of streams want to be promised, from the server's threads to those that capture."""
+"""Demands of stream readers for promises, passed from the server's threads to capture threads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 Wanted = dict[str, int]
-"""Bounds by what is promised (see ``Punctuation``); {} stands for whatever can be promised now."""
+"""Demanded bounds by column (see ``Punctuation``); {} demands what can be promised now."""
 
 
 class Demands:
-    """What is wanted of each stream of a run; for all threads.
+    """The pending demands on each stream of a run; for use by all threads.
 
-    Many demands on one stream are one: the highest bounds count, and a heartbeat that keeps them answers all.
+    Demands on one stream are combined: the highest bounds count, and a heartbeat that promises them
+    answers all.
 
     Args:
-        streams: of the run.
+        streams: names of the streams of the run.
         is_served: whether heartbeats are sent on demand in this run.
     """
 
@@ -32,15 +33,15 @@ class Demands:
         self._lock = threading.Lock()
 
     def attach(self, streams: Iterable[str], wake: Callable[[], None]) -> None:
-        """Call ``wake``, from any thread, whenever something is wanted of ``streams``."""
+        """Call ``wake``, from any thread, whenever a demand on ``streams`` arrives."""
         with self._lock:
             self._wakers.update(dict.fromkeys(streams, wake))
 
     def ask(self, wanted: Mapping[str, Wanted]) -> None:
-        """Want these streams to promise these bounds as soon as they can.
+        """Demand that streams promise bounds as soon as they can.
 
         Raises:
-            StreamError: an unknown stream, or nobody answers demands in this run.
+            StreamError: a stream is unknown, or this run does not answer demands.
         """
         unknown = [stream for stream in wanted if stream not in self._streams]
         if unknown:
@@ -59,7 +60,7 @@ class Demands:
             wake()
 
     def take(self, streams: Iterable[str]) -> dict[str, Wanted]:
-        """What came since the last time for ``streams``; it is the caller's to answer now."""
+        """Remove and return the demands on ``streams``, which the caller has to answer."""
         if not self._wanted:
             return {}
         with self._lock:

@@ -1,4 +1,4 @@
-"""When heartbeats are sent."""
+"""The mode that decides when heartbeats are sent."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class HeartbeatMode(StrEnum):
-    """When heartbeats are sent; how soon answers come depends on it, and never what they say.
+    """When heartbeats are sent. Latency of answers depends on it, their content does not.
 
     * periodic: at every multiple of the interval, with the time of the clock.
-    * on-demand: when somebody waits: an operator that asks, or the capture itself, with rows or groups to put out.
-    * both: either.
-    * off: no heartbeats of time. A stream tells what its own tuples tell, at multiples of the interval that these
-      pass; a silent one tells nothing until its end.
+    * on-demand: when an operator asks for one, or when the capture has rows or groups to emit.
+    * both: in either case.
+    * off: time alone sends no heartbeats. A stream promises what its own tuples show, at multiples
+      of the interval that they pass; a silent stream promises nothing until its end.
     """
 
     PERIODIC = "periodic"
@@ -22,7 +22,7 @@ class HeartbeatMode(StrEnum):
 
     @property
     def is_periodic(self) -> bool:
-        """Whether time alone makes heartbeats."""
+        """Whether time alone causes heartbeats."""
         return self in (HeartbeatMode.PERIODIC, HeartbeatMode.BOTH)
 
     @property

@@ -1,4 +1,4 @@
-"""A feed: the LFTAs of one interface and the streams they write, wherever its packets come from."""
+"""A feed: the LFTAs of one interface and the streams they write, for any packet source."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class Feed(ABC):
-    """What a replayed and a live interface have in common.
+    """The common part of a replayed and a live interface.
 
     Args:
-        name: of the interface.
-        runtime: the LFTAs.
-        streams: the stream that each LFTA (by name) writes.
+        name: name of the interface.
+        runtime: the LFTAs of the interface.
+        streams: for each LFTA, by name, the stream that it writes.
 
     Attributes:
-        late_packets: left out before the LFTAs saw them because they step back in time too far.
-        needed_skew_ns: the skew at which none of these would have been late; 0 where that is not known.
-        heartbeats: sent so far.
-        worked_ns: time that its LFTAs took by now, the writing of what they put out included.
-        on_demand: who waits for its heartbeats; None where they cannot be asked for.
+        late_packets: number of packets left out before the LFTAs because they step back too far.
+        needed_skew_ns: the skew at which none of these would have been late; 0 if unknown.
+        heartbeats: number of heartbeats sent.
+        worked_ns: time that the LFTAs have taken, including the writing of their output.
+        on_demand: what readers and LFTAs wait for; None if heartbeats are not sent on demand.
     """
 
     def __init__(self, name: str, runtime: LftaEngine, streams: Mapping[str, str]) -> None:
@@ -54,16 +54,16 @@ class Feed(ABC):
 
     @property
     def answers_total(self) -> int:
-        """Heartbeats so far that answered a reader who had asked."""
+        """Number of heartbeats that answered the demand of a reader."""
         return 0 if self.on_demand is None else self.on_demand.answers_total
 
     @abstractmethod
     def source_state(self) -> SourceState:
-        """How its source stands; for the thread that runs the interface."""
+        """Return the state of the source; for the thread that runs the interface."""
 
     @abstractmethod
     def current_summary(self) -> InterfaceSummary:
-        """What became of every packet so far; for the thread that runs the interface."""
+        """Return the account of all packets so far; for the thread that runs the interface."""
 
     def process(self, block: Block, start: int, until_ns: int) -> int:
         """Run the LFTAs over packets of a block; see ``LftaEngine.process``."""
@@ -73,7 +73,7 @@ class Feed(ABC):
         return reached
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
-        """What an LFTA and the interface below it counted, as heartbeats and the summary tell it."""
+        """Return the counters of an LFTA and its interface, as in heartbeats and the summary."""
         packets, tuples = self.runtime.interface_counters, self.runtime.lfta_counters(lfta)
         return (
             ("packets_total", packets.packets + self.late_packets),
@@ -88,7 +88,7 @@ class Feed(ABC):
         )
 
     def stream_counters(self) -> dict[str, dict[str, int]]:
-        """The counters of each stream's LFTA."""
+        """Return the counters of the LFTA of each stream."""
         return {stream: dict(self.counters(lfta)) for lfta, stream in self.streams.items()}
 
     def beats(
@@ -99,9 +99,10 @@ class Feed(ABC):
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> list[StreamHeartbeat]:
-        """A heartbeat for each stream: no packet before ``clock_ns - skew_ns`` is accepted any more.
+        """Return a heartbeat for each stream: packets before ``clock_ns - skew_ns`` are now late.
 
-        Puts out what that closes. The first hop of the heartbeat's trace says how long it took.
+        Emit the groups that this closes. The first hop of the heartbeat's trace holds the time that
+        it took.
         """
         self.heartbeats += 1
         arrived_ns, begin_s = wall_ns(), monotonic()
@@ -115,7 +116,7 @@ class Feed(ABC):
         return beats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:
-        """What became of every packet of the interface."""
+        """Return the account of all packets of the interface."""
         counts = self.runtime.interface_counters
         return InterfaceSummary(
             self.name,
@@ -140,14 +141,14 @@ def attach(
     engines: LftaEngineFactory,
     writing: AbstractContextManager[object] | None = None,
 ) -> tuple[LftaEngine, dict[str, str]]:
-    """The LFTAs of ``interface``, which write into ``log``, and the stream of each by its name.
+    """Return the LFTAs of ``interface``, which write into ``log``, and the stream of each by name.
 
     Args:
         program: the compiled query set.
-        interface: its name.
-        log: has a stream for each LFTA and interface.
-        engines: makes the LFTAs.
-        writing: held while rows are appended, where several threads write.
+        interface: name of the interface.
+        log: the stream log; it has a stream for each LFTA and interface.
+        engines: builds the LFTAs.
+        writing: lock to hold while rows are appended; None if only one thread writes.
     """
     writing = writing or nullcontext()
     streams = {

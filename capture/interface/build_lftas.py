@@ -1,4 +1,4 @@
-"""Makes the LFTAs of an interface ready to run: all interfaces of a run share one compiled kernel."""
+"""Builds the LFTAs of interfaces; all interfaces of a run share one compiled kernel."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class LftaEngineFactory(Protocol):
-    """Makes the LFTAs of an interface ready to run: compiled ones, or interpreted ones for comparison."""
+    """A function that builds the LFTAs of an interface: compiled, or interpreted as an oracle."""
 
     def __call__(self, interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        """The LFTAs of ``interface``; they hand their output to ``emit``, which releases each batch."""
+        """Return the LFTAs of ``interface``; ``emit`` takes their output and releases it."""
 
 
 def compiled_engines(program: Program, settings: CaptureSettings) -> LftaEngineFactory:
-    """Compiled LFTAs for all interfaces, of one kernel, which is compiled or loaded here.
+    """Compile or load the kernel of a program, and return a factory of LFTAs that run it.
 
     Raises:
-        UsageError: they may need more memory than the settings allow.
-        UnsupportedError: an LFTA asks for what kernels do not have.
+        UsageError: the LFTAs may need more memory than the settings allow.
+        UnsupportedError: an LFTA needs what kernels do not support.
     """
     defaults = LftaSettings()
     sizes = LftaSettings(
@@ -50,7 +50,8 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> LftaEngineF
     make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
         _no_packets(), 0
     )
-    # Of no LFTA: it only has to be there before the first epoch ends, for packets do not wait for a compiler.
+    # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not wait
+    # for a compiler.
     kernel.flush(-1, np.zeros(1, np.int64), 0)
     prune_kernels()
     return make

@@ -1,10 +1,11 @@
-"""Heartbeats on demand: at which bound somebody's waiting ends, and so when the next heartbeat is wanted.
+"""Heartbeats on demand: the bound that ends a wait, and so the time of the next heartbeat.
 
-Who waits is an operator that asks (see ``engine/steps/needed_bounds.py``), or the LFTAs themselves: rows of a selection that no
-reader sees before a heartbeat has passed them, groups whose epoch only a heartbeat closes. All of them name the bound
-that ends their waiting, and a heartbeat that reaches the earliest is sent at once: never too early, so that one is
-enough, and never for nothing. After Bai, Thakkar, Wang, Zaniolo: Optimizing Timestamp Management in Data Stream
-Management Systems (ICDE 2007).
+An operator that has sent a demand waits (see ``engine/steps/needed_bounds.py``). So do the LFTAs
+themselves: for rows of a selection that no reader sees before a heartbeat has passed them, and for
+groups whose epoch only a heartbeat closes. Each of them has a bound that ends its wait, and a
+heartbeat that reaches the earliest is sent at once. It is never too early, so one is enough, and
+never without effect. After Bai, Thakkar, Wang, Zaniolo: Optimizing Timestamp Management in Data
+Stream Management Systems (ICDE 2007).
 """
 
 from __future__ import annotations
@@ -24,21 +25,23 @@ if TYPE_CHECKING:
 NEVER_NS = MAX_TIME_NS
 
 PROMPT_NS = 100_000_000
-"""Rows that follow each other closely are put out together, a segment for so long: half a step of Spark, which takes the
-longer the more segments it reads. The first row after a silence goes at once."""
+"""Time for which rows that follow each other closely are collected in one segment.
+
+Half a step of Spark, which takes longer the more segments it reads. The first row after a silence
+is emitted at once."""
 
 
 class OnDemand:
-    """When the next heartbeat of one interface is wanted; for the thread that captures it.
+    """The time of an interface's next heartbeat on demand; used by the thread that captures it.
 
     Args:
-        runtime: the interface's LFTAs.
-        lftas: those, by the stream that each writes.
-        demands: of all readers.
+        runtime: the LFTAs of the interface.
+        lftas: the program's LFTAs of the interface, by the stream that each writes.
+        demands: demands of all readers.
         is_latent: see ``InterfaceSettings``.
 
     Attributes:
-        answers_total: heartbeats that answered a reader.
+        answers_total: number of heartbeats that answered the demand of a reader.
     """
 
     def __init__(
@@ -54,21 +57,21 @@ class OnDemand:
         self._runtime = runtime
         self._lftas = dict(lftas)
         self._demands = demands
-        # The first heartbeat comes at once: readers know then how far every stream is.
+        # The first heartbeat is sent at once, so that readers know how far every stream is.
         self._asked_ns = NO_BOUND
         self._is_asked = False
         self._oldest_ns = NEVER_NS
         self._latest_ns = NO_BOUND
-        self._told_tuples = 0
+        self._passed_tuples = 0
         self._epoch_ends: dict[str, tuple[int, int]] = {}
 
     def on_packets(self, least_ns: int, greatest_ns: int) -> None:
-        """Packets of these times were processed."""
+        """Note that packets between these times were processed."""
         self._oldest_ns = min(self._oldest_ns, least_ns)
         self._latest_ns = max(self._latest_ns, greatest_ns)
 
     def on_beat(self) -> None:
-        """A heartbeat was sent: what it passed waits no longer."""
+        """Note that a heartbeat was sent: the wait of what it passed is over."""
         bound_ns = self._runtime.bound_ns
         if self._asked_ns <= bound_ns:
             self._asked_ns = NEVER_NS
@@ -76,19 +79,19 @@ class OnDemand:
             self._is_asked = False
         if self._latest_ns <= bound_ns or self._is_latent:
             self._oldest_ns = NEVER_NS
-            self._told_tuples = self._selected_tuples()
+            self._passed_tuples = self._selected_tuples()
         else:
             self._oldest_ns = max(self._oldest_ns, bound_ns)
 
     def wanted_ns(self) -> int:
-        """The bound on packet times that somebody waits for; ``NEVER_NS`` while nobody waits."""
+        """Return the bound on packet times that ends the first wait; ``NEVER_NS`` if none."""
         for stream, wanted in self._demands.take(self._lftas).items():
             self._asked_ns = min(self._asked_ns, self._time_of(self._lftas[stream], wanted))
             self._is_asked = True
         return min(self._asked_ns, self._rows_ns(), self._groups_ns())
 
     def _time_of(self, lfta: Lfta, wanted: Wanted) -> int:
-        """When all of ``wanted`` can be promised; soon where that is not a matter of time."""
+        """Return when all of ``wanted`` can be promised: soon if that does not depend on time."""
         now_ns = self._runtime.bound_ns
         if not wanted:
             return now_ns if now_ns == NO_BOUND else now_ns + PROMPT_NS
@@ -96,12 +99,12 @@ class OnDemand:
         return max([now_ns, *(time_ns for time_ns in times if time_ns is not None)])
 
     def _rows_ns(self) -> int:
-        """The bound that passes rows of selections that nobody has seen."""
-        if self._oldest_ns == NEVER_NS or self._selected_tuples() == self._told_tuples:
+        """Return the bound that passes the rows of selections that no heartbeat has passed."""
+        if self._oldest_ns == NEVER_NS or self._selected_tuples() == self._passed_tuples:
             return NEVER_NS
         bound_ns = self._runtime.bound_ns
         if self._is_latent:
-            # Seen at once, but not in a heartbeat for each packet of a busy link.
+            # Rows are passed promptly, but without a heartbeat for each packet of a busy link.
             return bound_ns + PROMPT_NS
         soonest_ns = max(self._oldest_ns, bound_ns + PROMPT_NS)
         return min(self._latest_ns, soonest_ns)
@@ -114,7 +117,7 @@ class OnDemand:
         )
 
     def _groups_ns(self) -> int:
-        """The bound that closes the first epoch of which there may be groups."""
+        """Return the bound that closes the first epoch of which there may be groups."""
         bound_ns = self._runtime.bound_ns
         ends = [
             bound_ns if bound_ns == NO_BOUND else self._epoch_end(lfta, bound_ns)

@@ -1,11 +1,11 @@
-"""The memory that a capture may come to use, summed up before it begins.
+"""The greatest memory that a capture may use, computed before it begins.
 
 ::
 
     engines x (group tables + output buffers) + rings + open batches + messages that the log holds
 
-where an engine is the LFTAs of one thread of an interface. It is an upper bound: memory that no packet touches is never
-taken from the system.
+where an engine is the LFTAs of one thread of an interface. This is an upper bound: the system does
+not provide memory that no packet touches.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
 
 HELD_MESSAGE_BYTES = 600
-"""What a batch's message takes in memory while somebody has not acknowledged it."""
+"""Memory of a batch's message until all readers have acknowledged it, in bytes."""
 
 FILE_BLOCKS = 8
-"""Blocks that a reader is ahead of the LFTAs by, at most."""
+"""Largest number of blocks by which a reader is ahead of the LFTAs."""
 
 SHARE_OF_MACHINE = 0.5
+"""Default limit of a capture's memory, as a share of the machine's."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMemory:
-    """What a capture may use, in bytes.
+    """The memory that a capture may use, in bytes.
 
     Attributes:
         tables: group tables of all engines.
         buffers: output buffers of all engines.
-        rings: where packets wait.
-        open_batches: of the log.
-        messages: of the log.
+        rings: rings and blocks that hold packets before the LFTAs.
+        open_batches: open batches of the log.
+        messages: messages of the log.
     """
 
     tables: int
@@ -57,7 +58,7 @@ class PlannedMemory:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.tables + self.buffers + self.rings + self.open_batches + self.messages
 
 
@@ -67,13 +68,13 @@ def planned_memory(
     sizes: LftaSettings,
     slot_bytes: Sequence[Sequence[int]],
 ) -> PlannedMemory:
-    """What a capture of these LFTAs may use.
+    """Return the memory that a capture with these LFTAs may use.
 
     Args:
-        lftas: of the program.
-        settings: of the capture.
-        sizes: of each LFTA.
-        slot_bytes: for each LFTA the bytes of a slot in each of its tables.
+        lftas: the LFTAs of the program.
+        settings: settings of the capture.
+        sizes: sizes of the tables and buffers of each LFTA.
+        slot_bytes: for each LFTA, the bytes of a slot in each of its tables.
     """
     threads = {
         each.name: 1 if each.device is None else each.device.fanout for each in settings.interfaces
@@ -99,10 +100,10 @@ def ensure_fits(
     sizes: LftaSettings,
     slot_bytes: Sequence[Sequence[int]],
 ) -> PlannedMemory:
-    """What a capture may use, if that is within its budget.
+    """Return the memory that a capture may use, if that is within its limit.
 
     Raises:
-        UsageError: it is not; the sentence says how many slots would fit.
+        UsageError: it is not; the message says how many slots would fit.
     """
     limit = settings.memory_bytes or default_memory_bytes()
     planned = planned_memory(lftas, settings, sizes, slot_bytes)
@@ -133,12 +134,12 @@ def ensure_fits(
 
 
 def default_memory_bytes() -> int:
-    """Half of the machine's memory."""
+    """Return the default limit: half of the machine's memory."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MACHINE)
 
 
 def _buffer_bytes(lfta: Lfta, sizes: LftaSettings) -> int:
-    """One output buffer; the heaps of text columns may double until a batch fits."""
+    """Return the bytes of an output buffer; heaps of text columns may double until a batch fits."""
     layout = output_layout(lfta, lfta.interfaces[0] if lfta.interfaces else "")
     widths = sum(c.storage.width + c.is_nullable for c in layout.columns)
     texts = sum(c.storage is Storage.STRING for c in layout.columns)

@@ -1,4 +1,4 @@
-"""What became of every packet of a replay."""
+"""The account of every packet of a capture, at its end."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ class InterfaceSummary:
         received = dropped + filtered + shed + late + malformed + accepted + unread
 
     Attributes:
-        received: came from the source.
-        dropped: lost before we saw them.
-        filtered: not wanted by the source's own filter.
-        shed: left out on purpose, by a sampling rule.
-        late: stepped back in time beyond the interface's skew.
-        malformed: by reason; such a packet still carries the fields that could be read, and may be in answers.
-        accepted: decoded as a whole; each LFTA then chose its own.
-        unread: at hand, not processed, when the replay was stopped.
-        damage: what of the input was not usable, one sentence each.
-        needed_skew_ns: of captures, the skew at which no packet would have been late; 0 when none was.
-        unread_links: packets of link types that gscope does not read, by name; they are malformed, too.
+        name: name of the interface.
+        received: packets that came from the source.
+        dropped: packets lost for want of room before this process took them.
+        filtered: packets rejected by the source's own filter.
+        shed: packets left out on purpose, by a sampling rule.
+        late: packets that stepped back in time by more than the interface's skew.
+        malformed: packets that could not be decoded as a whole, by reason; the fields that could be
+            decoded may be in answers.
+        accepted: packets decoded as a whole, from which each LFTA then selects.
+        unread: packets that had arrived and were not processed when the capture was stopped.
+        damage: sentences on parts of the input that were unusable.
+        needed_skew_ns: for files, the skew at which no packet would have been late; 0 if none was.
+        unread_links: packets of unsupported link types, by name; they are also malformed.
     """
 
     name: str
@@ -44,7 +46,7 @@ class InterfaceSummary:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every packet of the input is accounted for in answers, as far as they want it."""
+        """Whether no packet of the input was lost to answers."""
         return not (self.dropped or self.shed or self.late or self.unread or self.damage)
 
 
@@ -55,17 +57,17 @@ def empty_summary(interface: str) -> InterfaceSummary:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """The end of a replay.
+    """The loss summary of a whole capture.
 
     Attributes:
-        interfaces: one for each.
-        lftas: for each stream the counters of the LFTA that wrote it.
-        log: the counters of the stream log.
-        phases: seconds by name.
-        is_stopped: whether it was stopped before the end of the input.
-        logged: for each stream what became of its tuples in the log; see ``StreamTotals``.
-        refused: why inputs that are no captures were left out, by interface.
-        failed: why live interfaces ended before the run, by interface.
+        interfaces: the summary of each interface.
+        lftas: for each stream, the counters of the LFTA that wrote it.
+        log: counters of the stream log.
+        phases: durations of the capture's phases, in seconds, by name.
+        is_stopped: whether the capture was stopped before the end of its input.
+        refused: for inputs left out because they are not captures, by interface, the reason.
+        failed: for live interfaces that ended before the run, by interface, the reason.
+        logged: for each stream, the account of its tuples in the log; see ``StreamTotals``.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -79,10 +81,10 @@ class CaptureSummary:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost on any interface nor in the log."""
+        """Whether nothing was lost on any interface or in the log."""
         lost = self.log.get("shed_tuples_total", 0)
         return not lost and all(interface.is_whole for interface in self.interfaces)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the summary as plain JSON values."""
         return dataclasses.asdict(self)

@@ -1,11 +1,12 @@
-"""The clock of live interfaces: the real time, which stamps packets, guarded against its own steps.
+"""The clock of live interfaces: real time, guarded against steps of the clock.
 
-Packets are stamped with the real-time clock, so that promises on a silent link must follow it. But it may be stepped
-(NTP, an operator, a machine that was asleep), and a promise cannot be taken back. The monotonic clock tells a step
-from time that passed:
+The real-time clock stamps packets, so promises on a silent link must follow it. But it may be
+stepped (by NTP, by an operator, after suspension), and a promise cannot be withdrawn. The monotonic
+clock distinguishes a step from time that has passed:
 
-* back: followed at once. What is promised stays promised, so packets below it are late, and counted.
-* ahead: followed when it has lasted for ``settle_ns``. A step that is taken back sooner makes nothing late.
+* A step back is followed at once. Promises stay valid; packets below them are late, and counted.
+* A step ahead is followed once it has lasted for ``settle_ns``. If it is reverted earlier, no
+  packet is late because of it.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOLERANCE_NS = 100_000_000
-"""Slewing (at most 0.5 ms a second) is followed as it goes; only more than this at once is a step."""
+"""Largest change that counts as slewing (at most 0.5 ms a second) and is followed at once."""
 SETTLE_NS = 5_000_000_000
+"""Time for which a step ahead must last before it is followed."""
 
 
 class LiveClock:
-    """What time it is for promises; for one thread.
+    """The time on which promises are based; for use by one thread.
 
     Args:
-        wall_ns: nanoseconds since 1970, as packets are stamped.
-        monotonic_ns: never stepped.
-        settle_ns: how long a step ahead must last.
+        wall_ns: returns real time in nanoseconds since 1970, by the clock that stamps packets.
+        monotonic_ns: returns nanoseconds of a clock that is never stepped.
+        settle_ns: time for which a step ahead must last before it is followed.
 
     Attributes:
-        steps_total: steps followed, either way.
+        steps_total: number of steps followed, back or ahead.
     """
 
     def __init__(
@@ -48,15 +50,21 @@ class LiveClock:
 
     @property
     def offset_ns(self) -> int:
-        """Real time less monotonic time, as far as it is followed."""
+        """Real time minus monotonic time, without a step ahead that is not followed yet."""
         return self._offset_ns
 
     def resume(self, offset_ns: int) -> None:
-        """Take a step for one that happened since a clock before this one, of the same machine, had that offset."""
+        """Continue from a clock of an earlier daemon on this machine, which had that offset.
+
+        A different offset now is then a step that happened in between.
+        """
         self._offset_ns = offset_ns
 
     def now_ns(self) -> int:
-        """No later than the real time, and the real time itself unless that was just stepped ahead."""
+        """Return the time to base promises on.
+
+        It is never later than real time, and equal to it unless a step ahead is not followed yet.
+        """
         monotonic_ns = self.monotonic_ns()
         offset_ns = self._wall_ns() - monotonic_ns
         step_ns = offset_ns - self._offset_ns

@@ -1,4 +1,4 @@
-"""The devices of a live capture: all opened before privileges are given up, and closed together."""
+"""The devices of a live capture: opened before privileges are dropped, closed together."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ class LiveInputs:
 class Devices:
     """The open source of each interface; a context manager.
 
-    Packets are let in when a source is started, which needs no privilege.
+    Sources are paused: packets are let in when a source is started, which needs no privilege.
 
     Args:
-        settings: which.
-        ended: interfaces that are not captured any more.
+        settings: settings of the capture.
+        ended: names of interfaces that are not captured again.
 
     Attributes:
-        missing: why interfaces are done without (see ``CaptureSettings.allow_missing_devices``), by name.
+        missing: for interfaces whose devices are missing, by name, the reason; see
+            ``CaptureSettings.allow_missing_devices``.
 
     Raises:
-        CaptureError: devices that cannot be opened, or all are gone; one sentence (and line) each; then none is open.
-        UsageError: a filter or a size is wrong.
+        CaptureError: devices cannot be opened, or all are missing. The message has one line for
+            each device. No device is left open.
+        UsageError: a filter or a size is invalid.
     """
 
     def __init__(self, settings: CaptureSettings, ended: Collection[str] = ()) -> None:
@@ -77,7 +79,7 @@ class Devices:
 
     @property
     def sources(self) -> dict[str, LiveSource | FanoutSource]:
-        """By interface."""
+        """The open source of each interface, by name."""
         return dict(self._sources)
 
     @property
@@ -86,7 +88,7 @@ class Devices:
         return LiveInputs(self.sources, self.missing)
 
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """Close all sources; may be called twice."""
         for source in self._sources.values():
             source.close()
 
@@ -98,17 +100,17 @@ class Devices:
 
 
 def is_by_scapy(device: DeviceSettings) -> bool:
-    """Whether scapy captures the device: where it is asked for, or where the system has no AF_PACKET."""
+    """Return whether scapy captures the device: by its settings, or for lack of AF_PACKET."""
     return device.source == "scapy" or (device.source == "auto" and not has_packet_sockets())
 
 
 def has_packet_sockets() -> bool:
-    """Whether this system has AF_PACKET, whoever may use it."""
+    """Return whether this system has AF_PACKET, with or without the permission to use it."""
     return hasattr(socket, "AF_PACKET")
 
 
 def _vanished(device: DeviceSettings) -> str:
-    """The sentence for a device that an earlier daemon captured."""
+    """Return the reason why a device that an earlier daemon captured is not captured now."""
     return f"{device.device} was missing when the capture daemon was restarted"
 
 

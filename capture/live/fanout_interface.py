@@ -1,14 +1,15 @@
-"""An interface shared by several threads, each with a ring and with LFTAs of its own that write the same streams.
+"""An interface captured by several threads, each with a ring and LFTAs that write the same streams.
 
-The kernel deals packets out flow by flow. Each *lane* is a thread that takes the packets of its ring; whatever concerns its
-source or its LFTAs is done by it alone, also when another thread asks. The interface's own thread takes no packet: it asks
-all lanes how far they are, and promises the least::
+The kernel distributes packets by flow. Each *lane* is a thread that takes the packets of its ring.
+Only this thread uses the lane's source and LFTAs; other threads send it requests. The interface's
+own thread takes no packets: it asks all lanes for their position and promises the minimum::
 
     is idle  = every lane is idle
     reached  = min over the lanes that are not idle of their latest packet
     promises = min over the lanes, column by column
 
-Counters are the lanes' together. LFTAs aggregate partially, so that it makes no difference in answers which lane a packet is in.
+Counters are sums over the lanes. LFTAs aggregate partially, so answers do not depend on which lane
+a packet passes through.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WAIT_S = 0.5
-"""How long a lane waits for packets before it looks whether it is to end; whoever asks wakes it."""
+"""Longest time that a lane waits for packets before it checks for a stop; requests wake it."""
 
 
 class Lane:
-    """A thread that takes the packets of one ring, and answers what concerns them.
+    """A thread that takes the packets of one ring, and handles requests that concern them.
 
-    All but ``run`` is for the interface's thread.
+    The interface's thread calls all methods but ``run``.
 
     Args:
-        ring: its source and its LFTAs.
+        ring: the source and the LFTAs of the lane.
 
     Attributes:
-        blocks: taken so far.
-        until_ns: packets from then on are left.
-        failure: what ended it.
+        blocks: number of blocks taken so far.
+        until_ns: time from which on packets are not processed.
+        failure: the exception that ended the lane; None while there was none.
     """
 
     def __init__(self, ring: RingInterface) -> None:
@@ -65,18 +66,18 @@ class Lane:
         self._thread = threading.Thread(target=self.run, name=f"lane of {ring.name}")
 
     def start(self) -> None:
-        """Begin to take packets."""
+        """Start taking packets."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more packets; harmless when called twice, or before the start."""
+        """Stop taking packets; may be called twice, or before the start."""
         self._is_over.set()
         self.ring.wake()
         if self._thread.is_alive():
             self._thread.join()
 
     def ask(self, question: Callable[[], T]) -> Future[T]:
-        """Have the lane find out the answer between two blocks; at once when it is not running."""
+        """Let the lane evaluate ``question`` between two blocks; do so here if it does not run."""
         answer: Future[T] = Future()
 
         def find_out() -> None:
@@ -93,7 +94,7 @@ class Lane:
         return answer
 
     def run(self) -> None:
-        """Take packets until the stop; a lane that failed answers on."""
+        """Take packets until the stop; a lane that has failed still handles requests."""
         while not self._is_over.is_set():
             if self.failure is None:
                 try:
@@ -109,7 +110,7 @@ class Lane:
             self.blocks += 1
 
     def _answer(self, timeout_s: float) -> None:
-        """Answer what is asked, after waiting so long for a question."""
+        """Handle pending requests; wait up to ``timeout_s`` seconds for the first."""
         try:
             while True:
                 self._questions.get(timeout=timeout_s or None, block=timeout_s > 0)()
@@ -119,10 +120,10 @@ class Lane:
 
 
 class FanoutInterface(LiveInterface):
-    """A live interface that several lanes share; see the module.
+    """A live interface with several lanes; see the docstring of the module.
 
     Args:
-        lanes: one for each ring of ``source``.
+        lanes: one lane for each ring of ``source``.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class FanoutInterface(LiveInterface):
         self._collect()
 
     def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
-        """See ``LiveInterface``: the lanes take packets, this one waits meanwhile."""
+        """See ``LiveInterface``: the lanes take packets while this thread waits."""
         for lane in self._lanes:
             lane.until_ns = until_ns
         self._woken.wait(timeout_s)
@@ -187,7 +188,7 @@ class FanoutInterface(LiveInterface):
         """See ``LiveInterface``."""
         self._woken.set()
 
-    def note_lag(self, now_ns: int) -> None:  # noqa: ARG002  # the lanes know it better
+    def note_lag(self, now_ns: int) -> None:  # noqa: ARG002  # each lane measures its own lag
         """See ``LiveInterface``."""
         self.largest_lag_ns = max(lane.ring.largest_lag_ns for lane in self._lanes)
 
@@ -210,7 +211,7 @@ class FanoutInterface(LiveInterface):
 class LaneEngines:
     """The LFTAs of all lanes as one engine; see ``LftaEngine``.
 
-    Counters are looked up without asking: while lanes run, they are not all of the same moment.
+    Counters are read without a request to the lanes: while lanes run, they may differ in time.
     """
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
@@ -222,7 +223,7 @@ class LaneEngines:
         return min(engine.bound_ns for engine in self._engines)
 
     def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
-        """See ``LftaEngine``; packets that no ring brings are those of the first lane."""
+        """See ``LftaEngine``; packets that come from no ring are processed by the first lane."""
         first = self._lanes[0]
         return first.ask(lambda: first.ring.runtime.process(block, start, until_ns)).result()
 
@@ -273,7 +274,7 @@ class LaneEngines:
 
 
 def least_promises(promised: Sequence[tuple[Punctuation, ...]]) -> tuple[Punctuation, ...]:
-    """What holds of several streams together: for each column that all promise the least bound."""
+    """Return what several streams promise together: the least bound of each common column."""
     bounds = [{p.column: p.bound for p in each} for each in promised]
     return tuple(
         Punctuation(column, min(each[column] for each in bounds))
@@ -283,7 +284,7 @@ def least_promises(promised: Sequence[tuple[Punctuation, ...]]) -> tuple[Punctua
 
 
 def ensure_orders_survive(interface: str, lftas: Sequence[Lfta]) -> None:
-    """Lanes do not know in which order their packets came together.
+    """Ensure that no LFTA needs the order in which the packets of all lanes arrived.
 
     Raises:
         UsageError: an LFTA declares an order, which only one thread can check.

@@ -1,4 +1,4 @@
-"""The pace of a live interface: what its clock says, and when a heartbeat is due; see ``HeartbeatMode``."""
+"""When the heartbeats of a live interface are due, by its clock; see ``HeartbeatMode``."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
 OVERDUE_INTERVALS = 1.5
-"""A heartbeat that packets keep from its multiple (a backlog) is sent after so many intervals with what it has."""
+"""Intervals after which an overdue heartbeat is sent with the time reached.
+
+A backlog of packets can keep the time reached from passing the next multiple of the interval."""
 
 LEAST_GAP_NS = 1_000_000
-"""Heartbeats on demand are at least so far apart, however many ask."""
+"""Shortest time between heartbeats on demand, however many readers ask."""
 
 
 class HeartbeatSchedule:
-    """When heartbeats of one interface are due; for the thread that captures it.
+    """The schedule of one interface's heartbeats; used by the thread that captures it.
 
     Args:
-        mode: of heartbeats.
-        interval_ns: between those of time.
-        skew_ns: by which promises stay behind the clock.
-        began_ns: monotonic, when the capture began.
-        on_demand: who waits; None in a mode that serves no demands.
+        mode: when heartbeats are sent.
+        interval_ns: time between periodic heartbeats.
+        skew_ns: how far promises stay behind the clock.
+        began_ns: monotonic time when the capture began.
+        on_demand: what readers and LFTAs wait for; None in a mode that serves no demands.
     """
 
     def __init__(
@@ -47,41 +49,43 @@ class HeartbeatSchedule:
         self._interval_ns = interval_ns
         self._skew_ns = skew_ns
         self._beat_ns = began_ns
-        self._told_ns = MIN_TIME_NS
+        self._sent_ns = MIN_TIME_NS
         self._tick: int | None = None
 
     def reached_ns(self, now_ns: int, latest_ns: int, *, is_caught_up: bool) -> int:
-        """The moment whose packets are all processed, but for the skew, as far as the mode allows to tell.
+        """Return the time up to which all packets are processed, apart from the skew.
+
+        In mode ``off`` only packets advance it.
 
         Args:
-            now_ns: read just before ``is_caught_up`` was found out.
-            latest_ns: of the packets.
-            is_caught_up: whether no packet waits.
+            now_ns: time of the clock, read just before ``is_caught_up`` was determined.
+            latest_ns: latest time of the packets processed.
+            is_caught_up: whether no packet is waiting.
         """
         follows_clock = is_caught_up and self._mode is not HeartbeatMode.OFF
         return now_ns if follows_clock else min(latest_ns, now_ns)
 
     def is_due(self, reached_ns: int, monotonic_ns: int) -> bool:
-        """Whether a heartbeat is to be sent now."""
+        """Return whether a heartbeat is due now."""
         if reached_ns == MIN_TIME_NS:
             return False
         return self._is_tick(reached_ns, monotonic_ns) or self._is_wanted(reached_ns, monotonic_ns)
 
     def on_packets(self, least_ns: int, greatest_ns: int) -> None:
-        """Packets of these times were processed."""
+        """Note that packets between these times were processed."""
         if self.on_demand is not None:
             self.on_demand.on_packets(least_ns, greatest_ns)
 
     def on_beat(self, reached_ns: int, monotonic_ns: int) -> None:
-        """A heartbeat was sent."""
+        """Note that a heartbeat was sent."""
         self._beat_ns = monotonic_ns
-        self._told_ns = reached_ns
+        self._sent_ns = reached_ns
         self._tick = self._tick_of(reached_ns)
         if self.on_demand is not None:
             self.on_demand.on_beat()
 
     def wait_ns(self, now_ns: int, monotonic_ns: int) -> int:
-        """How long the next heartbeat may be off at most, if no packet and no demand comes."""
+        """Return the time until the next heartbeat is due if neither packets nor demands arrive."""
         waits = []
         if self._mode is not HeartbeatMode.ON_DEMAND:
             waits.append(self._interval_ns - (now_ns - self._skew_ns) % self._interval_ns)
@@ -93,12 +97,12 @@ class HeartbeatSchedule:
         return min(waits, default=NEVER_NS)
 
     def _is_tick(self, reached_ns: int, monotonic_ns: int) -> bool:
-        """Whether a multiple of the interval was passed since the last heartbeat."""
+        """Return whether a multiple of the interval has passed since the last heartbeat."""
         if self._mode is HeartbeatMode.ON_DEMAND:
             return False
         if self._tick_of(reached_ns) != self._tick:
             return True
-        if self._mode is HeartbeatMode.OFF and reached_ns == self._told_ns:
+        if self._mode is HeartbeatMode.OFF and reached_ns == self._sent_ns:
             return False
         return monotonic_ns - self._beat_ns >= OVERDUE_INTERVALS * self._interval_ns
 
@@ -112,12 +116,12 @@ class HeartbeatSchedule:
 
 
 class HeartbeatSchedules:
-    """Makes the pace of each interface of a live capture.
+    """Makes the schedule of each interface of a live capture.
 
     Args:
         program: the compiled query set.
-        settings: of the capture.
-        demands: of all readers.
+        settings: settings of the capture.
+        demands: demands of all readers.
     """
 
     def __init__(self, program: Program, settings: CaptureSettings, demands: Demands) -> None:
@@ -130,13 +134,13 @@ class HeartbeatSchedules:
     def of(
         self, feed: Feed, skew_ns: int, began_ns: int, wake: Callable[[], None]
     ) -> HeartbeatSchedule:
-        """The pace of ``feed``.
+        """Return the schedule of ``feed``.
 
         Args:
             feed: an interface.
-            skew_ns: by which its promises stay behind the clock.
-            began_ns: monotonic, when the capture began.
-            wake: makes its thread look at the pace soon; from any thread.
+            skew_ns: how far its promises stay behind the clock.
+            began_ns: monotonic time when the capture began.
+            wake: makes the interface's thread check its schedule soon; called from any thread.
         """
         on_demand = None
         if self._mode.is_on_demand:

@@ -103,7 +103,7 @@ class LiveLoop:
         self._capture.observers.on_turn(interface)
 
     def drain(self, stop_ns: int) -> None:
-        """Process packets stamped before ``stop_ns``; the kernel hands them over within the skew."""
+        """Process packets from before ``stop_ns``; the kernel hands them over within the skew."""
         interface, clock = self.interface, self._clock
         stopped_ns = clock.monotonic_ns()
         while (waited_ns := clock.monotonic_ns() - stopped_ns) < int(DRAIN_S * 1e9):
@@ -192,7 +192,7 @@ class LiveCapture:
         self._report_progress(reached_ns)
 
     def end(self, interface: LiveInterface, now_ns: int) -> None:
-        """End the streams of ``interface``; the last heartbeat shows readers which epoch was open."""
+        """End the streams of ``interface``; the last heartbeat shows which epoch was open."""
         interface.runtime.finish()
         last_ns = max(interface.latest_ns, interface.runtime.bound_ns)
         beats = interface.beats(now_ns if last_ns == MIN_TIME_NS else last_ns, 0)

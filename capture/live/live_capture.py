@@ -1,4 +1,4 @@
-"""A whole live capture: set up, resume, capture until the stop, summarise; no process, no server."""
+"""A whole live capture: set up, resume, capture, summarise; without the process and its server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def capture_live(
     observers: CaptureObservers | None = None,
     demands: Demands | None = None,
 ) -> CaptureSummary:
-    """Run the program's LFTAs over live interfaces into ``log`` until the stop; end all its streams.
+    """Run the program's LFTAs over live interfaces into ``log`` until the stop; end its streams.
 
     Args:
         program: the compiled query set.
@@ -93,7 +93,7 @@ def capture_live(
 def _resume(
     capture: LiveCapture, continuation: Continuation, clocks: Mapping[str, LiveClock]
 ) -> None:
-    """Let interfaces, counters and clocks continue from what earlier daemons of the run reported."""
+    """Let interfaces, counters and clocks continue from what earlier daemons reported."""
     statistics = capture.observers.statistics
     for interface in capture.interfaces:
         state = continuation.states[interface.name]

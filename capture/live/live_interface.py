@@ -1,4 +1,4 @@
-"""One live interface: its source, its LFTAs and how far it got."""
+"""One live interface: its source, its LFTAs and the time reached."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ if TYPE_CHECKING:
 
 
 class LiveInterface(Feed):
-    """One live interface: its source, its LFTAs and how far it got; for one thread.
+    """One live interface: its source, its LFTAs and the time reached; for use by one thread.
 
     Args:
-        name: of the interface.
-        source: open; closed by its owner.
-        runtime: the LFTAs.
-        streams: the stream that each LFTA (by name) writes.
-        skew_ns: by which promises stay behind the clock; 0 where packets get the time at hand when they come later
-            than promised (timestamps on arrival).
-        limit: of packets.
+        name: name of the interface.
+        source: the open source, which its owner closes.
+        runtime: the LFTAs of the interface.
+        streams: for each LFTA, by name, the stream that it writes.
+        skew_ns: how far promises stay behind the clock; 0 with timestamps on arrival, where a
+            packet that comes later than promised gets the time promised.
+        limit: the limit of packets.
 
     Attributes:
-        packets: processed so far.
-        earliest_ns: the earliest time of a packet of the last block.
-        latest_ns: the latest time of a packet, before all times when there was none.
-        largest_lag_ns: the longest that a packet took from its stamp until it was processed.
-        clock_ns: of the last heartbeat.
-        dropped_packets: by the kernel, when last looked at.
-        is_drained: whether all that came before the stop was processed.
+        packets: number of packets processed.
+        earliest_ns: earliest time of a packet of the last block.
+        latest_ns: latest time of a packet; ``MIN_TIME_NS`` if there was none.
+        largest_lag_ns: longest time from a packet's timestamp until it was taken.
+        clock_ns: time of the last heartbeat.
+        dropped_packets: packets dropped by the kernel, as of the last ``look_at_drops``.
+        is_drained: whether all packets from before the stop were processed.
         resumed: what earlier daemons of the run reported.
-        clock_offset_ns: real time less monotonic time, as its clock has it.
+        clock_offset_ns: real time minus monotonic time, by the interface's clock.
         damage: sentences on what went wrong.
-        failure: why it ended before the others, or has nothing to capture at the end; "" while all is well.
+        failure: why the interface ended before the others, or captures nothing at the end; "" while
+            it captures.
     """
 
     def __init__(
@@ -73,59 +74,59 @@ class LiveInterface(Feed):
         self._limit = limit
 
     def resume(self, state: ResumeState) -> None:
-        """Keep what earlier daemons promised and count on from them; before packets are taken."""
+        """Keep the promises and counters of earlier daemons; called before packets are taken."""
         self.resumed = state
         if state.clock_ns != MIN_TIME_NS:
             self.clock_ns = state.clock_ns
             self.runtime.heartbeat(state.clock_ns, self.skew_ns)
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
-        """See ``Feed``; over all daemons of the run."""
+        """See ``Feed``; the counters cover all daemons of the run."""
         now = (*super().counters(lfta), (CLOCK_OFFSET, self.clock_offset_ns))
         return self.resumed.added(self.streams[lfta], now)
 
     @abstractmethod
     def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
-        """Process packets as they come, as far as they are before ``until_ns``.
+        """Process packets as they arrive, except those at or after ``until_ns``.
 
         Args:
-            timeout_s: how long to wait for some at most, in seconds; shorter after ``wake``.
-            until_ns: once given, later calls must give it again.
+            timeout_s: longest time to wait for packets, in seconds; ``wake`` ends the wait.
+            until_ns: time of the stop; once given, all later calls must give it.
 
         Returns:
-            Whether there were any in time.
+            Whether packets arrived in time.
 
         Raises:
-            CaptureError: the interface is gone for good.
+            CaptureError: the interface has disappeared for good.
             StreamError: the log cannot be written.
         """
 
     @abstractmethod
     def is_idle(self) -> bool:
-        """Whether no packet waits to be processed: a fact, looked up now."""
+        """Return whether no packet is waiting: a fact at the time of the call, not a timeout."""
 
     @abstractmethod
     def has_passed(self, time_ns: int) -> bool:
-        """Whether no packet before ``time_ns`` can be waiting, as packets come in order."""
+        """Return whether no packet from before ``time_ns`` can wait if packets are in order."""
 
     @abstractmethod
     def wake(self) -> None:
-        """Make a ``take`` that waits, or the next one that would, return; from any thread."""
+        """Make a ``take`` that waits, or the next one that would, return; for any thread."""
 
     @property
     def processed_ns(self) -> int:
-        """Packets that come in order were all processed up to this time, as of the last ``is_idle``."""
+        """Time up to which packets in order were processed, as of the last ``is_idle``."""
         return self.latest_ns
 
     def note_lag(self, now_ns: int) -> None:
-        """Note how old the packets are that were just taken, by the clock that stamped them."""
+        """Note the age of the packets that were just taken, by the clock that stamped them."""
         self.largest_lag_ns = max(self.largest_lag_ns, now_ns - self.earliest_ns)
 
     def start_reading(self) -> None:
-        """Begin to take packets."""
+        """Start taking packets."""
 
     def stop_reading(self) -> None:
-        """Take no more packets; harmless when called twice."""
+        """Stop taking packets; may be called twice."""
 
     def source_state(self) -> SourceState:
         """See ``Feed``."""
@@ -146,24 +147,24 @@ class LiveInterface(Feed):
         )
 
     def current_summary(self) -> InterfaceSummary:
-        """See ``Feed``; what was received and is not processed waits."""
+        """See ``Feed``; packets that were received and not processed are unread."""
         stats = self.source.stats
         left = stats.received_packets - stats.dropped_packets - stats.filtered_packets
         return self.summary(stats, left - self.packets, self.all_damage)
 
     @property
     def all_damage(self) -> tuple[str, ...]:
-        """``damage`` and ``failure``, or what would be the failure if it ended now."""
+        """``damage`` and ``failure``, or what ``failure`` would be if the capture ended now."""
         failure = self.failure or self.source.failure
         return (*self.damage, *((failure,) if failure else ()))
 
     def look_at_drops(self) -> None:
-        """Update ``dropped_packets``."""
+        """Update ``dropped_packets`` from the source."""
         self.dropped_packets = self.source.stats.dropped_packets
 
 
 class RingInterface(LiveInterface):
-    """A live interface with one source, whose packets are processed by the thread that waits for them."""
+    """A live interface with one ring, whose packets are processed by the thread that takes them."""
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class RingInterface(LiveInterface):
         self._packets = source
 
     def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
-        """See ``LiveInterface``: the packets of one block."""
+        """See ``LiveInterface``: takes the packets of one block."""
         block = self._packets.next_block(timeout_s)
         if block is None:
             return False

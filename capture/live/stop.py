@@ -1,4 +1,4 @@
-"""When live capture ends: somebody asks for it, or a limit of packets or time is reached."""
+"""The end of a live capture: on request, or when a limit of packets or time is reached."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from gscope.queries.int64 import MAX_TIME_NS
 
 
 class LiveStop:
-    """Ends live capture, from any thread.
+    """A switch that ends a live capture, for use by any thread.
 
-    Packets stamped before the moment at which it was first noticed are still processed, on every interface.
+    Packets stamped before the moment at which a thread first noticed the stop are still processed,
+    on every interface.
     """
 
     def __init__(self) -> None:
@@ -19,11 +20,11 @@ class LiveStop:
         self._moment_ns: int | None = None
 
     def request(self) -> None:
-        """Stop now."""
+        """Stop the capture."""
         self.event.set()
 
     def moment_ns(self, now_ns: int) -> int:
-        """When the stop was first noticed, which is now if it was not before."""
+        """Return the time at which the stop was first noticed: ``now_ns`` for the first caller."""
         with self._lock:
             if self._moment_ns is None:
                 self._moment_ns = now_ns
@@ -31,13 +32,13 @@ class LiveStop:
 
 
 class CaptureLimit:
-    """Ends live capture after so many packets of all interfaces, or so long.
+    """The limits after which a live capture ends: a number of packets, a duration.
 
     Args:
-        stop: requested when the limit is reached.
-        packets: None for no limit.
-        duration_ns: None for no limit.
-        spent: packets that came before.
+        stop: the stop to request when a limit is reached.
+        packets: packets to process, over all interfaces and daemons of the run; None for no limit.
+        duration_ns: duration of the capture; None for no limit.
+        spent: packets that earlier daemons of the run processed.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class CaptureLimit:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more packets are wanted."""
+        """Whether the limit of packets is reached."""
         return self._left == 0
 
     def admit(self, packets: int) -> int:
-        """How many of the next ``packets`` are wanted."""
+        """Return how many of the next ``packets`` are within the limit, and count them."""
         if self._left is None:
             return packets
         with self._lock:
@@ -67,7 +68,7 @@ class CaptureLimit:
             return wanted
 
     def left_ns(self, since_start_ns: int) -> int:
-        """How much time is left; none requests the stop."""
+        """Return the time left, in nanoseconds; request the stop when none is left."""
         if self._duration_ns is None:
             return MAX_TIME_NS
         left = self._duration_ns - since_start_ns

@@ -1,8 +1,9 @@
-"""The capture daemon's counters as others see them: ``capture.stats.json`` in the run's folder.
+"""The capture daemon's counters for other processes: ``capture.stats.json`` in the run's folder.
 
-Every capture thread notes how its own interface stands, once in a while; whichever finds the file old writes it.
-Counters are those since the run began: a daemon that is started again goes on from what the one before had told,
-so that what that one counted in its last second is missing. ``docs/status.md`` has the fields.
+Every capture thread records the state of its own interface about once a second; a thread that finds
+the file outdated writes it. Counters start with the run: a restarted daemon adds to what the one
+before it reported, so what that one counted in its last second is missing.
+``docs/status.schema.json`` describes the fields.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 NOTE_S = 0.9
-"""An interface is not looked at more often."""
+"""Shortest time between two records of an interface, in seconds."""
 
 PRIVILEGES_S = 30.0
-"""How often it is looked up what the process may do: it reads a file for each thread."""
+"""Time between two checks of the process's privileges, which read a file for each thread."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -56,7 +57,9 @@ ADDED_UP = (
     "worked_ns",
     "cpu_s",
 )
-"""What a daemon that is started again adds to. Streams and log keep their own counters; the rest is as it stands."""
+"""Counters to which a restarted daemon adds.
+
+Streams and log keep their counters themselves; the other fields are current values."""
 
 STREAM_COUNTERS = (
     "tuples_in_total",
@@ -70,18 +73,19 @@ STREAM_COUNTERS = (
     "uncaptured_ns_total",
     "live_groups",
 )
-"""Of each stream, as its heartbeats tell them."""
+"""Counters of each stream, as in its heartbeats."""
 
 
 class CaptureStatistics:
-    """What all threads of a capture have noted.
+    """The counters that all threads of a capture have recorded.
 
     Args:
-        path: of the file.
-        settings: of the capture.
-        log: where the tuples go.
-        wall_ns: nanoseconds since 1970.
-        monotonic: seconds.
+        path: path of the file.
+        settings: settings of the capture.
+        log: the stream log, for its counters.
+        unconfined: what confinement leaves out on this system.
+        wall_ns: returns nanoseconds since 1970.
+        monotonic: returns seconds.
     """
 
     def __init__(
@@ -110,31 +114,33 @@ class CaptureStatistics:
         self._lock = threading.Lock()
 
     def resume(self, interface: str, state: ResumeState) -> None:
-        """Count on from the last heartbeats of an interface; before its first packet is taken."""
+        """Continue from the last heartbeats of an interface, before its first packet is taken."""
         self._replace_earlier(interface, caught_up(self.earlier(interface), state))
 
     def on_absent(
         self, interface: InterfaceSettings, state: ResumeState, problem: str = ""
     ) -> None:
-        """An interface is not captured by this daemon; it stays as it was told last.
+        """Keep the last report of an interface that this daemon does not capture.
 
         Args:
-            interface: which.
+            interface: settings of the interface.
             state: what earlier daemons reported of it.
             problem: why it has ended now; "" if it had ended before.
         """
         device = interface.device.device if interface.device is not None else interface.name
-        told = caught_up(self.earlier(interface.name), state)
-        fields = {**_untold(interface, device, self._wall_ns()), **told, "packets_per_second": 0.0}
+        fields = {
+            **_unreported(interface, device, self._wall_ns()),
+            **caught_up(self.earlier(interface.name), state),
+            "packets_per_second": 0.0,
+        }
         if problem:
             damage = list(dict.fromkeys((*fields["damage"], problem)))
             fields |= {"state": "gone", "failure": problem, "damage": damage, "ring_occupancy": 0.0}
         self._replace_earlier(interface.name, fields)
         for stream, counters in state.counters.items():
-            told = dict(_named(self._earlier, "streams", stream))
             self._streams[stream] = {
-                **_UNTOLD_TABLE,
-                **told,
+                **_NO_TABLE,
+                **_named(self._earlier, "streams", stream),
                 **{name: counters.get(name, 0) for name in STREAM_COUNTERS},
                 "name": stream,
                 "lfta": stream.rpartition("@")[0],
@@ -149,11 +155,11 @@ class CaptureStatistics:
         }
 
     def earlier(self, interface: str) -> Mapping[str, Any]:
-        """What daemons of the run before this one told of an interface; {} if there was none."""
+        """Return the last entry of an interface by an earlier daemon of the run; {} if none."""
         return _named(self._earlier, "interfaces", interface)
 
     def on_turn(self, feed: Feed) -> None:
-        """Note how an interface stands if that was not done of late; on the thread that runs it."""
+        """Record the state of an interface if that is due; for the thread that runs it."""
         now_s = self._monotonic()
         noted = self._noted.get(feed.name)
         if noted is None or now_s - noted[0] >= NOTE_S:
@@ -163,7 +169,7 @@ class CaptureStatistics:
                     self._write()
 
     def on_end(self, feed: Feed) -> None:
-        """Note how an interface stands at its end."""
+        """Record the state of an interface at its end."""
         self._note(feed, self._monotonic())
         with self._lock:
             if self._interfaces[feed.name]["state"] == "up":
@@ -230,7 +236,7 @@ class CaptureStatistics:
         }
 
     def _interface(self, name: str, now_ns: int) -> Mapping[str, Any]:
-        """What is known of an interface; one that ended in an earlier daemon stays as it was."""
+        """Return the entry of an interface: that of an earlier daemon if it ended there."""
         noted = self._interfaces.get(name)
         if noted is None:
             return self.earlier(name)
@@ -252,7 +258,10 @@ class CaptureStatistics:
 
 
 def privileges(unconfined: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what this process may do: its user, the capabilities of all threads as one bit set, what is not confined."""
+    """Return the privileges of this process.
+
+    They are its user, the capabilities of all its threads as one bit set, and what is not confined.
+    """
     held = 0
     for bits in capabilities().values():
         held |= bits
@@ -265,7 +274,7 @@ def privileges(unconfined: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def memory_bytes(pid: int | str = "self") -> int:
-    """Resident memory of a process; 0 if it is gone."""
+    """Return the resident memory of a process in bytes; 0 if the process has ended."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123  # three times as fast as Path
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -289,21 +298,21 @@ def _packets(summary: InterfaceSummary) -> dict[str, Any]:
     }
 
 
-def _tuples(told: Mapping[str, int], counters: LftaCounters) -> dict[str, Any]:
-    taken, put_out = told["tuples_in_total"], told["tuples_out_total"]
+def _tuples(counted: Mapping[str, int], counters: LftaCounters) -> dict[str, Any]:
+    taken, emitted = counted["tuples_in_total"], counted["tuples_out_total"]
     return {
-        **{name: told.get(name, 0) for name in STREAM_COUNTERS},
+        **{name: counted.get(name, 0) for name in STREAM_COUNTERS},
         "table_slots": counters.table_slots,
         "table_bytes": counters.table_bytes,
-        "selectivity": round(put_out / taken, 6) if taken else None,
+        "selectivity": round(emitted / taken, 6) if taken else None,
     }
 
 
-_UNTOLD_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}
+_NO_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}
 
 
-def _untold(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str, Any]:
-    """An interface of which no daemon has told anything."""
+def _unreported(interface: InterfaceSettings, device: str, now_ns: int) -> dict[str, Any]:
+    """Return the entry of an interface that no daemon has reported on."""
     state = SourceState(device, "ended", 0, 0, 0, 0, 0.0, interface.promise_skew_ns, 0, None, None)
     fields = {**asdict(state), **_packets(empty_summary(interface.name))}
     counters = dict.fromkeys(("heartbeats_total", "answers_total", "worked_ns"), 0)
@@ -315,7 +324,7 @@ def _named(earlier: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any
 
 
 def _continued(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """``now`` with the counters of an earlier daemon of the same run added."""
+    """Return ``now`` plus the counters of an earlier daemon of the same run."""
     total = {
         name: value + earlier.get(name, 0) if name in ADDED_UP else value
         for name, value in now.items()
@@ -331,7 +340,7 @@ def _continued(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, 
 
 
 def _interface(fields: dict[str, Any], now_ns: int) -> dict[str, Any]:
-    """Completed by what follows from the rest."""
+    """Return ``fields`` with the fields that are computed from others."""
     last_ns = fields["last_packet_ns"]
     processed = fields["accepted_packets"] + sum(fields["malformed_packets"].values())
     lag_ns = fields["largest_lag_ns"]

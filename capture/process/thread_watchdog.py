@@ -1,6 +1,7 @@
-"""Signs of life: whether the threads of the daemon get on, told to the supervisor twice a second.
+"""Signs of life: reports to the supervisor, twice a second, whether all capture threads take turns.
 
-A process that is halted tells nothing. One of which a single thread hangs tells for how long; see ``failure.timeout``.
+A process that is halted sends none. A process with a single thread that hangs reports for how long
+it has been hanging; see ``failure.timeout``.
 """
 
 from __future__ import annotations
@@ -15,45 +16,47 @@ if TYPE_CHECKING:
     from gscope.capture.process.events import Events
 
 PERIOD_S = 0.5
-AWAY_S = 1.0
-"""Woken so much later than it asked for, this thread was not let run, nor need the others have been."""
+SUSPENDED_S = 1.0
+"""Delay after which this thread counts as suspended, in seconds.
+
+The other threads may not have run either, so they are not reported as silent for that time."""
 
 
 class ThreadWatchdog:
-    """Who turned when; a context manager that tells it meanwhile.
+    """A watchdog of capture threads; a context manager that reports while it is entered.
 
     Args:
-        events: to the supervisor.
-        monotonic: seconds; a machine that is suspended is not silent.
+        events: writes to the supervisor.
+        monotonic: returns seconds of a clock that stands while the machine is suspended.
     """
 
     def __init__(self, events: Events, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._events = events
         self._monotonic = monotonic
         self._turned: dict[str, float] = {}
-        self._told_s = monotonic()
+        self._reported_s = monotonic()
         self._lock = threading.Lock()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="watchdog", daemon=True)
 
     def on_turn(self, name: str) -> None:
-        """The thread called ``name`` gets on."""
+        """Note that the thread called ``name`` has taken a turn."""
         with self._lock:
             self._turned[name] = self._monotonic()
 
     def on_end(self, name: str) -> None:
-        """The thread called ``name`` has nothing more to do."""
+        """Stop watching the thread called ``name``, which has ended."""
         with self._lock:
             self._turned.pop(name, None)
 
     def report(self) -> None:
-        """Tell how long the most silent thread has been so."""
+        """Report for how long the thread that is silent longest has been silent."""
         now_s = self._monotonic()
-        away_s = now_s - self._told_s - PERIOD_S
-        self._told_s = now_s
+        suspended_s = now_s - self._reported_s - PERIOD_S
+        self._reported_s = now_s
         with self._lock:
-            if away_s > AWAY_S:
-                self._turned = {name: turned + away_s for name, turned in self._turned.items()}
+            if suspended_s > SUSPENDED_S:
+                self._turned = {name: turned + suspended_s for name, turned in self._turned.items()}
             silent_s = max((now_s - turned for turned in self._turned.values()), default=0.0)
         self._events.send("alive", silent_s=round(max(0.0, silent_s), 3))
 

@@ -1,4 +1,4 @@
-"""The compiled loop of the pump: reads, indexes and processes one block of a pcap file after another."""
+"""The compiled loop of the pump: reads, indexes and processes blocks of a pcap file."""
 
 from __future__ import annotations
 

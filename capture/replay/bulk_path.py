@@ -1,8 +1,9 @@
-"""The pump: whole blocks of an uncompressed pcap file through the LFTAs, without Python between them.
+"""The pump: takes whole blocks of an uncompressed pcap file through the LFTAs in a compiled loop.
 
-Most blocks are all the same: read, indexed, none of their packets late or at the end of the clock's step, and their
-rows have room. For those, what Python does costs as much as the packets of a tenth of the block. So a compiled loop takes blocks as
-long as they are of this kind, and leaves the first that is not, and all errors, to those who take every block.
+Most blocks need no decision: they are read and indexed, none of their packets is late or at the end
+of the clock's step, and the output buffers have room for their rows. For such a block, Python costs
+as much as a tenth of its packets. So a compiled loop takes blocks while they are of this kind. It
+leaves the first other block, and all errors, to the code that handles every block.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
     from gscope.capture.sources.block import Block
 
 PASS_BYTES = 16 << 20
-"""Read between two looks at whether the replay was stopped: a hundredth of a second."""
+"""Bytes to read between two checks for a stop: about a hundredth of a second."""
 
 
 class Pumped(NamedTuple):
-    """What the pump did.
+    """The result of one run of the pump.
 
     Attributes:
-        block: read and indexed, and left to the caller; None if the source is to be asked for the next one.
-        position: packets of it that are processed.
-        packets: of the blocks before it, all processed.
-        input_bytes: read by now.
-        latest_ns: greatest time of these, and of all before them.
-        worked_ns: that the LFTAs took.
+        block: a block that is read and indexed, and left to the caller; None if the caller has to
+            ask the source for the next one.
+        position: number of packets of ``block`` that are processed.
+        packets: number of packets in the blocks before it, all processed.
+        input_bytes: bytes of input read so far.
+        latest_ns: greatest time of all packets in the blocks before ``block``.
+        worked_ns: time that the LFTAs took.
     """
 
     block: Block | None
@@ -47,7 +49,7 @@ class Pumped(NamedTuple):
 
 
 class Pump:
-    """Takes blocks of ``source`` through the LFTAs of ``engine``."""
+    """A loop that takes blocks of ``source`` through the LFTAs of ``engine``."""
 
     def __init__(self, source: FileSource, engine: LftaRuntime) -> None:
         self._source = source
@@ -57,18 +59,21 @@ class Pump:
 
     @classmethod
     def between(cls, source: CaptureSource, engine: LftaEngine) -> Pump | None:
-        """A pump, if the two are of the kinds that it knows."""
+        """Return a pump, or None if it does not support a source or an engine of this kind."""
         if isinstance(source, FileSource) and isinstance(engine, LftaRuntime):
             return cls(source, engine)
         return None
 
     def run(self, latest_ns: int, skew_ns: int, until_ns: int) -> Pumped | None:
-        """Process blocks whose packets are all before ``until_ns`` and none late; None if this source has none such.
+        """Process blocks while their packets are all before ``until_ns`` and none is late.
 
         Args:
-            latest_ns: greatest time of the packets so far, of which there was one.
-            skew_ns: a packet is late if its time is lower than the greatest before it by more than this.
-            until_ns: where the clock's step ends.
+            latest_ns: greatest time of the packets so far; there has been at least one.
+            skew_ns: a packet is late if its time is below the greatest before it by more than this.
+            until_ns: end of the clock's step.
+
+        Returns:
+            What was processed; None if the pump does not support the input of this source.
         """
         raw = self._source.begin_pass()
         if raw is None:

@@ -1,4 +1,4 @@
-"""The inputs of a replay: all opened before the work begins, interrupted and closed together."""
+"""The inputs of a replay: opened before the replay begins, interrupted and closed together."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
     from gscope.capture.sources.base import BlockSource, CaptureSource
 
 READ_AHEAD_BYTES = 4 << 20
-"""A smaller file is read by the time a thread for it has started."""
+"""Least size of a file that a thread reads ahead: a smaller one is read before it has started."""
 
 
 class OpenInputs:
     """The open source of each interface; a context manager.
 
-    A file that is no capture, among others that are, is an interface without packets: ``refused`` says
-    why, and the others are read.
+    A file that is not a capture, among others that are, becomes an interface without packets.
+
+    Attributes:
+        refused: for inputs that are not captures, by interface, the reason.
 
     Raises:
-        CaptureError: inputs that cannot be opened, or none that is a capture; one sentence (and line)
-            each; then none is open.
+        CaptureError: inputs cannot be opened, or none is a capture. The message has one line for
+            each input. No input is left open.
     """
 
     def __init__(self, settings: CaptureSettings) -> None:
@@ -59,22 +61,22 @@ class OpenInputs:
         return iter(self._sources)
 
     def skew_ns(self, interface: InterfaceSettings) -> int:
-        """Return the skew of ``interface``: that of its settings, or a larger one at which none of its packets is late.
+        """Return the skew of ``interface``: its setting, or more so that no packet is late.
 
-        Waits until its captures are walked over, if they are.
+        If its captures are walked over to find that skew, wait until the walk has ended.
         """
         deepest_ns = None if self._steps is None else self._steps.deepest_ns(interface.name)
         return max(interface.skew_ns, deepest_ns or 0)
 
     def interrupt(self) -> None:
-        """Make reads that wait for input end soon, as if the input ended; from any thread."""
+        """Make reads that wait for input end soon, as if the input ended; for any thread."""
         if self._steps is not None:
             self._steps.stop()
         for file in self._files:
             file.interrupt()
 
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """Close all sources; may be called twice."""
         if self._steps is not None:
             self._steps.close()
         for source in self._sources.values():

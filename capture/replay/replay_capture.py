@@ -1,4 +1,4 @@
-"""A whole replay: captures in, sealed batches and heartbeats in a log out; no process, no server."""
+"""A whole replay, from captures to a stream log; without the process and its server."""
 
 from __future__ import annotations
 

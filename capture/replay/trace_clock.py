@@ -1,13 +1,15 @@
 """The trace clock: all interfaces of a replay advance together on the packets' own time.
 
-The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to the same time; it
-is as long as the blocks at hand allow, so that its cost is one a block and not one a tick, and it skips the time in
-which nobody has a packet: traces may span decades. How long steps are, and at which of them heartbeats are sent,
-never changes an answer, because what a packet means depends on packets alone:
+The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to
+the same time. It is as long as the current blocks allow, so its cost arises once a block and not
+once a tick, and it skips times at which no interface has a packet: traces may span decades. Neither
+the length of steps nor the choice of those that send heartbeats changes an answer, because the
+effect of a packet depends on packets alone:
 
-* late is a packet whose time is below ``max(times before it on its interface) - skew``;
-* at clock c every packet that is not yet processed has a time ≥ c when it is its interface's next one, and so, unless
-  it is late, ≥ c - skew otherwise. So ``c - skew`` is a bound for every interface: silent, not yet begun, or busy.
+* A packet is late if its time is below ``max(times before it on its interface) - skew``.
+* At clock c, the next packet of each interface has a time ≥ c. A packet behind it has, unless it is
+  late, a time ≥ c - skew. So ``c - skew`` is a bound for every interface: silent, not yet begun, or
+  busy.
 """
 
 from __future__ import annotations
@@ -31,19 +33,22 @@ if TYPE_CHECKING:
 
 BEAT_PACKETS = 250_000
 BEAT_SECONDS = 0.25
+"""Heartbeats are sent after BEAT_PACKETS packets or BEAT_SECONDS, whichever comes first."""
+
 _LEAST_STEP_S = 0.001
-"""Heartbeats are sent after so many packets, or when the last were sent so long ago, whichever is first."""
+"""Shortest step of a replay with a speed, in seconds of real time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockSettings:
-    """How the trace clock ticks.
+    """Settings of the trace clock.
 
     Attributes:
-        interval_ns: it stops at multiples of this.
-        beats_every_tick: stop and beat at every multiple at which there was a packet.
-        speed: so many seconds of the trace a second; None for as fast as possible.
-        mode: of heartbeats. Demands are answered at the next tick, for the clock does not stand between them.
+        interval_ns: the clock stops at multiples of this interval.
+        beats_every_tick: whether to stop and send heartbeats at every multiple that packets pass.
+        speed: seconds of the trace in one second; None for as fast as possible.
+        mode: when heartbeats are sent. Demands are answered at the next tick, because the clock
+            does not stop between ticks.
     """
 
     interval_ns: int
@@ -53,17 +58,17 @@ class ClockSettings:
 
 
 class TraceClock:
-    """Runs interfaces to their end, and heartbeats on their streams.
+    """The clock of a replay: runs interfaces to their end and sends heartbeats on their streams.
 
     Args:
-        interfaces: all of them, with open sources.
-        log: where heartbeats and ends go; tuples reach it through the runtimes.
-        settings: see ``ClockSettings``.
-        stop: when set, the replay ends soon as if the input ended there.
+        interfaces: all interfaces of the replay, with open sources.
+        log: the stream log, for heartbeats and ends; tuples reach it through the LFTAs.
+        settings: settings of the clock.
+        stop: when set, the replay ends soon as if the input ended there; None if nothing sets it.
         observers: what to notify of steps, heartbeats and ends; None for nothing.
-        demands: what readers want to be promised; None where they cannot ask.
-        monotonic: seconds, for coalescing heartbeats and for ``speed``.
-        wall_ns: nanoseconds since 1970, for traces.
+        demands: bounds that readers ask for; None if readers cannot ask.
+        monotonic: returns seconds, for coalescing heartbeats and for ``speed``.
+        wall_ns: returns nanoseconds since 1970, for the traces of heartbeats.
     """
 
     def __init__(
@@ -94,7 +99,7 @@ class TraceClock:
         self._origin: tuple[int, float] | None = None
 
     def run(self) -> None:
-        """Replay everything, end every stream.
+        """Replay all interfaces, and end every stream.
 
         Raises:
             CaptureError: a source failed in a way that ends the replay.
@@ -124,12 +129,13 @@ class TraceClock:
         self._report_progress()
 
     def _until(self, first_ns: int) -> int:
-        """Where the next step goes: behind the next packet, and no farther than the blocks at hand."""
+        """Return the end of the next step: past the next packet, within the current blocks."""
         interval = self._settings.interval_ns
         tick = (first_ns // interval + 1) * interval
         clock = self._clock_ns
         if self._settings.speed is not None and clock is not None:
-            # Time passes also while nobody has a packet; a step of it is long enough to keep up with.
+            # Time also passes where no interface has a packet, in steps that are long enough to
+            # keep up with.
             intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
             tick = min(tick, clock + intervals * interval)
         elif self._settings.speed is None and not self._settings.beats_every_tick:
@@ -138,7 +144,7 @@ class TraceClock:
         return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
 
     def _is_due(self, until_ns: int) -> bool:
-        """Wait until ``until_ns`` has come, when there is a speed; False when stopped meanwhile."""
+        """Wait until ``until_ns`` if there is a speed; return False if stopped meanwhile."""
         if self._settings.speed is None:
             return True
         if self._origin is None:
@@ -157,9 +163,9 @@ class TraceClock:
         self._active = [interface for interface in self._active if not interface.is_ended]
 
     def _end(self, interface: TraceInterface) -> None:
-        """End the streams of ``interface``, with a last heartbeat of the time of its last packet.
+        """End the streams of ``interface``, with a last heartbeat at the time of its last packet.
 
-        Whatever the skew and the intervals: readers learn from it which epoch was open at the end.
+        Skew and interval do not apply to it, so readers learn which epoch was open at the end.
         """
         interface.runtime.finish()
         beats: list[StreamHeartbeat] = []
@@ -182,7 +188,7 @@ class TraceClock:
             self._send(clock_ns, dict.fromkeys(self._active, clock_ns))
         else:
             own = {interface: interface.own_ns for interface in self._active}
-            self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.told_ns})
+            self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.heartbeat_ns})
         self._note_beat()
 
     def _note_beat(self) -> None:
@@ -191,23 +197,23 @@ class TraceClock:
         self._report_progress()
 
     def _before_fetch(self, interface: TraceInterface) -> None:
-        """Send a heartbeat of what is processed if ``interface`` has to wait for its packets.
+        """Send a heartbeat of what is processed if ``interface`` has to wait for packets.
 
-        The writer of a pipe may hold it open without writing for any time; until it writes, the clock stands.
+        The writer of a pipe may keep it open without writing; until it writes, the clock stands.
         """
         if not interface.is_starved(max(0.0, self._beat_s + BEAT_SECONDS - self._monotonic())):
             return
         interval = self._settings.interval_ns
         own = {each: each.own_ns for each in self._active}
-        passed = {e: ns for e, ns in own.items() if ns // interval > e.told_ns // interval}
+        passed = {e: ns for e, ns in own.items() if ns // interval > e.heartbeat_ns // interval}
         if passed:
-            sent = (each.told_ns for each in self._active)
+            sent = (each.heartbeat_ns for each in self._active)
             self._send(max(self._clock_ns or MIN_TIME_NS, *sent, *passed.values()), passed)
         self._observers.on_turn(interface)
         self._note_beat()
 
     def _answer(self, clock_ns: int) -> None:
-        """Send the heartbeats that somebody asked for."""
+        """Send the heartbeats that readers have asked for."""
         if self._demands is None:
             return
         wanted = [each for each in self._active if self._demands.take(each.streams.values())]
@@ -215,18 +221,18 @@ class TraceClock:
             self._send(clock_ns, dict.fromkeys(wanted, clock_ns))
 
     def _send(self, clock_ns: int, reached: Mapping[TraceInterface, int]) -> None:
-        """A heartbeat on each stream of interfaces which have reached so far."""
+        """Send a heartbeat on each stream of the interfaces, at the times they have reached."""
         self._identity += 1
         beats: list[StreamHeartbeat] = []
         for interface, reached_ns in reached.items():
-            interface.told_ns = reached_ns
+            interface.heartbeat_ns = reached_ns
             beats += self._beats(interface, reached_ns, interface.skew_ns)
         self._log.write_heartbeat(self._identity, clock_ns, beats)
 
     def _beats(
         self, interface: TraceInterface, clock_ns: int, skew_ns: int
     ) -> list[StreamHeartbeat]:
-        """A heartbeat for each stream of ``interface``."""
+        """Return a heartbeat for each stream of ``interface``."""
         return interface.beats(clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic)
 
     def _packets(self) -> int:

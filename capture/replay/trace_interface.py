@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class TraceInterface(Feed):
-    """One interface of a replay: its source, its LFTAs and the place reached.
+    """One interface of a replay: its source, its LFTAs and the packet reached.
 
     Args:
-        name: of the interface.
-        source: open; closed by its owner.
-        runtime: the LFTAs.
-        streams: the stream that each LFTA (by name) writes.
-        skew_ns: by how much a packet may step back.
+        name: name of the interface.
+        source: the open source, which its owner closes.
+        runtime: the LFTAs of the interface.
+        streams: for each LFTA, by name, the stream that it writes.
+        skew_ns: how far a packet may step back in time and still be on time.
 
     Attributes:
         head_ns: time of the next packet; meaningless once ``is_ended``.
-        packets: processed so far, the late ones not among them.
-        late_packets: left out because they step back by more than ``skew_ns``.
-        told_ns: what the last heartbeat told.
+        packets: number of packets processed, without late ones.
+        late_packets: number of packets left out because they step back by more than ``skew_ns``.
+        heartbeat_ns: time of the last heartbeat; ``MIN_TIME_NS`` if there was none.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TraceInterface(Feed):
         self.source = source
         self.skew_ns = skew_ns
         self.head_ns = MIN_TIME_NS
-        self.told_ns = MIN_TIME_NS
+        self.heartbeat_ns = MIN_TIME_NS
         self.packets = 0
         self.input_bytes = 0
         self.is_ended = False
@@ -61,23 +61,23 @@ class TraceInterface(Feed):
 
     @property
     def unread_packets(self) -> int:
-        """Packets of the block at hand that are not processed: none at the end of input."""
+        """Packets of the current block that are not processed; 0 at the end of input."""
         return 0 if self._block is None else self._block.count - self._index
 
     @property
     def last_ns(self) -> int:
-        """Time of the last packet of the block at hand."""
+        """Time of the last packet of the current block."""
         block = self._block
         return self.head_ns if block is None else int(block.time_ns[block.count - 1])
 
     @property
     def reached_ns(self) -> int:
-        """The latest time of the packets that were processed; before all times when there was none."""
+        """Latest time of the packets processed; ``MIN_TIME_NS`` if there was none."""
         return self._latest_ns if self.is_ended else min(self._latest_ns, self.head_ns)
 
     @property
     def own_ns(self) -> int:
-        """The latest time of the packets that were processed, as if nothing were known of the next one."""
+        """Latest time of the packets processed, regardless of the next packet."""
         if self._block is None or not self._index:
             return self._latest_ns if self._block is None else self._before_ns
         return max(self._before_ns, int(self._block.time_ns[: self._index].max()))
@@ -104,7 +104,7 @@ class TraceInterface(Feed):
         return self.summary(self.source.stats, self.unread_packets, tuple(self.source.damage))
 
     def fetch(self) -> None:
-        """Get the next block with a packet in it, or end."""
+        """Get the next block that contains a packet that is not late, or end."""
         while (block := self.source.next_block()) is not None:
             if self._begin(block, 0):
                 return
@@ -114,7 +114,7 @@ class TraceInterface(Feed):
     def is_starved(self, patience_s: float) -> bool:
         """Return whether no packet has followed the current block after ``patience_s`` seconds.
 
-        Only a source that reads ahead knows. Pipes are read so; files have their packets at once.
+        Only a source that reads ahead knows: pipes are read ahead, files have packets at once.
         """
         return not self.source.is_ready(patience_s)
 
@@ -127,9 +127,10 @@ class TraceInterface(Feed):
         """Process packets up to the first at or past ``until_ns``, or to the end.
 
         Args:
-            until_ns: where to stop.
-            is_stopped: asked before each block.
-            before_fetch: called when all packets of a block are processed, before the next block is awaited.
+            until_ns: time at which to stop.
+            is_stopped: called before each block.
+            before_fetch: called when all packets of a block are processed, before waiting for the
+                next block.
         """
         while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
             reached = self.process(block, self._index, until_ns)
@@ -143,7 +144,7 @@ class TraceInterface(Feed):
                 self.fetch()
 
     def _begin(self, block: Block, index: int) -> bool:
-        """Go on with packet ``index`` of a new block; False if all of them are late."""
+        """Continue with packet ``index`` of a new block; return False if all are late."""
         self.input_bytes = block.position
         self._leave_out_late(block)
         if not block.count:
@@ -153,7 +154,11 @@ class TraceInterface(Feed):
         return True
 
     def _pass_blocks(self, until_ns: int) -> bool:
-        """Process the next blocks as long as they are wholly before ``until_ns``; whether the one behind them is here."""
+        """Process the next blocks that are wholly before ``until_ns``.
+
+        Returns:
+            Whether the block behind them is the current one.
+        """
         if self._pump is None:
             return False
         pumped = self._pump.run(self._latest_ns, self.skew_ns, until_ns)
@@ -172,7 +177,7 @@ class TraceInterface(Feed):
         least, greatest = block.time_extent_ns
         latest = max(self._latest_ns, greatest)
         if latest == MAX_TIME_NS:
-            # Saturated by the source. One less, so that there is a time after it.
+            # The source has saturated it. Lower it by one, so that there is a time after it.
             np.minimum(times, MAX_TIME_NS - 1, out=times)
             latest = MAX_TIME_NS - 1
         if least < latest - self.skew_ns:
@@ -182,13 +187,13 @@ class TraceInterface(Feed):
     def _compress(self, block: Block, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
         floor = max(self._latest_ns, int(times[0]))
         highest = np.maximum.accumulate(np.maximum(times, floor))
-        # Where the difference would wrap nothing is late.
+        # Where the difference would wrap, no packet is late.
         skew_ns = min(self.skew_ns, MAX_TIME_NS)
         wanted = (highest < MIN_TIME_NS + skew_ns) | (times >= highest - skew_ns)
         kept = np.flatnonzero(wanted)
         if kept.size < block.count:
             late = ~wanted
-            # What is late is so by less than 2**64.
+            # A late packet is late by less than 2**64.
             steps = highest[late].astype(np.uint64) - times[late].astype(np.uint64)
             self.needed_skew_ns = max(self.needed_skew_ns, int(steps.max()))
         for array in (block.offset, block.caplen, block.wirelen, block.time_ns, block.linktype):
