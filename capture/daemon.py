@@ -3,7 +3,8 @@
 Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or
 live interfaces into the stream log ``log``, and serves the log on ``capture.sock`` until every
 consumer has acknowledged all of it. A live capture resumes in the log of an earlier daemon; see
-``capture/live/resume.py``. Events go to standard output; see ``capture/process/events.py``.
+``capture/live/resume.py``. Events go to standard output; see
+``queries/streams/process_events.py``.
 
 First it opens its sockets, or the captures that only root can read. Then it drops the privileges
 that it no longer needs (see ``capture/confinement/confine.py``), before it starts another thread,
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gscope.capture.confinement.plan import Confinement
 from gscope.capture.heartbeats.demands import Demands
-from gscope.capture.process.events import Events
+from gscope.capture.process.events import CaptureEvents
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
@@ -45,6 +46,7 @@ from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.lease_file import read_leases
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, INTERVAL_S
 from gscope.queries.run_folder.startup import settle
+from gscope.queries.streams.process_events import CaptureFinished, Listening, ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,7 +75,7 @@ S = TypeVar("S", bound=Stopping)
 class Daemon:
     """One run of the capture daemon in ``run_dir``."""
 
-    def __init__(self, run_dir: Path, events: Events) -> None:
+    def __init__(self, run_dir: Path, events: CaptureEvents) -> None:
         self._run_dir = run_dir
         self._events = events
         self._phases = {"started_s": _process_age_s()}
@@ -263,7 +265,7 @@ class Daemon:
     def _send_summary(self, summary: CaptureSummary) -> None:
         fields = summary.to_dict()
         fields["phases"] = {**self._phases, **summary.phases}
-        self._events.send("summary", **fields)
+        self._events.send(CaptureFinished(**fields))
 
     def _settings(self) -> CaptureSettings:
         path = self._run_dir / SETTINGS_FILE
@@ -296,7 +298,7 @@ class _ServerThread:
         log: StreamLog,
         demands: Demands,
         socket: Path,
-        events: Events,
+        events: CaptureEvents,
         has_begun: threading.Event,
     ) -> None:
         self._log = log
@@ -336,7 +338,7 @@ class _ServerThread:
         self._has_begun.wait()
         if self._log.is_closed:
             return
-        self._events.send("listening", socket=str(self._socket))
+        self._events.send(Listening(str(self._socket)))
 
 
 def _process_age_s() -> float:
@@ -366,14 +368,14 @@ def main(arguments: list[str]) -> int:
     settle()
     # Before any thread starts, so that all threads inherit the mask: one thread waits for signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    events = Events(sys.stdout)
+    events = CaptureEvents(sys.stdout)
     run_dir = Path(arguments[0])
     supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
     daemon = Daemon(run_dir, events)
     try:
         return daemon.run(supervisor_fd)
     except GscopeError as error:
-        events.send("error", message=str(error), exit_code=error.exit_code)
+        events.send(ProcessError(str(error), exit_code=error.exit_code))
         return error.exit_code
 
 

@@ -1,10 +1,37 @@
-"""Events that processes and threads send to the supervisor."""
+"""What processes, threads and the user report to the supervisor."""
 
 from __future__ import annotations
 
 import queue
 from dataclasses import dataclass
-from typing import Any
+
+CAPTURE = "capture"
+JOB = "job"
+PASSTHROUGH = "passthrough"
+USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExit:
+    """A process has ended; its last event.
+
+    Attributes:
+        code: its exit code; -N if signal N ended it.
+        pid: its process id.
+    """
+
+    code: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """The user asks by a signal to end the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountersRequest:
+    """The user asks by a signal how the run goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,13 +39,13 @@ class Event:
     """An event from a process or thread.
 
     Attributes:
-        source: the process (or thread) it comes from.
-        name: its kind; ``exit`` when the process has ended, with ``code`` in ``fields``.
+        source: the process or thread that reports it: ``CAPTURE``, ``JOB``, ``PASSTHROUGH``, ``USER``.
+        report: what happened: a ``ProcessEvent`` or ``ProcessExit`` of a process, one of the events of
+            ``cli/delivery/stream_events.py``, or a request of the user.
     """
 
     source: str
-    name: str
-    fields: dict[str, Any]
+    report: object
 
 
 Events = queue.SimpleQueue[Event]

@@ -16,10 +16,9 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
-from gscope.engine.monitoring.events import Events
 from gscope.engine.settings import (
     JOB_FOLDER,
     LOG_FOLDER,
@@ -32,6 +31,16 @@ from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.run_folder.startup import settle
+from gscope.queries.streams.event_codec import EventWriter
+from gscope.queries.streams.process_events import (
+    BoundsPromised,
+    CommittedOutput,
+    JavaStarted,
+    JobFinished,
+    ProcessError,
+    SparkReady,
+    StepCommitted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +65,7 @@ links, so that the log can delete them."""
 class Job:
     """One process of the HFTA job of a run; ``run`` returns when all queries are answered."""
 
-    def __init__(self, run_dir: Path, events: Events, termination: Termination) -> None:
+    def __init__(self, run_dir: Path, events: EventWriter, termination: Termination) -> None:
         self._began = time.monotonic()
         self._run_dir = run_dir
         self._events = events
@@ -94,7 +103,7 @@ class Job:
         _sweep(self._run_dir / JOB_FOLDER)
         with self._launch(settings) as jvm:
             self._phase("jvm_launched")
-            self._events.send("java", pid=jvm.pid)
+            self._events.send(JavaStarted(jvm.pid))
             self._load()
             # imported only now, while the JVM starts
             from gscope.engine.log_client.inbox import Inbox  # noqa: F401
@@ -111,9 +120,9 @@ class Job:
             try:
                 self._phase("session")
                 # Another process if the first could not use its class-data archive.
-                self._events.send("java", pid=jvm.pid)
+                self._events.send(JavaStarted(jvm.pid))
                 self._java_pid = jvm.pid
-                self._events.send("ready", session_s=self._phases["session"])
+                self._events.send(SparkReady(self._phases["session"]))
                 with JvmWatchdog(jvm, session, self._events, self._watch, self._termination.leave):
                     self._connect.wait()
                     self._phase("connected")
@@ -122,7 +131,7 @@ class Job:
                 stop_session(session, jvm)
         self._phase("finished")
         build_later(settings)
-        self._events.send("finished", steps=steps, phases=self._phases)
+        self._events.send(JobFinished(steps, self._phases))
 
     def _load(self) -> None:
         """Open the commit log, with modules that load while Java starts, which takes longer."""
@@ -201,7 +210,7 @@ class Job:
                 idle_steps += 1
                 if not self._settings.is_live:
                     # A replay delivers rows once no earlier ones can follow.
-                    self._events.send("promised", bounds=steps.output_bounds())
+                    self._events.send(BoundsPromised(steps.output_bounds()))
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
 
     def _evaluate(
@@ -242,27 +251,19 @@ class Job:
             self._counted_before = commits[-1].counts
         return commits
 
-    def _report(
-        self, commit: Commit, step_s: float, bounds: Mapping[str, Mapping[str, float]]
-    ) -> None:
+    def _report(self, commit: Commit, step_s: float, bounds: dict[str, dict[str, float]]) -> None:
+        operators = commit.operators
         self._events.send(
-            "commit",
-            step=commit.step,
-            outputs=[asdict(output) for output in commit.outputs],
-            bounds=bounds,
-            watermarks={query: state["watermark"] for query, state in commit.operators.items()},
-            step_s=step_s,
-            late_tuples={
-                query: state["late_tuples"]
-                for query, state in commit.operators.items()
-                if state["late_tuples"]
-            },
-            shed_tuples={
-                query: state["shed_tuples"]
-                for query, state in commit.operators.items()
-                if state["shed_tuples"]
-            },
-            **asdict(commit.counts),
+            StepCommitted(
+                step=commit.step,
+                outputs=tuple(CommittedOutput(**asdict(output)) for output in commit.outputs),
+                bounds=bounds,
+                watermarks={query: state["watermark"] for query, state in operators.items()},
+                step_s=step_s,
+                late_tuples=_counted(operators, "late_tuples"),
+                shed_tuples=_counted(operators, "shed_tuples"),
+                **asdict(commit.counts),
+            )
         )
 
     def _program(self) -> Program:
@@ -277,6 +278,11 @@ class Job:
 
     def _phase(self, name: str) -> None:
         self._phases[name] = time.monotonic() - self._began
+
+
+def _counted(operators: Mapping[str, Mapping[str, Any]], counter: str) -> dict[str, int]:
+    """Return a counter of all operators, by query; those that are 0 are left out."""
+    return {query: state[counter] for query, state in operators.items() if state[counter]}
 
 
 def _sweep(folder: Path) -> None:
@@ -300,7 +306,7 @@ def main() -> None:
     settle()
     termination = Termination()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
-    events = Events()
+    events = EventWriter(sys.stdout)
     try:
         job = Job(Path(sys.argv[1]), events, termination)
         threading.Thread(target=_watch_supervisor, args=(job,), daemon=True).start()
@@ -312,7 +318,7 @@ def main() -> None:
         raise SystemExit(1) from error
     except GscopeError as error:
         is_final = isinstance(error, UserCodeError | UsageError | GsqlError)
-        events.send("error", message=str(error), is_final=is_final)
+        events.send(ProcessError(str(error), is_final=is_final))
         raise SystemExit(1) from error
     finally:
         termination.wait_if_terminating()

@@ -18,10 +18,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from gscope.capture.progress import Progress
 from gscope.capture.settings import MIN_LIVE_SKEW_NS
 from gscope.errors import CaptureError
 from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -205,4 +205,4 @@ class LiveCapture:
     def _report_progress(self, clock_ns: int) -> None:
         packets = sum(interface.packets for interface in self.interfaces)
         dropped = sum(interface.dropped_packets for interface in self.interfaces)
-        self.observers.on_progress(Progress(packets, 0, None, clock_ns, dropped))
+        self.observers.on_progress(CaptureProgress(packets, 0, None, clock_ns, dropped))

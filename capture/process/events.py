@@ -1,71 +1,42 @@
-"""The events that the capture daemon reports to its supervisor, as JSON lines on standard output.
-
-========= ========================================================================================
-event     fields
-========= ========================================================================================
-listening ``socket``: its path; packets are let in and consumers may subscribe
-progress  ``packets``, ``input_bytes``, ``size_bytes`` (null: unknown), ``clock_ns``, ``dropped``;
-          at most 10 a second
-alive     ``silent_s``: time since the last turn of the capture thread that has been silent
-          longest; live captures only, twice a second
-failed    ``interface``, ``message``: this interface is not captured any longer; the others are
-summary   the fields of ``CaptureSummary``: all input is in the log
-error     ``message``: one sentence, or one a line; the daemon exits with ``exit_code``
-========= ========================================================================================
-"""
+"""The events of the capture daemon: what its parts report, and how often."""
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
+
+from gscope.queries.streams.event_codec import EventWriter
+from gscope.queries.streams.process_events import InterfaceFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.capture.progress import Progress
+    from gscope.queries.streams.process_events import CaptureProgress
 
 PROGRESS_SECONDS = 0.1
-"""Shortest time between two ``progress`` events."""
+"""Progress is not reported more often."""
 
 
-class Events:
-    """A writer of events as lines, for several threads.
+class CaptureEvents(EventWriter):
+    """Writes the events of the capture daemon; may be used from several threads.
 
-    The end of the supervisor is not an error here: the daemon detects it by the supervisor's pipe.
+    Args:
+        file: the standard output of the daemon.
+        monotonic: the clock, in seconds.
     """
 
     def __init__(self, file: IO[str], monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._file = file
+        super().__init__(file)
         self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._progress_s: float | None = None
-
-    def send(self, event: str, **fields: Any) -> None:
-        """Write one event."""
-        line = json.dumps({"event": event, **fields}) + "\n"
-        with self._lock:
-            try:
-                self._file.write(line)
-                self._file.flush()
-            except (BrokenPipeError, ValueError):
-                return
+        self._reported_s: float | None = None
 
     def on_interface_failure(self, interface: str, message: str) -> None:
         """Report that an interface ends before the others, and why."""
-        self.send("failed", interface=interface, message=message)
+        self.send(InterfaceFailed(interface, message))
 
-    def on_progress(self, progress: Progress) -> None:
-        """Report progress, unless that was done less than ``PROGRESS_SECONDS`` ago."""
+    def on_progress(self, progress: CaptureProgress) -> None:
+        """Report progress, unless the last report is less than ``PROGRESS_SECONDS`` old."""
         now_s = self._monotonic()
-        if self._progress_s is None or now_s - self._progress_s >= PROGRESS_SECONDS:
-            self._progress_s = now_s
-            self.send(
-                "progress",
-                packets=progress.packets,
-                input_bytes=progress.input_bytes,
-                size_bytes=progress.size_bytes,
-                clock_ns=progress.clock_ns,
-                dropped=progress.dropped,
-            )
+        if self._reported_s is None or now_s - self._reported_s >= PROGRESS_SECONDS:
+            self._reported_s = now_s
+            self.send(progress)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gscope.capture.interface.base import Feed
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.process.thread_watchdog import ThreadWatchdog
-    from gscope.capture.progress import Progress
+    from gscope.queries.streams.process_events import CaptureProgress
 
 
 def _ignore(*_: object) -> None:
@@ -34,7 +34,7 @@ class CaptureObservers:
 
     on_ready: Callable[[], object] = _ignore
     on_begin: Callable[[], object] = _ignore
-    on_progress: Callable[[Progress], object] = _ignore
+    on_progress: Callable[[CaptureProgress], object] = _ignore
     on_failure: Callable[[str, str], object] = _ignore
     statistics: CaptureStatistics | None = None
     watchdog: ThreadWatchdog | None = None

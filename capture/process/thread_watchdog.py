@@ -10,10 +10,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self
 
+from gscope.queries.streams.process_events import ThreadsAlive
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.capture.process.events import Events
+    from gscope.queries.streams.event_codec import EventWriter
 
 PERIOD_S = 0.5
 SUSPENDED_S = 1.0
@@ -30,7 +32,9 @@ class ThreadWatchdog:
         monotonic: returns seconds of a clock that stands while the machine is suspended.
     """
 
-    def __init__(self, events: Events, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, events: EventWriter, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._events = events
         self._monotonic = monotonic
         self._turned: dict[str, float] = {}
@@ -58,7 +62,7 @@ class ThreadWatchdog:
             if suspended_s > SUSPENDED_S:
                 self._turned = {name: turned + suspended_s for name, turned in self._turned.items()}
             silent_s = max((now_s - turned for turned in self._turned.values()), default=0.0)
-        self._events.send("alive", silent_s=round(max(0.0, silent_s), 3))
+        self._events.send(ThreadsAlive(round(max(0.0, silent_s), 3)))
 
     def __enter__(self) -> Self:
         self._thread.start()

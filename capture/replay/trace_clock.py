@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.process.observers import CaptureObservers
-from gscope.capture.progress import Progress
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -242,7 +242,7 @@ class TraceClock:
         sizes = [interface.source.size_bytes for interface in self._interfaces]
         known = [size for size in sizes if size is not None]
         self._observers.on_progress(
-            Progress(
+            CaptureProgress(
                 self._packets(),
                 sum(interface.input_bytes for interface in self._interfaces),
                 sum(known) if len(known) == len(sizes) else None,

@@ -18,7 +18,7 @@ from gscope.queries.plan.whole_input import answers_at_the_end
 from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint, StreamPosition
     from gscope.cli.delivery.interleaving import Interleaving
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.process_events import CommittedOutput
 
 
 class Sink(Protocol):
@@ -124,27 +125,27 @@ class Delivery:
     def on_commit(
         self,
         step: int,
-        outputs: list[dict[str, Any]],
+        outputs: Sequence[CommittedOutput],
         bounds: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         """Deliver a step, unless its number shows that a restarted job reports it again.
 
         Args:
             step: its number.
-            outputs: its outputs, see ``commits.Output``.
+            outputs: what it answered.
             bounds: for each query and temporal column, the bound below which no later step has
                 rows; rows without a known bound are held until it is known.
 
         Raises:
             EngineError: rows of an output are missing.
         """
-        paths = [self._outputs / output["path"] for output in outputs]
+        paths = [self._outputs / output.path for output in outputs]
         if step <= self._step:
             known = self._queued.union(self._unsettled)
             self._forget(path for path in paths if path not in known)
             return
         self._step = step
-        self._take({output["query"]: output for output in outputs}, bounds or {})
+        self._take({output.query: output for output in outputs}, bounds or {})
         self._unsettled += [path for path in paths if path not in self._queued]
         self._deliver_due()
         self._settle()
@@ -161,7 +162,7 @@ class Delivery:
 
     def _take(
         self,
-        came: Mapping[str, Mapping[str, Any]],
+        came: Mapping[str, CommittedOutput],
         bounds: Mapping[str, Mapping[str, float]],
     ) -> None:
         """Deliver outputs, by query, or queue them until those of other queries arrive."""
@@ -174,7 +175,7 @@ class Delivery:
                 bound = bounds.get(query, {}).get(first, -math.inf)
                 tables = held.take(tables, bound)
             if self._interleaving is not None and self._interleaving.orders(query):
-                path = self._outputs / came[query]["path"] if query in came else None
+                path = self._outputs / came[query].path if query in came else None
                 self._interleaving.add(query, self._until_read(tables, path))
                 if held is not None:
                     self._interleaving.raise_bound(query, bound)
@@ -226,14 +227,14 @@ class Delivery:
             self._reply = None
             reply()
 
-    def _read(self, output: Mapping[str, Any]) -> Iterator[pa.Table]:
+    def _read(self, output: CommittedOutput) -> Iterator[pa.Table]:
         """Yield the rows of an output, in order."""
-        path, found = self._outputs / output["path"], 0
-        for table in read_output(path, self._orders[output["query"]], output.get("files", ())):
+        path, found = self._outputs / output.path, 0
+        for table in read_output(path, self._orders[output.query], output.files):
             found += table.num_rows
             yield table
-        if found != output["rows"]:
-            message = f"expected {output['rows']} rows in the answer {path}, got {found}"
+        if found != output.rows:
+            message = f"expected {output.rows} rows in the answer {path}, got {found}"
             raise EngineError(message)
 
     def on_rows(

@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 
 from gscope.cli.config.capture_settings import CONSUMER
 from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.delivery.stream_rows import StreamDelivery
-from gscope.cli.events import Event
+from gscope.cli.events import PASSTHROUGH, Event
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
 from gscope.errors import GscopeError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
+from gscope.queries.streams.process_events import ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 
-SOURCE = "passthrough"
-
 PORTION_BYTES = 64 << 20
 """Bytes of segments read together; a single segment may be larger."""
 
@@ -39,16 +39,16 @@ PORTION_BYTES = 64 << 20
 class Passthrough:
     """Reads the streams that are answers and puts their rows on the event queue.
 
-    Rows come in the order of their first increasing column. Messages are acknowledged when the rows
-    they released are safe, and read no faster than the rows are delivered. Its events:
-
-    ======== ===================================================================================
     rows     ``rows``: pairs of a query and an iterator of its tables; ``streams``: the positions
              of the streams once they are delivered; ``is_last``; ``done``: a function to call
              with the cursors that may be acknowledged
     finished everything is delivered and acknowledged
     error    ``message``: the log is there but cannot be read
     ======== ===================================================================================
+    =======
+    Rows come in the order of their first increasing column. Messages are acknowledged when the rows
+    they released are safe, and read no faster than the rows are delivered. Its events are
+    ``StreamRows``, ``StreamsFinished``, and ``ProcessError`` if the log exists but cannot be read.
 
     Args:
         program: the program with the results.
@@ -88,7 +88,7 @@ class Passthrough:
         self._is_wanted.set()
         if self._thread is None:
             self._thread = threading.Thread(
-                target=self._run, args=(events,), name=SOURCE, daemon=True
+                target=self._run, args=(events,), name=PASSTHROUGH, daemon=True
             )
             self._thread.start()
 
@@ -102,9 +102,9 @@ class Passthrough:
                 with LogClient(self._run_dir / SOCKET_FILE) as client:
                     has_ended = self._follow(client, events)
             except (GscopeError, OSError) as error:
-                events.put(Event(SOURCE, "error", {"message": str(error)}))
+                events.put(Event(PASSTHROUGH, ProcessError(str(error))))
                 return
-        events.put(Event(SOURCE, "finished", {}))
+        events.put(Event(PASSTHROUGH, StreamsFinished()))
 
     def _follow(self, client: LogClient, events: Events) -> bool:
         """Read until all streams have ended; return False if the daemon disconnected before.
@@ -170,8 +170,7 @@ class Passthrough:
                 rows.append((self._outlets[stream].query, tables))
         positions = {stream: self._outlets[stream].position for stream in streams}
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
-        fields = {"rows": rows, "streams": positions, "is_last": is_last, "done": reply.put}
-        events.put(Event(SOURCE, "rows", fields))
+        events.put(Event(PASSTHROUGH, StreamRows(rows, positions, is_last, reply.put)))
         cursors = reply.get()
         if is_last:
             client.acknowledge_last(CONSUMER, cursors)

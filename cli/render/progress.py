@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rich.progress import ProgressColumn
+
+    from gscope.queries.streams.process_events import CaptureProgress
 
 
 class Watcher(Protocol):
@@ -26,8 +28,8 @@ class Watcher(Protocol):
     def close(self) -> None:
         """Remove the progress for good."""
 
-    def on_progress(self, fields: dict[str, Any]) -> None:
-        """Show the capture daemon's ``progress`` event."""
+    def on_progress(self, progress: CaptureProgress) -> None:
+        """Show how far the capture daemon is."""
 
     def on_phase(self, text: str) -> None:
         """Show that the run has entered another phase."""
@@ -53,7 +55,7 @@ class Silence:
     def __init__(self, *, is_quiet: bool = False) -> None:
         self._is_quiet = is_quiet
 
-    def on_progress(self, fields: dict[str, Any]) -> None:
+    def on_progress(self, progress: CaptureProgress) -> None:
         """Do nothing."""
 
     def on_phase(self, text: str) -> None:
@@ -105,20 +107,20 @@ class ProgressBar:
             TextColumn("{task.fields[clock]}"),
         ]
 
-    def on_progress(self, fields: dict[str, Any]) -> None:
+    def on_progress(self, progress: CaptureProgress) -> None:
         """Show how far the capture daemon is."""
         now = time.monotonic()
         if self._began is None:
             self._began = now
             self._progress.update(self._task, description="reading")
         seconds = now - self._began
-        rate = f"{fields['packets'] / seconds:,.0f} packets/s" if seconds > 0 else ""
+        rate = f"{progress.packets / seconds:,.0f} packets/s" if seconds > 0 else ""
         self._progress.update(
             self._task,
-            total=fields["size_bytes"],
-            completed=fields["input_bytes"],
+            total=progress.size_bytes,
+            completed=progress.input_bytes,
             rate=rate,
-            clock=_clock(fields["clock_ns"]),
+            clock=_clock(progress.clock_ns),
         )
 
     def on_phase(self, text: str) -> None:
@@ -153,9 +155,9 @@ class LiveLine(ProgressBar):
         self._told: tuple[float, int] | None = None
         super().__init__(shares_terminal=shares_terminal)
 
-    def on_progress(self, fields: dict[str, Any]) -> None:
+    def on_progress(self, progress: CaptureProgress) -> None:
         """Show how the capture goes."""
-        now, packets = time.monotonic(), int(fields["packets"])
+        now, packets = time.monotonic(), progress.packets
         if self._told is not None and now > self._told[0]:
             rate = (packets - self._told[1]) / (now - self._told[0])
             self._progress.update(self._task, rate=f"{rate:,.0f} packets/s")
@@ -163,8 +165,8 @@ class LiveLine(ProgressBar):
         self._progress.update(
             self._task,
             description="capturing",
-            drops=f"{fields['dropped']:,} dropped",
-            clock=_clock(fields["clock_ns"]),
+            drops=f"{progress.dropped:,} dropped",
+            clock=_clock(progress.clock_ns),
         )
 
     def _columns(self) -> list[ProgressColumn]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.cli.render.outcome import Outcome
+    from gscope.queries.streams.process_events import CaptureProgress
 
 TERMS = ("dropped", "filtered", "shed", "late", "unread")
 _LOST = ("dropped", "shed", "late", "unread")
@@ -119,10 +120,10 @@ def _crashes(outcome: Outcome) -> Iterator[str]:
     )
 
 
-def counter_line(progress: Mapping[str, Any], rows: Mapping[str, int], seconds: float) -> str:
-    """Return the line that SIGUSR1 prints, from the latest ``progress`` event and rows by query."""
-    packets = _counted(progress.get("packets", 0), "packet")
-    dropped = progress.get("dropped") or 0
+def counter_line(progress: CaptureProgress | None, rows: Mapping[str, int], seconds: float) -> str:
+    """Return the line that SIGUSR1 prints, from the latest progress and rows by query."""
+    packets = _counted(progress.packets if progress else 0, "packet")
+    dropped = progress.dropped if progress else 0
     return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
 
 

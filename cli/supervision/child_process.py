@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -10,12 +9,15 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gscope.cli.events import Event, Events
+from gscope.cli.events import CAPTURE, Event, Events, ProcessExit
+from gscope.errors import StreamError
+from gscope.queries.streams.event_codec import decode
+from gscope.queries.streams.process_events import CAPTURE_EVENTS, JOB_EVENTS, ProcessError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -132,14 +134,18 @@ class Process:
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
+        events = CAPTURE_EVENTS if self.name == CAPTURE else JOB_EVENTS
         with self._process.stdout as lines:
             for line in lines:
-                event = _parsed(line)
+                try:
+                    event = decode(line, events)
+                except StreamError as error:
+                    event = ProcessError(str(error), is_final=True)
                 if event is not None:
-                    self._events.put(Event(self.name, str(event.pop("event")), event))
+                    self._events.put(Event(self.name, event))
         code = self._process.wait()
         self._listener.join(FOLLOW_S)
-        self._events.put(Event(self.name, "exit", {"code": code, "pid": self.pid}))
+        self._events.put(Event(self.name, ProcessExit(code, self.pid)))
 
 
 @contextmanager
@@ -150,18 +156,3 @@ def _blocked(number: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """An event, or None for a line that is something else (a library that prints)."""
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) and "event" in value else None
-
-
-def stop_all(processes: Sequence[Process]) -> None:
-    """Kill all and wait for all."""
-    for process in processes:
-        process.stop()

@@ -5,16 +5,13 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from gscope.cli.events import CAPTURE, JOB
 from gscope.errors import CaptureError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.errors import GscopeError
-
-CAPTURE = "capture"
-JOB = "job"
-PASSTHROUGH = "passthrough"
 
 TITLES = {CAPTURE: "the capture daemon", JOB: "the HFTA job"}
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gscope.capture.confinement.plan import CONFINEMENT_FILE, Confinement
 from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.config.capture_files import STDIN
+from gscope.cli.events import CAPTURE, JOB, PASSTHROUGH
 from gscope.cli.rundir.plain_path import forget, plain_path
 from gscope.cli.supervision.child_process import Process
-from gscope.cli.supervision.failures import CAPTURE, JOB, PASSTHROUGH
 from gscope.cli.supervision.managed_process import ManagedProcess
 from gscope.cli.supervision.process_state import ProcessState
 from gscope.engine.settings import LOG_FOLDER, SETTINGS_FILE

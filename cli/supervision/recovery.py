@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.cli.events import Event
-from gscope.cli.supervision.failures import CAPTURE, JOB, TITLES, failure_of, how_ended
+from gscope.cli.events import CAPTURE, JOB, Event, ProcessExit
+from gscope.cli.supervision.failures import TITLES, failure_of, how_ended
 from gscope.cli.supervision.liveness import LOOK_S
+from gscope.queries.streams.process_events import ProcessError
 
 if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
@@ -148,24 +149,27 @@ class Recovery:
         self._watcher.on_notice(f"{title} {reason}; restarting it")
         self.next_look_s = 0.0
 
-    def can_try_again(self, complaint: Event) -> bool:
-        """Whether what a process complains of may be over when it is started again."""
-        is_final = complaint.fields.get("is_final", False)
-        has_worked = self._processes[complaint.source].has_worked
-        return self._processes.is_live and has_worked and not is_final
+    def can_retry(self, source: str, error: ProcessError) -> bool:
+        """Return whether the error of a process may pass when the process is restarted."""
+        has_worked = self._processes[source].has_worked
+        return self._processes.is_live and has_worked and not error.is_final
 
-    def root_cause(self, error: Event) -> GscopeError:
-        """The error to report: readers of a dead capture daemon complain before its own word comes."""
+    def root_cause(self, source: str, error: ProcessError) -> GscopeError:
+        """Return the error that ends the run: the daemon's own, if that comes in time.
+
+        Readers of a daemon that has died report their error before its own arrives.
+        """
         until = time.monotonic() + CAUSE_WAIT_S
-        while error.source != CAPTURE and (rest := until - time.monotonic()) > 0:
+        while source != CAPTURE and (rest := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 match self._events.get(timeout=rest):
-                    case Event("capture", "error") as cause:
-                        error = cause
-                    case Event("capture", "exit", {"code": int(code)}) if code != 0:
+                    case Event("capture", ProcessError() as cause):
+                        source, error = CAPTURE, cause
+                    case Event("capture", ProcessExit(code=code)) if code != 0:
                         return self._failure(CAPTURE, f"{TITLES[CAPTURE]} {how_ended(code)}")
-        failure = self._failure(error.source, error.fields["message"])
-        failure.exit_code = error.fields.get("exit_code", failure.exit_code)
+        failure = self._failure(source, error.message)
+        if error.exit_code is not None:
+            failure.exit_code = error.exit_code
         return failure
 
     def _restart(self, name: str) -> None:

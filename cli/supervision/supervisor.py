@@ -10,15 +10,25 @@ from __future__ import annotations
 import queue
 import time
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.events import Event, Events
+from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
+from gscope.cli.events import (
+    CAPTURE,
+    JOB,
+    USER,
+    CountersRequest,
+    Event,
+    Events,
+    ProcessExit,
+    StopRequest,
+)
 from gscope.cli.render.accounting import standing_lines
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.summary import counter_line
-from gscope.cli.supervision.failures import CAPTURE, JOB
 from gscope.cli.supervision.liveness import STILL_S, Patience
 from gscope.cli.supervision.process_set import RunProcesses
 from gscope.cli.supervision.recovery import Recovery
@@ -26,6 +36,21 @@ from gscope.cli.supervision.restart_policy import RestartPolicy
 from gscope.engine.settings import JOB_FOLDER, JobSettings
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.streams.process_events import (
+    BoundsPromised,
+    CaptureFinished,
+    CaptureProgress,
+    InterfaceFailed,
+    JavaAlive,
+    JavaFailed,
+    JavaStarted,
+    JobFinished,
+    Listening,
+    ProcessError,
+    SparkReady,
+    StepCommitted,
+    ThreadsAlive,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +63,7 @@ if TYPE_CHECKING:
     from gscope.cli.render.progress import Watcher
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
+    from gscope.cli.supervision.managed_process import ManagedProcess
     from gscope.queries.plan.program import Program
 
 
@@ -81,14 +107,14 @@ class Supervisor:
         self.outcome = Outcome()
         self._file = run_file
         self._watcher = watcher
-        self._patience = patience or Patience()
+        self._limits = patience or Patience()
         self._log = log
         self._began = began
-        self._progress: dict[str, Any] = {}
-        self._told_step: int | None = None
+        self._progress: CaptureProgress | None = None
+        self._notified_step: int | None = None
         self._events: Events = queue.SimpleQueue()
         self._processes = RunProcesses(
-            run_file, self._events, self._patience, policy or RestartPolicy(), log, confinement
+            run_file, self._events, self._limits, policy or RestartPolicy(), log, confinement
         )
         self._recovery = Recovery(self._processes, self.outcome, watcher, self._events, began)
 
@@ -130,11 +156,11 @@ class Supervisor:
         if self.outcome.signal or CAPTURE not in self._processes:
             raise Interrupted(number)
         self.outcome.signal = number
-        self._events.put(Event("user", "signal", {}))
+        self._events.put(Event(USER, StopRequest()))
 
     def ask_counters(self) -> None:
         """A signal handler: tell the user how the run goes."""
-        self._events.put(Event("user", "counters", {}))
+        self._events.put(Event(USER, CountersRequest()))
 
     def run(self, answers: Delivery, passthrough: Passthrough) -> None:
         """Follow the events until everything is answered.
@@ -166,82 +192,92 @@ class Supervisor:
 
     def _on_event(self, event: Event, answers: Delivery, passthrough: Passthrough) -> None:
         process = self._processes.get(event.source)
-        # Progress is that of one interface; another one may hang.
-        if process is not None and event.name != "progress":
-            process.liveness.on_sign(event.fields.get("silent_s", 0.0))
-        match event:
-            case Event("user", "signal"):
+        if process is not None:
+            _note_sign_of_life(process, event.report)
+        match event.report:
+            case CaptureProgress() as progress:
+                self._progress = progress
+                self._watcher.on_progress(progress)
+                answers.on_tick()
+            case StreamRows() as rows:
+                self._on_rows(rows, answers)
+            case StreamsFinished():
+                self._processes.on_streams_delivered()
+            case StopRequest():
                 self._file.enter("stopping")
                 self._watcher.on_phase("closing windows")
                 self._processes.close_windows()
                 self._recovery.on_stopping()
-            case Event("user", "counters"):
-                self._tell_counters(answers)
-            case Event("job") if process is None:
-                return  # dropped: whatever it complains of, nobody needs it
-            case Event("capture" | "job", "error") if self._recovery.can_try_again(event):
-                self._processes[event.source].complaint = event.fields["message"]
-            case Event(_, "error"):
-                raise self._recovery.root_cause(event)
-            case Event("job", "failed"):
-                self._processes[JOB].complaint = event.fields["message"]
-                self._processes[JOB].lacks_memory = event.fields.get("out_of_memory", False)
-            case Event("capture", "listening") if self._processes[CAPTURE].state.is_up:
+            case CountersRequest():
+                self._show_counters(answers)
+            case ProcessError() as error:
+                self._on_error(event.source, error)
+            case Listening() if process is not None and process.state.is_up:
                 self._on_listening(answers, passthrough)
-            case Event("capture", "progress"):
-                self._progress = event.fields
-                self._watcher.on_progress(event.fields)
-                answers.on_tick()
-            case Event("capture", "failed"):
-                name, why = event.fields["interface"], event.fields["message"]
-                self._tell(f"interface {name}: {why}; no longer captured")
-            case Event("capture", "summary"):
-                self.outcome.capture = event.fields
+            case InterfaceFailed(interface=name, message=why):
+                self._notify(f"interface {name}: {why}; no longer captured")
+            case CaptureFinished() as summary:
+                self.outcome.capture = asdict(summary)
                 self.reached("capture finished")
                 self._watcher.on_phase("answering")
                 # What follows, until the last step is acknowledged, takes as long as it takes.
                 self._processes[CAPTURE].liveness.expect(self._stream_s())
-            case Event("job", "java"):
-                self._processes[JOB].on_child(event.fields["pid"])
-            case Event("job", "alive", {"step": int(step), "still_s": float(still_s)}):
-                self._on_step(step, still_s)
-            case Event("job", "ready") if self._processes[JOB].state.is_up:
-                self.reached("Spark ready")
-                self._processes[JOB].on_working(
-                    self._patience.job_s if self._processes.is_live else None
-                )
-            case Event("job", "commit"):
-                self.reached("first step committed")
-                self._recovery.on_commit(event.fields["step"])
-                self.outcome.late_tuples = event.fields["late_tuples"]
-                self.outcome.shed_tuples = event.fields["shed_tuples"]
-                self.outcome.undecodable = event.fields["undecodable"]
-                self.outcome.wrapped_sums = event.fields["wrapped_sums"]
-                with self._watcher.aside():
-                    answers.on_commit(
-                        event.fields["step"], event.fields["outputs"], event.fields["bounds"]
-                    )
-                self.reached("first rows delivered")
-            case Event("job", "promised"):
-                with self._watcher.aside():
-                    answers.on_bounds(event.fields["bounds"])
-            case Event("job", "finished"):
-                self.outcome.job_phases = event.fields["phases"]
-                self._processes[JOB].on_finished()
-            case Event("passthrough", "rows"):
-                self._on_rows(event.fields, answers)
-            case Event("passthrough", "finished"):
-                self._processes.on_streams_delivered()
-            case Event("capture" | "job", "exit"):
-                self._recovery.on_exit(event.source, event.fields["pid"], event.fields["code"])
+            case ProcessExit(pid=pid, code=code) if process is not None:
+                self._recovery.on_exit(event.source, pid, code)
+            case _ if event.source == JOB and process is not None:
+                self._on_job_event(process, event.report, answers)
 
-    def _tell(self, sentence: str) -> None:
-        """Tell the user, and keep it with the run."""
+    def _on_job_event(self, job: ManagedProcess, report: object, answers: Delivery) -> None:
+        match report:
+            case JavaStarted(pid=pid):
+                job.on_child(pid)
+            case JavaAlive(step=int(step), still_s=float(still_s)):
+                self._on_step(step, still_s)
+            case JavaFailed(message=message, out_of_memory=out_of_memory):
+                job.complaint, job.lacks_memory = message, out_of_memory
+            case SparkReady() if job.state.is_up:
+                self.reached("Spark ready")
+                job.on_working(self._limits.job_s if self._processes.is_live else None)
+            case StepCommitted() as commit:
+                self._on_commit(commit, answers)
+            case BoundsPromised(bounds=bounds):
+                with self._watcher.aside():
+                    answers.on_bounds(bounds)
+            case JobFinished(phases=phases):
+                self.outcome.job_phases = phases
+                job.on_finished()
+
+    def _on_error(self, source: str, error: ProcessError) -> None:
+        """Note why a process says that it ends, if a restart may help.
+
+        Raises:
+            GscopeError: it may not.
+        """
+        process = self._processes.get(source)
+        if source == JOB and process is None:
+            return  # the run does without the job
+        if process is None or not self._recovery.can_retry(source, error):
+            raise self._recovery.root_cause(source, error)
+        process.complaint = error.message
+
+    def _on_commit(self, commit: StepCommitted, answers: Delivery) -> None:
+        self.reached("first step committed")
+        self._recovery.on_commit(commit.step)
+        self.outcome.late_tuples = commit.late_tuples
+        self.outcome.shed_tuples = commit.shed_tuples
+        self.outcome.undecodable = commit.undecodable
+        self.outcome.wrapped_sums = commit.wrapped_sums
+        with self._watcher.aside():
+            answers.on_commit(commit.step, commit.outputs, commit.bounds)
+        self.reached("first rows delivered")
+
+    def _notify(self, sentence: str) -> None:
+        """Notify the user, and log it with the run."""
         self._watcher.on_notice(sentence)
         if self._log is not None:
             self._log.note("run", sentence)
 
-    def _tell_counters(self, answers: Delivery) -> None:
+    def _show_counters(self, answers: Delivery) -> None:
         seconds = time.monotonic() - self._began
         with self._watcher.aside():
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
@@ -249,10 +285,10 @@ class Supervisor:
                 click.echo(line, err=True)
 
     def _stream_s(self) -> float | None:
-        return self._patience.stream_s if self._processes.is_live else None
+        return self._limits.stream_s if self._processes.is_live else None
 
     def _on_listening(self, answers: Delivery, passthrough: Passthrough) -> None:
-        """The daemon lets packets in and consumers may connect: for the first time, or once more."""
+        """Begin to answer, or go on: a daemon takes packets, and consumers may connect."""
         capture = self._processes[CAPTURE]
         is_first = not capture.has_worked
         capture.on_working(self._stream_s())
@@ -269,22 +305,36 @@ class Supervisor:
             passthrough.connect(self._events)
 
     def _on_step(self, step: int, still_s: float) -> None:
-        """A step is evaluated, and no task of it has ended for so long: it may hang, or take long."""
+        """Restart a job whose step may hang, or notify the user.
+
+        Args:
+            step: the number of the step that is evaluated.
+            still_s: for how long no task of it has ended, in seconds.
+        """
         if not self._processes[JOB].state.is_working:
             return  # reported by a job that was ended since
-        if self._patience.step_s is not None and still_s > self._patience.step_s:
+        if self._limits.step_s is not None and still_s > self._limits.step_s:
             reason = f"ended no task of step {step} for {still_s:.0f} s"
             self._recovery.on_failure(JOB, reason)
-        elif still_s >= STILL_S and step != self._told_step:
-            self._told_step = step
-            self._tell(
+        elif still_s >= STILL_S and step != self._notified_step:
+            self._notified_step = step
+            self._notify(
                 f"no task of step {step} has ended for {still_s:.0f} s; it is waited for, see"
                 " --failure-step-timeout"
             )
 
-    def _on_rows(self, fields: dict[str, Any], answers: Delivery) -> None:
-        rows, streams = fields["rows"], fields["streams"]
-        with self._watcher.aside() if rows else nullcontext():
-            answers.on_rows(rows, streams, fields["done"], is_last=fields["is_last"])
+    def _on_rows(self, found: StreamRows, answers: Delivery) -> None:
+        with self._watcher.aside() if found.rows else nullcontext():
+            answers.on_rows(found.rows, found.streams, found.done, is_last=found.is_last)
         if any(answers.rows.values()):
             self.reached("first rows delivered")
+
+
+def _note_sign_of_life(process: ManagedProcess, report: object) -> None:
+    """Count a report as a sign of life, less the silence of a thread that it reports.
+
+    Progress does not count: it is that of one interface, and another one may hang.
+    """
+    if not isinstance(report, CaptureProgress):
+        silent_s = report.silent_s if isinstance(report, ThreadsAlive) else 0.0
+        process.liveness.on_sign(silent_s)

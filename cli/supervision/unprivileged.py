@@ -13,9 +13,10 @@ from pathlib import Path
 
 from gscope.capture.confinement.confine import confine
 from gscope.capture.confinement.plan import Confinement
-from gscope.capture.process.events import Events
 from gscope.engine.settings import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.errors import GscopeError
+from gscope.queries.streams.event_codec import EventWriter
+from gscope.queries.streams.process_events import ProcessError
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
             has_internet=True,
         )
     except GscopeError as error:
-        Events(sys.stdout).send("error", message=str(error), is_final=True)
+        EventWriter(sys.stdout).send(ProcessError(str(error), is_final=True))
         raise SystemExit(error.exit_code) from error
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -24,6 +24,7 @@ from gscope.engine.watermarks import release_size
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+from gscope.queries.streams.process_events import CommittedOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,11 +87,15 @@ class Delivering(Job):
 
     def on_recovered(self, commits: Sequence[Commit]) -> None:
         for commit in commits:
-            self._answers.on_commit(commit.step, [asdict(output) for output in commit.outputs])
+            self._answers.on_commit(commit.step, _reported(commit.outputs))
 
     def on_committed(self, step: int, outputs: Sequence[Output], steps: Steps) -> None:
         bounds = steps.output_bounds()
-        self._answers.on_commit(step, [asdict(output) for output in outputs], bounds)
+        self._answers.on_commit(step, _reported(outputs), bounds)
+
+
+def _reported(outputs: Sequence[Output]) -> list[CommittedOutput]:
+    return [CommittedOutput(**asdict(output)) for output in outputs]
 
 
 def deliver_streams(

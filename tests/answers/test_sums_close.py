@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.capture.progress import Progress
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.process_events import CaptureProgress
 
 FLOWS = """SELECT tb, srcIP, destIP, srcPort, count(*) AS cnt FROM IP
 GROUP BY time/5 AS tb, srcIP, destIP, srcPort"""
@@ -109,7 +109,7 @@ def test_every_packet_is_in_an_answer_or_in_a_counter(
     job = Job(program, log, spark, tmp_path)
     beats = 0
 
-    def on_progress(_: Progress) -> None:
+    def on_progress(_: CaptureProgress) -> None:
         nonlocal beats
         beats += 1
         if beats % 17 == 0:

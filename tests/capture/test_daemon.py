@@ -17,7 +17,7 @@ from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_progra
 from gscope.capture.daemon import Daemon
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import StreamHeartbeat
-from gscope.capture.process.events import Events
+from gscope.capture.process.events import CaptureEvents
 from gscope.capture.settings import (
     CAPTURE_FOLDER,
     SETTINGS_FILE,
@@ -206,6 +206,6 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
     (tmp_path / CAPTURE_FOLDER).mkdir()
     write_leases(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
     write_leases(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})
-    Daemon(tmp_path, Events(io.StringIO()))._renew_leases(log, settings)
+    Daemon(tmp_path, CaptureEvents(io.StringIO()))._renew_leases(log, settings)
     assert [batch.sequence for batch in log.sheddable()] == [2]
     log.close()

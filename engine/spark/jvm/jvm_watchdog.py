@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from gscope.engine.spark.jvm.jvm_log import bound_log
 from gscope.engine.spark.jvm.task_counter import ended_tasks
 from gscope.errors import GscopeError, JavaGoneError, JavaMemoryError
+from gscope.queries.streams.process_events import JavaAlive, JavaFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.monitoring.events import Events
     from gscope.engine.monitoring.step_progress import StepWatch
     from gscope.engine.spark.jvm.gateway import JvmProcess
+    from gscope.queries.streams.event_codec import EventWriter
 
 OUT_OF_MEMORY = 52
 """The exit code of a Java in which Spark caught an OutOfMemoryError."""
@@ -52,7 +53,7 @@ class JvmWatchdog:
         self,
         jvm: JvmProcess,
         session: SparkSession,
-        events: Events,
+        events: EventWriter,
         watch: StepWatch,
         end: Callable[[int], object] = os._exit,
     ) -> None:
@@ -95,25 +96,21 @@ class JvmWatchdog:
                 # Looked up once: each name is a question of its own.
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
-                self._events.send("alive", **self._current_step())
+                self._events.send(self._alive())
         if all(descriptor == self._process for descriptor, _ in ready):
             report_gone(self._events, self._gone())
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
 
-    def _current_step(self) -> dict[str, int | float]:
+    def _alive(self) -> JavaAlive:
         step = None
         if self._watch.is_under_way:
             with suppress(Exception):  # as above
                 step = self._watch.look(ended_tasks(self._session))
         if step is None:
-            return {}
-        return {
-            "step": step.number,
-            "step_s": round(step.seconds, 1),
-            "still_s": round(step.still_seconds, 1),
-        }
+            return JavaAlive()
+        return JavaAlive(step.number, round(step.seconds, 1), round(step.still_seconds, 1))
 
     def _gone(self) -> JavaGoneError:
         code = self._jvm.wait(_DEATH_WAIT_S)
@@ -128,7 +125,6 @@ class JvmWatchdog:
         return JavaMemoryError(f"Spark's Java ran out of memory (heap: {heap_mb} MB)")
 
 
-def report_gone(events: Events, error: JavaGoneError) -> None:
-    """Send ``failed``, with ``out_of_memory`` if that is why."""
-    memory = {"out_of_memory": True} if isinstance(error, JavaMemoryError) else {}
-    events.send("failed", message=str(error), **memory)
+def report_gone(events: EventWriter, error: JavaGoneError) -> None:
+    """Report that Java is gone, and whether for lack of memory."""
+    events.send(JavaFailed(str(error), out_of_memory=isinstance(error, JavaMemoryError)))

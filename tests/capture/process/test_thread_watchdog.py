@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import json
 
-from gscope.capture.process.events import Events
 from gscope.capture.process.thread_watchdog import PERIOD_S, ThreadWatchdog
+from gscope.queries.streams.event_codec import EventWriter
 
 
 class Stage:
     def __init__(self) -> None:
         self.now_s = 50.0
         self.out = io.StringIO()
-        self.watchdog = ThreadWatchdog(Events(self.out), lambda: self.now_s)
+        self.watchdog = ThreadWatchdog(EventWriter(self.out), lambda: self.now_s)
 
     def wait(self, seconds: float) -> float:
         """Let time pass, telling as often as it does; the silence told last."""

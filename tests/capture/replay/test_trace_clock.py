@@ -21,7 +21,6 @@ from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.process.observers import CaptureObservers
-from gscope.capture.progress import Progress
 from gscope.capture.replay import trace_clock
 from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
@@ -32,6 +31,7 @@ from gscope.capture.sources.read_ahead import RingSource
 from gscope.queries.expressions.types import Direction
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
+from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,7 +139,7 @@ class Replayed:
         demands: Demands | None = None,
         monotonic: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self.progress: list[Progress] = []
+        self.progress: list[CaptureProgress] = []
         self.specs = [StreamSpec(name, (("t", Direction.INCREASING),)) for name in inputs]
         log = StreamLog(folder, self.specs)
         self.runtimes = {name: ScriptedRuntime(name, log) for name in inputs}
@@ -292,7 +292,7 @@ def test_the_ends_of_time_do_not_hang(tmp_path: Path) -> None:
 
 def test_progress_ends_with_everything(tmp_path: Path) -> None:
     replayed = Replayed(tmp_path, {"a": [[1], [2]], "b": [[]]})
-    assert replayed.progress[-1] == Progress(2, 200, 200, SECOND)
+    assert replayed.progress[-1] == CaptureProgress(2, 200, 200, SECOND)
 
 
 TIMES = st.lists(
@@ -375,7 +375,7 @@ def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_co
     ring.open()
     log = StreamLog(tmp_path / "log", [StreamSpec("a", (("t", Direction.INCREASING),))])
     runtime = ScriptedRuntime("a", log)
-    came: queue.SimpleQueue[Progress] = queue.SimpleQueue()
+    came: queue.SimpleQueue[CaptureProgress] = queue.SimpleQueue()
     clock = TraceClock(
         [TraceInterface("a", ring, runtime, {"all": "a"}, SECOND)],
         log,

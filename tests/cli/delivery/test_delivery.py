@@ -13,6 +13,7 @@ from gscope.errors import GscopeError
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program, QueryInput
+from gscope.queries.streams.process_events import CommittedOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,15 +67,15 @@ class Job:
         self.folder = folder / "outputs"
         (self.folder / "q").mkdir(parents=True)
 
-    def commit(self, step: int) -> list[dict[str, Any]]:
+    def commit(self, step: int) -> list[CommittedOutput]:
         path = self.folder / "q" / f"{step}.arrow"
         table = pa.table({"n": pa.array([step], pa.int64())})
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table)
         return self.told(step)
 
-    def told(self, step: int) -> list[dict[str, Any]]:
-        return [{"query": "q", "path": f"q/{step}.arrow", "rows": 1}]
+    def told(self, step: int) -> list[CommittedOutput]:
+        return [CommittedOutput("q", f"q/{step}.arrow", 1)]
 
     @property
     def left(self) -> list[str]:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.delivery import Delivery
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.streams.process_events import CommittedOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 QUERIES = """
@@ -56,8 +57,12 @@ class Lines:
 class FromMemory(Delivery):
     """Reads outputs that are tables already."""
 
-    def _read(self, output: Mapping[str, Any]) -> Iterator[pa.Table]:
-        yield from output["tables"]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.tables: dict[str, list[pa.Table]] = {}
+
+    def _read(self, output: CommittedOutput) -> Iterator[pa.Table]:
+        yield from self.tables[output.path]
 
 
 def table(query: str, rows: list[tuple[int, int]]) -> pa.Table:
@@ -111,11 +116,12 @@ def test_any_pace_of_streams_and_steps_gives_one_order(
             answers.on_rows(given_rows, positions, replies.append, is_last=is_over)
             continue
         promised = {"counts": {"time": bounds["counts"]}, "sevens": {"$order": bounds["sevens"]}}
-        outputs = [
-            {"query": query, "path": f"{query}/{step}", "tables": tables}
-            for query in promised
-            if (tables := ready(query, bounds[query]))
-        ]
+        outputs = []
+        for query in promised:
+            if tables := ready(query, bounds[query]):
+                output = CommittedOutput(query, f"{query}/{step}", sum(map(len, tables)))
+                answers.tables[output.path] = tables
+                outputs.append(output)
         if outputs or chance.random() < 0.5:
             step += 1
             answers.on_commit(step, outputs, promised)

@@ -11,6 +11,7 @@ import pytest
 
 from gscope.cli.delivery import stream_reader as module
 from gscope.cli.delivery.checkpoint import StreamPosition
+from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.delivery.stream_reader import Passthrough
 from gscope.errors import StreamError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -22,6 +23,7 @@ from gscope.queries.streams.messages import (
     Message,
     Punctuation,
 )
+from gscope.queries.streams.process_events import ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,7 +120,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def follow(
     log: Log, positions: Mapping[str, StreamPosition] | None = None, *, holds: bool = False
-) -> tuple[list[int], Event]:
+) -> tuple[list[int], object]:
     """The times that were delivered, and the last event; a daemon that died comes back at once."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     reading = Passthrough(PROGRAM, log.folder, positions)
@@ -135,13 +137,14 @@ def follow(
             log.is_up = True
             reading.connect(events)
             continue
-        if event.name != "rows":
-            return times, event
-        tables = [table for _, tables in event.fields["rows"] for table in tables]
+        found = event.report
+        if not isinstance(found, StreamRows):
+            return times, found
+        tables = [table for _, tables in found.rows for table in tables]
         times += [t for table in tables for t in table["time"].to_pylist()]
-        if not holds or event.fields["is_last"]:
-            settled = {s: p.cursor for s, p in event.fields["streams"].items()}
-        event.fields["done"](settled)
+        if not holds or found.is_last:
+            settled = {s: p.cursor for s, p in found.streams.items()}
+        found.done(settled)
 
 
 def scripted(log: Log) -> list[int]:
@@ -158,7 +161,7 @@ def test_rows_come_in_order_and_batches_are_acknowledged_when_all_their_rows_are
 ) -> None:
     expected = scripted(log)
     times, last = follow(log)
-    assert (times, last.name) == (expected, "finished")
+    assert (times, last) == (expected, StreamsFinished())
     assert [each[STREAM] for each in log.acknowledged] == [0, 2, 5, 5]
 
 
@@ -167,7 +170,7 @@ def test_a_daemon_that_dies_and_comes_back_changes_nothing(log: Log, places: lis
     expected = scripted(log)
     log.dies_before = places
     times, last = follow(log)
-    assert (times, last.name) == (expected, "finished")
+    assert (times, last) == (expected, StreamsFinished())
 
 
 def test_nothing_is_acknowledged_before_it_is_on_record(log: Log) -> None:
@@ -186,7 +189,7 @@ def test_reading_goes_on_where_it_was_on_record(log: Log) -> None:
 def test_what_was_delivered_to_its_end_is_acknowledged_and_not_read(log: Log) -> None:
     scripted(log)
     times, last = follow(log, {STREAM: StreamPosition(5, 5, 5, has_ended=True)})
-    assert (times, last.name) == ([], "finished")
+    assert (times, last) == ([], StreamsFinished())
     assert log.acknowledged == [{STREAM: 5}]
 
 
@@ -205,4 +208,4 @@ def test_a_log_that_is_there_but_cannot_be_read_is_an_error(
 
     monkeypatch.setattr(Client, "subscribe", refuse)
     _, last = follow(log)
-    assert (last.name, last.fields["message"]) == ("error", "stream holds messages 7 to 9, not 0")
+    assert last == ProcessError("stream holds messages 7 to 9, not 0")

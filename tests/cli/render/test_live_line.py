@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.cli.render.progress import LiveLine
+from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
     import pytest
@@ -16,9 +17,7 @@ def test_the_rate_is_that_since_the_last_word(monkeypatch: pytest.MonkeyPatch) -
     line = LiveLine(shares_terminal=False)
     try:
         for packets, dropped in ((5_000, 0), (8_000, 7)):
-            line.on_progress(
-                {"packets": packets, "dropped": dropped, "clock_ns": 1_700_000_000 * 10**9}
-            )
+            line.on_progress(CaptureProgress(packets, 0, None, 1_700_000_000 * 10**9, dropped))
             now[0] += 2.0
         (task,) = line._progress.tasks
         assert task.description == "capturing"

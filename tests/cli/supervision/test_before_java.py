@@ -39,9 +39,9 @@ JOB = """
     import gscope.cli.supervision.unprivileged
     from gscope.engine import job
     job.launch_jvm = reached
-    from gscope.engine.monitoring.events import Events
+    from gscope.queries.streams.event_codec import EventWriter
     from gscope.engine.termination import Termination
-    job.Job(Path(sys.argv[2]), Events(), Termination()).run()
+    job.Job(Path(sys.argv[2]), EventWriter(sys.stdout), Termination()).run()
 """
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.gscope_command import PATIENCE_S
 
+from gscope.cli.events import JOB, ProcessExit
 from gscope.cli.supervision.child_process import Process
+from gscope.queries.streams.process_events import JavaAlive, ProcessError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,14 +24,12 @@ class Child:
         (folder / "fake_child.py").write_text(text)
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.words: list[str] = []
-        self.process = Process(
-            "child", "fake_child", folder, self.events, on_words=self.words.append
-        )
+        self.process = Process(JOB, "fake_child", folder, self.events, on_words=self.words.append)
 
     def wait(self) -> int:
-        while (event := self.events.get(timeout=PATIENCE_S)).name != "exit":
+        while not isinstance(event := self.events.get(timeout=PATIENCE_S).report, ProcessExit):
             pass
-        return int(event.fields["code"])
+        return event.code
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_words_without_an_end_come_in_pieces(folder: Path) -> None:
 
 
 def test_asking_for_counters_does_not_end_it(folder: Path) -> None:
-    tell = 'import json, signal, sys\nprint(json.dumps({"event": "up"}), flush=True)\n'
+    tell = 'import json, signal, sys\nprint(json.dumps({"event": "alive"}), flush=True)\n'
     child = Child(folder, tell + "sys.stdin.read()\nprint('done', file=sys.stderr)\n")
-    assert child.events.get(timeout=PATIENCE_S).name == "up"
+    assert child.events.get(timeout=PATIENCE_S).report == JavaAlive()
     child.process.signal(signal.SIGUSR1)
     child.process._pipe.close()
     assert child.wait() == 0
@@ -71,4 +71,14 @@ def test_it_has_no_capability_whatever_the_supervisor_has(folder: Path) -> None:
     )
     assert child.wait() == 0
     assert child.words == [f"{[str(folder)]} {{0}}"]
+    child.process.stop()
+
+
+def test_a_damaged_event_is_an_error_of_its_process(folder: Path) -> None:
+    child = Child(
+        folder, """print('warning\\n{"event": "news"}\\n{"event": "java", "pid": "7"}')"""
+    )
+    error = ProcessError("invalid event 'java': invalid field 'pid': expected int, got '7'", True)
+    assert child.events.get(timeout=PATIENCE_S).report == error
+    assert child.wait() == 0
     child.process.stop()

@@ -7,7 +7,7 @@ import signal
 import threading
 
 import pytest
-from tests.cli.supervision.test_supervisor import CAPTURES, Stage, stage
+from tests.cli.supervision.stage import CAPTURES, Stage, stage
 from tests.support.gscope_command import descendants
 
 from gscope.cli.supervision.liveness import Patience

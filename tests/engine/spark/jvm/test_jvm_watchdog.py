@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.support.gscope_command import PATIENCE_S
 
-from gscope.engine.monitoring.events import Events
 from gscope.engine.monitoring.step_progress import StepWatch
 from gscope.engine.spark.jvm import jvm_log
 from gscope.engine.spark.jvm import jvm_watchdog as module
 from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
 from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
+from gscope.queries.streams.event_codec import EventWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ class Stage:
         self.watchdog = JvmWatchdog(
             cast("JvmProcess", self.java),
             cast("SparkSession", self.java.session),
-            Events(self.out),
+            EventWriter(self.out),
             self.watch,
             self._end,
         )

@@ -1,0 +1,35 @@
+"""The events of the thread that reads streams which are answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from gscope.cli.delivery.checkpoint import StreamPosition
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRows:
+    """Rows of streams that are answers.
+
+    Attributes:
+        rows: pairs of a query and its tables.
+        streams: how far ``rows`` delivers each stream.
+        is_last: whether all streams have ended.
+        done: to be called with the cursors that may be acknowledged.
+    """
+
+    rows: list[tuple[str, Iterator[pa.Table]]]
+    streams: Mapping[str, StreamPosition]
+    is_last: bool
+    done: Callable[[dict[str, int]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsFinished:
+    """All streams that are answers are delivered and acknowledged."""

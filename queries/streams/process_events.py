@@ -1,0 +1,271 @@
+"""What the capture daemon and the HFTA job report to the supervisor.
+
+A process writes one line for each event to its standard output, see ``event_codec.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+class ProcessEvent:
+    """A report of a process to its supervisor.
+
+    Attributes:
+        kind: names the class in the line.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessError(ProcessEvent):
+    """The process ends because of an error, or cannot begin.
+
+    Attributes:
+        message: a sentence, or one a line.
+        is_final: whether the process would fail again if it were restarted.
+        exit_code: with which the command is to end; None: that of the kind of process.
+    """
+
+    kind = "error"
+    message: str
+    is_final: bool = False
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listening(ProcessEvent):
+    """The daemon takes packets, and consumers may subscribe to its log.
+
+    Attributes:
+        socket: path of the socket of the log's server.
+    """
+
+    kind = "listening"
+    socket: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress(ProcessEvent):
+    """How far a capture has come.
+
+    Attributes:
+        packets: processed so far.
+        input_bytes: bytes of the input that were read so far.
+        size_bytes: size of the whole input; None if it is unknown.
+        clock_ns: the time that the trace or the clock has reached.
+        dropped: packets that the kernel dropped on live interfaces.
+    """
+
+    kind = "progress"
+    packets: int
+    input_bytes: int
+    size_bytes: int | None
+    clock_ns: int
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsAlive(ProcessEvent):
+    """The daemon of a live capture runs; sent twice a second.
+
+    Attributes:
+        silent_s: for how long the most silent capture thread has made no progress, in seconds.
+    """
+
+    kind = "alive"
+    silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceFailed(ProcessEvent):
+    """An interface is no longer captured; the others are.
+
+    Attributes:
+        interface: its name.
+        message: why, a phrase.
+    """
+
+    kind = "failed"
+    interface: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFinished(ProcessEvent):
+    """All input is in the log. The fields are those of the summary of the capture.
+
+    Attributes:
+        interfaces: the counters of each interface, see ``InterfaceSummary``.
+        lftas: the counters of the LFTA that wrote each stream.
+        log: the counters of the stream log.
+        phases: seconds spent, by phase.
+        is_stopped: whether the capture was stopped before the end of its input.
+        refused: why inputs that are no captures were left out, by interface.
+        failed: why live interfaces ended before the run, by interface.
+        logged: what became of the tuples of each stream in the log.
+    """
+
+    kind = "summary"
+    interfaces: tuple[dict[str, Any], ...]
+    lftas: dict[str, dict[str, int]]
+    log: dict[str, int]
+    phases: dict[str, float]
+    is_stopped: bool
+    refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    logged: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaStarted(ProcessEvent):
+    """The job has started a Java, which must not outlive it.
+
+    Attributes:
+        pid: its process id.
+    """
+
+    kind = "java"
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReady(ProcessEvent):
+    """The Spark session exists; the job waits for the daemon.
+
+    Attributes:
+        session_s: seconds since the start of the job.
+    """
+
+    kind = "ready"
+    session_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JavaAlive(ProcessEvent):
+    """Java answers; sent every second.
+
+    Attributes:
+        step: number of the step that is evaluated; None between steps.
+        step_s: seconds since the step began; None between steps.
+        still_s: seconds in which no task of the step has ended; None between steps.
+    """
+
+    kind = "alive"
+    step: int | None = None
+    step_s: float | None = None
+    still_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JavaFailed(ProcessEvent):
+    """Java is gone or useless: the job ends, and can be restarted.
+
+    Attributes:
+        message: why, a phrase.
+        out_of_memory: whether Java's heap was too small.
+    """
+
+    kind = "failed"
+    message: str
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOutput:
+    """Rows of one query that a step answered: an Arrow file, or a folder of Parquet files.
+
+    Attributes:
+        query: its name.
+        path: of the file or folder, relative to the outputs folder.
+        rows: number of rows in all files together.
+        files: their names within the folder, in the order of their epochs; () for one Arrow file.
+            The folder holds no others, and a reader need not look.
+    """
+
+    query: str
+    path: str
+    rows: int
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommitted(ProcessEvent):
+    """A step is committed; a restarted job reports those that were committed before, too.
+
+    Counters are totals since the run began, and without those that are 0.
+
+    Attributes:
+        step: its number.
+        outputs: what it answered.
+        bounds: for each result its temporal columns, below which no later step has rows.
+        watermarks: of every operator, by query.
+        step_s: how long the step was evaluated, in seconds.
+        late_tuples: tuples below the watermark of an operator when they came, in no answer, by query.
+        shed_tuples: tuples that the job had no disk space to keep, by query.
+        undecodable: payloads that a function could not decode, by function.
+        wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
+    """
+
+    kind = "commit"
+    step: int
+    outputs: tuple[CommittedOutput, ...]
+    bounds: dict[str, dict[str, float]]
+    watermarks: dict[str, float]
+    step_s: float
+    late_tuples: dict[str, int]
+    shed_tuples: dict[str, int]
+    undecodable: dict[str, int]
+    wrapped_sums: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsPromised(ProcessEvent):
+    """Bounds have risen in a replay, although no step was committed.
+
+    Attributes:
+        bounds: see ``StepCommitted``.
+    """
+
+    kind = "promised"
+    bounds: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinished(ProcessEvent):
+    """Everything is answered.
+
+    Attributes:
+        steps: the number of the last step.
+        phases: seconds since the start of the job, by the phase that was reached then.
+    """
+
+    kind = "finished"
+    steps: int
+    phases: dict[str, float]
+
+
+CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
+    Listening,
+    CaptureProgress,
+    ThreadsAlive,
+    InterfaceFailed,
+    CaptureFinished,
+    ProcessError,
+)
+"""What the capture daemon reports."""
+
+JOB_EVENTS: tuple[type[ProcessEvent], ...] = (
+    JavaStarted,
+    SparkReady,
+    JavaAlive,
+    JavaFailed,
+    StepCommitted,
+    BoundsPromised,
+    JobFinished,
+    ProcessError,
+)
+"""What the HFTA job reports."""
