@@ -1,7 +1,7 @@
-"""Cutting expressions at the border between LFTA and HFTA.
+"""The border between LFTA and HFTA, at which expressions are cut.
 
-``interface`` is constant in a stream, so that no LFTA ever computes with it: a predicate over it alone
-chooses the interfaces at planning time, everything else meets it as a column above the border.
+``interface`` is constant in a stream, so no LFTA ever computes with it: a predicate over it alone
+chooses the interfaces at planning time, and everything else reads it as a column above the border.
 """
 
 from __future__ import annotations
@@ -35,29 +35,32 @@ INTERFACE = "interface"
 
 
 def reads_interface(expression: Expression) -> bool:
-    """Whether the interface's name takes part."""
+    """Return whether ``expression`` reads the name of the interface."""
     return any(isinstance(p, PacketField) and p.name == INTERFACE for p in walk(expression))
 
 
 def reads_packet(expression: Expression) -> bool:
-    """Whether any field but the interface's name takes part."""
+    """Return whether ``expression`` reads any field but the name of the interface."""
     return any(isinstance(p, PacketField) and p.name != INTERFACE for p in walk(expression))
 
 
 def is_low(expression: Expression) -> bool:
-    """Whether an LFTA can compute ``expression``."""
+    """Return whether an LFTA can compute ``expression``."""
     return not reads_interface(expression) and is_lfta_safe(expression)
 
 
 def is_low_key(expression: Expression) -> bool:
-    """Whether an LFTA can group by ``expression``: group tables hold values of fixed size."""
+    """Return whether an LFTA can group by ``expression``: its table holds values of fixed size."""
     return is_low(expression) and expression.type is not GsqlType.STRING
 
 
 def choose_interfaces(
     interfaces: Sequence[str], predicates: Sequence[Expression]
 ) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
-    """The interfaces that the predicates over ``interface`` alone admit, and the other predicates."""
+    """Return the interfaces that the predicates allow, and the predicates still to be tested.
+
+    Predicates over ``interface`` alone choose the interfaces.
+    """
     static = [p for p in predicates if reads_interface(p) and not reads_packet(p)]
     others = tuple(p for p in predicates if p not in static)
     chosen = tuple(n for n in interfaces if all(_admits(p, n) for p in static))
@@ -70,22 +73,22 @@ def _admits(predicate: Expression, interface: str) -> bool:
 
 @dataclass(slots=True)
 class Border:
-    """What an LFTA ships up, collected while expressions above are rewritten to read it.
+    """The columns that an LFTA ships, collected while the expressions above are rewritten.
 
     Attributes:
-        shipped: the expressions computed low, each under the column name it gets.
-        has_interface: whether something above reads ``interface``.
+        shipped: the name of the column for each expression that the LFTA computes.
+        has_interface: whether an expression above reads ``interface``.
     """
 
     shipped: dict[Expression, str] = field(default_factory=dict)
     has_interface: bool = False
 
     def lift(self, expression: Expression, name: str = "") -> Expression:
-        """``expression`` over shipped columns: its greatest low parts are computed low.
+        """Return ``expression`` over shipped columns: its greatest low parts are computed low.
 
         Args:
-            expression: over packet fields.
-            name: the column name to give, should the whole of it be low.
+            expression: an expression over packet fields.
+            name: the name of the column if the whole expression is low.
         """
         if isinstance(expression, Literal):
             return expression
@@ -99,7 +102,7 @@ class Border:
         return Call(expression.function, arguments, expression.type, expression.is_nullable)
 
     def ship(self, expression: Expression, name: str = "") -> Column:
-        """Compute ``expression`` low, once, and give the column that holds it."""
+        """Let the LFTA compute ``expression``, once, and return the column that holds it."""
         if expression not in self.shipped:
             if not name:
                 name = "c"
@@ -110,9 +113,9 @@ class Border:
 
     @property
     def columns(self) -> tuple[NamedExpression, ...]:
-        """What is shipped, in the order it was asked for.
+        """The shipped columns, in the order in which they were first needed.
 
-        Where nothing was asked for it is the time: rows without columns could not be counted.
+        If nothing else is shipped it is the time, because rows without columns cannot be counted.
         """
         if not self.shipped and not self.has_interface:
             self.ship(PacketField("time", GsqlType.INT, is_nullable=False))
@@ -120,7 +123,7 @@ class Border:
 
 
 def declarations(expressions: Iterable[Expression]) -> tuple[Call, ...]:
-    """The orders that are declared in ``expressions``, each once."""
+    """Return the orders that are declared in ``expressions``, each once."""
     parts = (part for expression in expressions for part in walk(expression))
     return tuple(
         dict.fromkeys(
@@ -130,7 +133,7 @@ def declarations(expressions: Iterable[Expression]) -> tuple[Call, ...]:
 
 
 def _cut(call: Call) -> tuple[Expression, ...]:
-    """The arguments of a call that is made high, payloads cut to the bytes that it looks at."""
+    """Return the arguments of a call above the border, payloads cut to the bytes that it reads."""
     needed = FUNCTIONS[call.function].needs_bytes
     if needed is None:
         return call.arguments

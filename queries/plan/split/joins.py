@@ -1,7 +1,7 @@
-"""The split of joins: both sides composed into one node, packets by LFTAs that joins share.
+"""The split of joins: one node that includes both sides, above LFTAs that joins share.
 
-A side that only selects and projects disappears into the node: its predicate and its columns are tested
-and computed there, as far as an LFTA has not done so.
+A side that only selects and projects becomes part of the node, which tests its predicate and
+computes its columns as far as an LFTA has not done so.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ _MISSING = {
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """Where one side of a join comes from.
+    """One side of a join, as the node reads it.
 
     Attributes:
-        predicate: over the columns of the input.
-        columns: the side's, over the columns of the input.
+        input: the stream or query that it reads.
+        predicate: the condition over the columns of the input, None for all rows.
+        columns: the columns of the side by name, over the columns of the input.
     """
 
     input: Input
@@ -59,10 +60,11 @@ class JoinSide:
 
 @dataclass(slots=True)
 class SharedStreams:
-    """The LFTAs that ship packets to joins: one for all sides that want the same packets.
+    """The LFTAs that ship packets to joins: one for all sides that read the same packets.
 
     Attributes:
-        made: names of the LFTAs made for joins alone, which may ship more columns whenever a side needs them.
+        made: the names of the LFTAs that serve joins alone, which may ship more columns when
+            another side needs them.
     """
 
     made: set[str] = field(default_factory=set)
@@ -74,12 +76,13 @@ class SharedStreams:
         columns: Sequence[NamedExpression],
         high: Sequence[Expression],
     ) -> JoinSide:
-        """A side over packets, from an LFTA among ``lftas`` or a new one.
+        """Return a side over packets, from an LFTA among ``lftas`` or a new one.
 
         Args:
-            lftas: of the program so far; one is added or ships more columns, unless one will do.
-            site: where an LFTA of this side stands.
-            columns: the side's, over packet fields.
+            lftas: the LFTAs of the program so far; one is added or widened unless one has all that
+                is needed.
+            site: the site of an LFTA of this side.
+            columns: the columns of the side, over packet fields.
             high: predicates that no LFTA can test.
         """
         own = Border()
@@ -100,7 +103,7 @@ class SharedStreams:
 
 
 def _packets(lfta: Lfta) -> tuple[object, ...]:
-    """What decides which packets an LFTA ships; one that declares an order leaves some out."""
+    """Return all that determines which packets an LFTA ships; a declared order leaves some out."""
     return lfta.protocol, lfta.interfaces, lfta.predicate, set(lfta.declared)
 
 
@@ -115,9 +118,10 @@ def _read(
 def is_composable(
     columns: Sequence[NamedExpression], join: Join | WatchlistJoin, number: int
 ) -> bool:
-    """Whether the columns of a side may be computed in the join itself: where the side is missing, on NULLs.
+    """Return whether the join itself may compute the columns of a side.
 
-    What an LFTA computes of packets is a column of its stream.
+    Where the side is missing it computes them from NULLs. What an LFTA computes of packets is a
+    column of its stream.
     """
     if isinstance(join, WatchlistJoin) or number not in _MISSING.get(join.kind, ()):
         return True
@@ -126,7 +130,7 @@ def is_composable(
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """What a node gives that holds a join: ``columns`` over those of the join."""
+    """The output of a node of a join: ``columns`` over those of the join."""
 
     query: str
     columns: Sequence[NamedExpression]
@@ -134,7 +138,7 @@ class JoinResult:
 
 
 def join_node(result: JoinResult, join: Join, left: JoinSide, right: JoinSide) -> JoinNode:
-    """The node of ``join`` over two sides, with the columns of the result computed in it."""
+    """Return the node of ``join`` over two sides, which computes the columns of the result."""
     compose = _Composer((left.columns, right.columns))
     one, other = join.epochs
     return JoinNode(
@@ -157,7 +161,7 @@ def join_node(result: JoinResult, join: Join, left: JoinSide, right: JoinSide) -
 def watchlist_join_node(
     result: JoinResult, join: WatchlistJoin, side: JoinSide
 ) -> WatchlistJoinNode:
-    """The node of a join with a table, with the columns of the result computed in it."""
+    """Return the node of a join with a table, which computes the columns of the result."""
     table = {c.name: Column(c.name, c.type, c.is_nullable) for c in join.watchlist.schema.columns}
     compose = _Composer((side.columns, table))
     return WatchlistJoinNode(
@@ -174,7 +178,7 @@ def watchlist_join_node(
 
 @dataclass(frozen=True, slots=True)
 class _Composer:
-    """Puts the columns of sides in place of their names."""
+    """Replaces the columns of the sides of a join by their expressions."""
 
     sides: tuple[Mapping[str, Expression], Mapping[str, Expression]]
 
@@ -196,7 +200,7 @@ class _Composer:
     def columns(
         self, above: Sequence[NamedExpression], own: Sequence[NamedExpression]
     ) -> tuple[NamedExpression, ...]:
-        """``above``, over the columns ``own`` of a join, over its sides."""
+        """Return ``above``, which reads the columns ``own`` of a join, over the join's sides."""
         return substitute_all(above, {c.name: self(c.expression) for c in own})
 
 

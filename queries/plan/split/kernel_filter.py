@@ -1,13 +1,14 @@
-"""What packets must at least be like for any LFTA of an interface to want them: a filter before the capture.
+"""The condition that a packet must meet to reach any LFTA: a filter before the capture.
 
-The condition is *necessary*, never sufficient: a packet that it rejects is in no LFTA's tuples. It is made of tests of header
-fields that every kernel can do; whatever else a predicate says is taken to be true.
+The condition is *necessary*, never sufficient: no LFTA's tuples include a packet that it rejects.
+It consists of tests of header fields that every kernel supports; any other part of a predicate is
+taken to be true.
 
-    protocol = 17 AND destPort = 53 AND str_exists_substr[data, 'x']   →   protocol = 17 AND destPort = 53
+    protocol = 17 AND destPort = 53 AND str_exists_substr[data, 'x']  →  protocol = 17 AND destPort = 53
     protocol = 17 AND (destPort = 53 OR len > 100)                     →   protocol = 17
 
-That a field is NULL makes a test of it false, and a predicate that is NULL rejects: so a test also stands for the field
-being there.
+A test of a field that is NULL is false, and a predicate that is NULL rejects: so a test also
+implies that the packet has the field.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TESTED_FIELDS = frozenset(
 ADDRESSES = frozenset({"srcIP", "destIP"})
 
 ZERO_WITHOUT_PORTS = frozenset({"srcPort", "destPort"})
-"""Fields that are 0 where there are none, or where they were not captured: a test that 0 passes says nothing."""
+"""Fields that are 0 if missing or not captured, so that a test which 0 passes implies nothing."""
 
 ARP_FIELDS = frozenset({"op", "senderIP", "targetIP", "senderMAC", "targetMAC"})
 _ETHERTYPE_ARP = 0x0806
@@ -52,7 +53,7 @@ _HOLDS = {
 }
 
 MOST_TESTS = 64
-"""A longer condition is given up: it costs every packet more than it saves."""
+"""A longer condition is dropped, because it costs each packet more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,20 @@ class Test:
     value: int
 
     def holds(self, value: int) -> bool:
-        """Whether it is true of a value of the field."""
+        """Return whether the test is true of a value of the field."""
         return bool(_HOLDS[self.sign](value, self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """A conjunction; of nothing it is true."""
+    """A conjunction; an empty one is true."""
 
     parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """A disjunction; of nothing it is false."""
+    """A disjunction; an empty one is false."""
 
     parts: tuple[Condition, ...] = ()
 
@@ -90,15 +91,18 @@ TRUE, FALSE = AllOf(), AnyOf()
 
 
 def needed_packets(lftas: Iterable[Lfta], interface: str) -> Condition:
-    """What a packet of ``interface`` must be like for one of its LFTAs to want it; TRUE where all may be wanted.
+    """Return the condition on packets of ``interface`` that its LFTAs imply; TRUE for all packets.
 
-    An interface without LFTAs is not filtered: it is there for its counters.
+    An interface without LFTAs is not filtered, because it is there for its counters.
     """
     return needed_by_any(lfta for lfta in lftas if interface in lfta.interfaces)
 
 
 def needed_by_any(lftas: Iterable[Lfta]) -> Condition:
-    """What a packet must be like for one of ``lftas`` to want it; TRUE where all may be wanted, or nobody wants any."""
+    """Return the condition that a packet must meet to pass one of ``lftas``.
+
+    TRUE if they may need all packets, or if there are none.
+    """
     predicates = [lfta.predicate for lfta in lftas]
     if not predicates:
         return TRUE
@@ -107,7 +111,7 @@ def needed_by_any(lftas: Iterable[Lfta]) -> Condition:
 
 
 def all_of(parts: Iterable[Condition]) -> Condition:
-    """The conjunction, as short as can be told at once."""
+    """Return the conjunction, simplified where that needs no search."""
     kept: dict[Condition, None] = {}
     for part in parts:
         if part == FALSE:
@@ -117,7 +121,7 @@ def all_of(parts: Iterable[Condition]) -> Condition:
 
 
 def any_of(parts: Iterable[Condition]) -> Condition:
-    """The disjunction, as short as can be told at once."""
+    """Return the disjunction, simplified where that needs no search."""
     kept: dict[Condition, None] = {}
     for part in parts:
         if part == TRUE:
@@ -127,12 +131,12 @@ def any_of(parts: Iterable[Condition]) -> Condition:
 
 
 def count_tests(condition: Condition) -> int:
-    """How many tests a condition has."""
+    """Return the number of tests in a condition."""
     return 1 if isinstance(condition, Test) else sum(map(count_tests, condition.parts))
 
 
 def show_condition(condition: Condition) -> str:
-    """The condition as text."""
+    """Return the condition as text."""
     if isinstance(condition, Test):
         return f"{condition.field} {_SIGNS[condition.sign]} {_shown_value(condition)}"
     if not condition.parts:
@@ -153,7 +157,7 @@ def _shown_value(test: Test) -> str:
 
 
 def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:
-    """What holds whenever ``predicate`` (or, negated, its opposite) is true."""
+    """Return a condition that holds whenever ``predicate`` (or, negated, its opposite) is true."""
     if isinstance(predicate, Literal):
         return TRUE if predicate.value is (not is_negated) else FALSE
     if not isinstance(predicate, Call):
@@ -181,7 +185,7 @@ def _necessary(predicate: Expression, *, is_negated: bool = False) -> Condition:
 
 
 def _in_table(arguments: Sequence[Expression], *, is_negated: bool) -> Condition:
-    """Return what follows from a value being in a table, or not; nothing if the table is long."""
+    """Return what membership in a table, or its opposite, implies; TRUE if the table is long."""
     field, table = arguments
     assert isinstance(table, Literal)
     assert isinstance(table.value, bytes)
@@ -218,7 +222,7 @@ def _test(sign: str, field: Expression, value: Expression) -> Condition:
 
 
 def _presence(field: Expression) -> Condition:
-    """What follows from a field not being NULL."""
+    """Return what a field not being NULL implies."""
     if isinstance(field, PacketField) and field.name in ARP_FIELDS:
         return Test("ethertype", "eq", _ETHERTYPE_ARP)
     if isinstance(field, PacketField) and field.name == "ipversion":

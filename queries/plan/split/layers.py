@@ -1,4 +1,4 @@
-"""What the splits of all operators share: a query taken apart, and where an LFTA of it stands."""
+"""The layers of a query and the site of its LFTA, which the splits of all operators share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,20 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, Node
 
 Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | GroupBy | RunningGroupBy
-"""What a query does its work above; a grouping is one below another (SELECT DISTINCT over groups)."""
+"""The node below all layers of a query; a grouping if another groups it (SELECT DISTINCT)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A query taken apart: having and outputs over a grouping (or none) over a filter over a leaf."""
+    """The layers of a query: HAVING and outputs over a grouping over a filter over a leaf.
+
+    Attributes:
+        columns: the output; () for all columns of the node below.
+        having: the condition on groups, None for all.
+        group: the grouping, None without one.
+        predicate: the condition on rows of the leaf, None for all.
+        leaf: the node below.
+    """
 
     columns: tuple[NamedExpression, ...]
     having: Expression | None
@@ -40,13 +48,13 @@ class Layers:
 
     @property
     def is_leaf_alone(self) -> bool:
-        """Whether nothing is done above the leaf."""
+        """Whether the query is its leaf."""
         return not self.columns and self.group is None and self.predicate is None
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an LFTA stands: its query, protocol, interfaces and predicate."""
+    """The query, protocol, interfaces and predicate of an LFTA."""
 
     query: LogicalQuery
     protocol: str
@@ -63,7 +71,7 @@ class Site:
         partials: tuple[Partial, ...] = (),
         columns: tuple[NamedExpression, ...] = (),
     ) -> Lfta:
-        """The LFTA of the query here."""
+        """Return an LFTA at this site."""
         return Lfta(
             name=self.query.name,
             query=self.query.name,
@@ -79,7 +87,7 @@ class Site:
         )
 
     def selection(self, border: Border) -> Lfta:
-        """An LFTA that ships the columns collected at ``border``."""
+        """Return an LFTA that ships the columns collected at ``border``."""
         lfta = self.lfta(
             columns=border.columns,
             schema=Schema(tuple(column_schema(c) for c in border.columns)),
@@ -89,7 +97,7 @@ class Site:
 
 
 def take_apart(root: Node) -> Layers:
-    """The layers of an optimized query, or of one side of a join or merge."""
+    """Return the layers of an optimized query, or of one side of a join or merge."""
     columns: tuple[NamedExpression, ...] = ()
     above: Expression | None = None
     node = root
@@ -109,7 +117,7 @@ def take_apart(root: Node) -> Layers:
 
 
 def all_columns(node: Node) -> tuple[NamedExpression, ...]:
-    """Every column of a node as it stands."""
+    """Return every column of a node, unchanged."""
     leaf = PacketField if isinstance(node, Scan) else Column
     return tuple(
         NamedExpression(c.name, leaf(c.name, c.type, c.is_nullable)) for c in node.schema.columns

@@ -1,4 +1,4 @@
-"""Partial aggregates: what an LFTA folds so that the HFTA can finish."""
+"""Partial aggregates: what an LFTA folds, and the HFTA combines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def can_run_low(call: AggregateCall) -> bool:
-    """Whether an LFTA can compute the partial half of ``call``."""
+    """Return whether an LFTA can compute the partial half of ``call``."""
     entry = AGGREGATES[call.function]
     if not entry.is_splittable(call.arguments):
         return False
@@ -31,16 +31,16 @@ def can_run_low(call: AggregateCall) -> bool:
 
 
 def is_bounded(call: AggregateCall) -> bool:
-    """Return whether the values of ``call`` are so small that no sum of them leaves 64 bits."""
+    """Return whether the values of ``call`` are so small that no sum of them exceeds 64 bits."""
     return call.type is GsqlType.INT and bool(call.arguments) and is_narrow(call.arguments[0])
 
 
 @dataclass(slots=True)
 class Partials:
-    """The partials of one LFTA, each computed once however many aggregates use it.
+    """The partials of one LFTA, each computed once for all aggregates that use it.
 
     Attributes:
-        border: where arguments that join the group key are shipped.
+        border: ships the arguments that join the group key.
         made: the partials so far, in order.
     """
 
@@ -48,7 +48,7 @@ class Partials:
     made: list[Partial] = field(default_factory=list)
 
     def add(self, call: AggregateCall) -> Aggregate:
-        """The high half of ``call``, reading partials of this LFTA."""
+        """Return the final half of ``call``, reading partials of this LFTA."""
         entry = AGGREGATES[call.function]
         names = tuple(
             self._partial(r.op, r.argument(call.arguments)) for r in entry.rules(call.arguments)

@@ -1,7 +1,8 @@
 """The split of groups that live across epochs.
 
-Each running aggregate reads plain aggregates of every epoch (its inputs), so that an epoch is reduced as any
-other aggregation is: partially low, finally high, or wholly high where an LFTA cannot.
+Each running aggregate reads plain aggregates of every epoch (its inputs), so that an epoch is
+reduced as in any other aggregation: partially low and finally high, or high only where an LFTA
+cannot.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EpochCalls:
-    """What a running grouping computes of each epoch alone, and what it folds over the epochs.
+    """The aggregates of a running grouping, by epoch and over epochs.
 
     Attributes:
-        calls: plain aggregates, and ``distinct_values``, which is none of queries.
-        running: the aggregates with state, over the columns of ``calls``.
+        calls: what is computed of each epoch alone: plain aggregates, and ``distinct_values``,
+            which no query can call.
+        running: what is folded over the epochs: the aggregates with state, over the columns of
+            ``calls``.
     """
 
     calls: tuple[AggregateCall, ...]
@@ -39,7 +42,7 @@ class EpochCalls:
 
 
 def epoch_calls(group: GroupBy | RunningGroupBy) -> EpochCalls:
-    """The aggregates of ``group`` taken apart; what several of them read is computed once."""
+    """Return the aggregates of ``group`` by epoch and over epochs; shared inputs occur once."""
     if isinstance(group, GroupBy):
         return EpochCalls(group.aggregates, ())
     plain = [call for call in group.aggregates if call.function not in RUNNING]
@@ -51,7 +54,7 @@ def epoch_calls(group: GroupBy | RunningGroupBy) -> EpochCalls:
 
 
 def can_run_epochs_low(calls: Sequence[AggregateCall]) -> bool:
-    """Whether an LFTA can compute the partial half of all ``calls``."""
+    """Return whether an LFTA can compute the partial half of all ``calls``."""
     return all(
         all(map(is_low_key, call.arguments))
         if call.function == DISTINCT_VALUES
@@ -61,11 +64,11 @@ def can_run_epochs_low(calls: Sequence[AggregateCall]) -> bool:
 
 
 def add_partials(calls: Sequence[AggregateCall], partials: Partials) -> tuple[Aggregate, ...]:
-    """The high halves of ``calls``, reading partials of an LFTA."""
+    """Return the final halves of ``calls``, reading partials of an LFTA."""
     made = []
     for call in calls:
         if call.function == DISTINCT_VALUES:
-            # It is part of the low-level key, as the argument of count_dups is.
+            # Its argument joins the low-level key, like that of count_dups.
             joined = tuple(partials.border.ship(argument) for argument in call.arguments)
             made.append(
                 Aggregate(call.name, call.function, joined, (), call.type, call.is_nullable)
@@ -78,7 +81,7 @@ def add_partials(calls: Sequence[AggregateCall], partials: Partials) -> tuple[Ag
 def aggregates_of_rows(
     calls: Sequence[AggregateCall], lift: Callable[[Expression], Expression] = lambda e: e
 ) -> tuple[Aggregate, ...]:
-    """``calls`` over plain rows; ``lift`` rewrites arguments to read them."""
+    """Return ``calls`` over plain rows; ``lift`` rewrites their arguments to read them."""
     return tuple(
         Aggregate(
             c.name,
@@ -95,7 +98,12 @@ def aggregates_of_rows(
 
 @dataclass(slots=True)
 class _EpochCallCollector:
-    """Collects the calls of each epoch; ``taken`` are the column names in use."""
+    """Collects the calls of each epoch.
+
+    Attributes:
+        calls: the calls so far.
+        taken: the column names in use.
+    """
 
     calls: list[AggregateCall]
     taken: set[str] = field(default_factory=set)

@@ -1,7 +1,7 @@
-"""What several queries ask alike is done once: by one LFTA, and by one HFTA node.
+"""Sharing between queries: equal parts become one LFTA and one HFTA node.
 
-Queries of a large set have much in common, above all the parts that one query is made of: the flows that one
-counts are the flows that another compares. Each would cost a group table, a stream and a step of its own.
+Queries of a large set have much in common, above all their parts: the flows that one query counts
+are the flows that another compares. Each would cost a group table, a stream and a step of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def share(program: Program) -> Program:
-    """``program`` without LFTAs and nodes that differ from an earlier one in nothing but their names.
+    """Return ``program`` without LFTAs and nodes that equal an earlier one but for their names.
 
-    What is delivered keeps its name, so that no two delivered results become one.
+    Delivered results keep their names, so that no two of them become one.
 
         flows_1 = LFTA a, counts_1 = node over a, counts_2 = node over b; LFTA b is as a
-        →  LFTA a, counts_1 = node over a; who read counts_2 reads counts_1
+        →  LFTA a, counts_1 = node over a; readers of counts_2 read counts_1
     """
     lftas, same_lfta = _shared_lftas(program)
     nodes, same_node = _shared_nodes(program, same_lfta)
@@ -41,12 +41,12 @@ def share(program: Program) -> Program:
 
 
 def _shared_lftas(program: Program) -> tuple[tuple[Lfta, ...], dict[str, str]]:
-    """The LFTAs that are left, and by which of them each is replaced."""
+    """Return the LFTAs that remain, and by which of them each LFTA is replaced."""
     delivered = {source for _, source in program.results}
     first: dict[Lfta, Lfta] = {}
     same: dict[str, str] = {}
     for lfta in program.lftas:
-        # A stream that is an answer as it stands has a reader of its own.
+        # A stream that is delivered as a result has a reader of its own.
         is_answer = StreamInput(lfta.name) in delivered
         nameless = lfta if is_answer else replace(lfta, name="", query="")
         same[lfta.name] = first.setdefault(nameless, lfta).name
@@ -56,7 +56,7 @@ def _shared_lftas(program: Program) -> tuple[tuple[Lfta, ...], dict[str, str]]:
 def _shared_nodes(
     program: Program, same_lfta: Mapping[str, str]
 ) -> tuple[tuple[HftaNode, ...], dict[str, str]]:
-    """The nodes that are left, and by which of them each is replaced."""
+    """Return the nodes that remain, and by which of them each node is replaced."""
     delivered = {source.query for _, source in program.results if isinstance(source, QueryInput)}
     kept: list[HftaNode] = []
     places: dict[HftaNode, int] = {}
@@ -82,7 +82,7 @@ def _shared_nodes(
 def _reading(
     node: HftaNode, same_lfta: Mapping[str, str], same_node: Mapping[str, str]
 ) -> HftaNode:
-    """``node`` with inputs that are left."""
+    """Return ``node`` with inputs that remain."""
     if isinstance(node, MergeNode):
         return replace(node, inputs=tuple(_input(i, same_lfta, same_node) for i in node.inputs))
     if isinstance(node, JoinNode):

@@ -1,7 +1,7 @@
 """The split: each query's plan becomes LFTAs beside the packets and HFTA nodes above.
 
-Low goes what reduces: selection, projection, partial aggregation. An aggregation that cannot run low
-as a whole gets an LFTA that ships the columns it needs.
+LFTAs run the operators that reduce traffic: selection, projection, partial aggregation. An
+aggregation that cannot run low as a whole gets an LFTA that ships the columns it needs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from gscope.queries.expressions.expressions import (
     Expression,
     Literal,
     NamedExpression,
-    PacketField,
 )
-from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan import part_names
 from gscope.queries.plan.logical import (
@@ -30,27 +28,26 @@ from gscope.queries.plan.logical import (
 )
 from gscope.queries.plan.payload_columns import mark_payloads
 from gscope.queries.plan.program import (
-    Aggregate,
-    AggregationNode,
     HftaNode,
     Input,
     Lfta,
     MergeNode,
     Program,
     QueryInput,
-    RunningAggregate,
-    RunningNode,
     SelectionNode,
     StreamInput,
 )
 from gscope.queries.plan.split.border import (
-    INTERFACE,
     Border,
     choose_interfaces,
-    column_schema,
     declarations,
     is_low,
-    is_low_key,
+)
+from gscope.queries.plan.split.groupings import (
+    can_group_low,
+    group_low,
+    group_rows,
+    group_stream,
 )
 from gscope.queries.plan.split.joins import (
     JoinResult,
@@ -61,15 +58,8 @@ from gscope.queries.plan.split.joins import (
     watchlist_join_node,
 )
 from gscope.queries.plan.split.layers import Layers, Site, all_columns, take_apart
-from gscope.queries.plan.split.partials import Partials
-from gscope.queries.plan.split.running import (
-    add_partials,
-    aggregates_of_rows,
-    can_run_epochs_low,
-    epoch_calls,
-)
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
-from gscope.queries.plan.whole_input import is_global, is_whole_input, whole_input_schema
+from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +71,7 @@ def split(plan: LogicalPlan, results: Sequence[str]) -> Program:
     """Cut ``plan`` into a program.
 
     Args:
-        plan: optimized: each query is Project, Filter or GroupBy over one leaf.
+        plan: the optimized plan: each query is Project, Filter or GroupBy over one leaf.
         results: the queries to deliver; queries that none of them needs are left out.
     """
     cut = _Split()
@@ -109,6 +99,16 @@ def _needed(plan: LogicalPlan, results: Sequence[str]) -> set[str]:
 
 @dataclass(slots=True)
 class _Split:
+    """The program so far.
+
+    Attributes:
+        lftas: its LFTAs.
+        nodes: its HFTA nodes.
+        inputs: what a reader of a query reads, by the name of the query.
+        streams: the LFTAs that joins share.
+        parts: the sides of joins that are nodes of their own, for sides that are equal.
+    """
+
     lftas: list[Lfta] = field(default_factory=list)
     nodes: list[HftaNode] = field(default_factory=list)
     inputs: dict[str, Input] = field(default_factory=dict)
@@ -140,90 +140,29 @@ class _Split:
         site, high = self._site(query, layers, scan)
         group = layers.group
         if not site.interfaces and group is not None and is_global(group.keys, group.epoch):
-            # Its group is there even if no interface is read: the end of some input gives it.
+            # The group exists even if no interface is read: the end of an input releases it.
             site = replace(
                 site, interfaces=scan.interfaces, predicate=Literal(False, GsqlType.BOOL)
             )
         if layers.group is None:
             self._selection(site, layers, high)
-        elif not high and _can_group_low(layers.group):
-            self._aggregation(site, layers, layers.group)
+            return
+        if not high and can_group_low(layers.group):
+            lfta, node = group_low(site, layers, layers.group)
         else:
-            self._aggregation_of_rows(site, layers, layers.group, high)
+            lfta, node = group_rows(site, layers, layers.group, high)
+        self.lftas.append(lfta)
+        self.nodes.append(node)
 
     def _site(
         self, query: LogicalQuery, layers: Layers, scan: Scan
     ) -> tuple[Site, tuple[Expression, ...]]:
-        """Where the LFTA of a scan stands, and the predicates that it cannot test."""
+        """Return the site of the LFTA of a scan, and the predicates that the LFTA cannot test."""
         predicates = [*conjuncts(scan.membership), *conjuncts(layers.predicate)]
         interfaces, rest = choose_interfaces(scan.interfaces, predicates)
         low = tuple(p for p in rest if is_low(p))
         high = tuple(p for p in rest if not is_low(p))
         return Site(query, scan.protocol, interfaces, conjunction(low)), high
-
-    def _aggregation(self, site: Site, layers: Layers, group: GroupBy | RunningGroupBy) -> None:
-        """Partial aggregation low, final aggregation high."""
-        border = Border()
-        keys = tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in group.keys)
-        epoch_key = next(k.expression for k in keys if k.name == group.epoch)
-        schemas: dict[str, ColumnSchema] = {}
-        if is_whole_input(epoch_key):
-            # Constants are computed on either side of the border, but the group table needs an epoch.
-            epoch_key = border.ship(epoch_key, group.epoch)
-            schemas[epoch_key.name] = whole_input_schema(epoch_key.name)
-        assert isinstance(epoch_key, Column)
-        partials = Partials(border)
-        each = epoch_calls(group)
-        aggregates = add_partials(each.calls, partials)
-        columns = (
-            *(schemas.get(c.name) or column_schema(c) for c in border.columns),
-            *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
-        )
-        lfta = site.lfta(
-            keys=border.columns,
-            epoch=epoch_key.name,
-            partials=tuple(partials.made),
-            schema=Schema(columns),
-            has_interface_column=border.has_interface,
-        )
-        self.lftas.append(lfta)
-        self.nodes.append(
-            _aggregation_node(
-                site.query,
-                layers,
-                group,
-                StreamInput(lfta.name),
-                keys,
-                (aggregates, each.running),
-            )
-        )
-
-    def _aggregation_of_rows(
-        self,
-        site: Site,
-        layers: Layers,
-        group: GroupBy | RunningGroupBy,
-        high: tuple[Expression, ...],
-    ) -> None:
-        """Rows are selected low; predicate and grouping are high."""
-        border = Border()
-        predicate = conjunction([border.lift(p) for p in high])
-        keys = tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in group.keys)
-        each = epoch_calls(group)
-        aggregates = aggregates_of_rows(each.calls, border.lift)
-        lfta = site.selection(border)
-        self.lftas.append(lfta)
-        self.nodes.append(
-            _aggregation_node(
-                site.query,
-                layers,
-                group,
-                StreamInput(lfta.name),
-                keys,
-                (aggregates, each.running),
-                predicate,
-            )
-        )
 
     def _selection(self, site: Site, layers: Layers, high: tuple[Expression, ...]) -> None:
         border = Border()
@@ -254,21 +193,10 @@ class _Split:
                 SelectionNode(query.name, source, layers.predicate, columns, query.schema)
             )
             return
-        each = epoch_calls(layers.group)
-        self.nodes.append(
-            _aggregation_node(
-                query,
-                layers,
-                layers.group,
-                source,
-                layers.group.keys,
-                (aggregates_of_rows(each.calls), each.running),
-                layers.predicate,
-            )
-        )
+        self.nodes.append(group_stream(query, layers, layers.group, source))
 
     def _groups(self, query: LogicalQuery, group: GroupBy | RunningGroupBy) -> Input:
-        """A grouping that is grouped again, as a node of its own."""
+        """Return a grouping that is grouped again, as a node of its own."""
         part = replace(
             query, name=f"{query.name}.{part_names.GROUPS}", root=group, schema=group.schema
         )
@@ -276,7 +204,7 @@ class _Split:
         return self.inputs[part.name]
 
     def _merge(self, query: LogicalQuery, layers: Layers, merge: Merge) -> Input | None:
-        """The merge itself; None when it is the whole of the query."""
+        """Add the node of a merge and return it, or None if it is the whole of the query."""
         inputs = tuple(
             self._merge_input(query, each, number, merge)
             for number, each in enumerate(merge.inputs)
@@ -290,7 +218,7 @@ class _Split:
     def _join(
         self, query: LogicalQuery, layers: Layers, join: Join | WatchlistJoin
     ) -> Input | None:
-        """The join itself; None when it is the whole of the query."""
+        """Add the node of a join and return it, or None if it is the whole of the query."""
         inputs = join.inputs if isinstance(join, Join) else (join.input,)
         sides = [self._join_side(query, each, n, join) for n, each in enumerate(inputs)]
         is_whole = layers.group is None and layers.predicate is None
@@ -308,7 +236,11 @@ class _Split:
     def _join_side(
         self, query: LogicalQuery, node: Node, number: int, join: Join | WatchlistJoin
     ) -> JoinSide:
-        """One side of a join: packets by an LFTA, results of queries as they are, else a node of its own."""
+        """Return one side of a join.
+
+        The side is the stream of an LFTA, the result of a query as it is, or else a node of its
+        own.
+        """
         layers = take_apart(node)
         part = replace(query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema)
         columns = layers.columns or all_columns(layers.leaf)
@@ -325,7 +257,7 @@ class _Split:
         return JoinSide(self.parts[node], None, by_name(all_columns(node)))
 
     def _merge_input(self, query: LogicalQuery, node: Node, number: int, merge: Merge) -> Input:
-        """One input of a merge, its columns renamed to those of the merge."""
+        """Return one input of a merge, with its columns renamed to those of the merge."""
         layers = take_apart(node)
         same_names = node.schema.names == merge.schema.names
         if isinstance(layers.leaf, QueryScan) and same_names and layers.is_leaf_alone:
@@ -345,15 +277,11 @@ class _Split:
         return self.inputs.setdefault(part.name, QueryInput(part.name))
 
 
-def _can_group_low(group: GroupBy | RunningGroupBy) -> bool:
-    """Whether the whole grouping has a low half."""
-    epoch = next(k.expression for k in group.keys if k.name == group.epoch)
-    keys_fit = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
-    return is_low(epoch) and keys_fit and can_run_epochs_low(epoch_calls(group).calls)
-
-
 def _clock(lfta: Lfta) -> str | None:
-    """The column to merge the interfaces of a selection on, None if none goes on by itself on each of them."""
+    """Return the column to merge the interfaces of a selection on.
+
+    None if no column goes on without traffic on each of them.
+    """
     increasing = (
         named.name
         for named in lfta.columns
@@ -361,45 +289,3 @@ def _clock(lfta: Lfta) -> str | None:
         and not declarations([named.expression])
     )
     return next(increasing, None)
-
-
-def _is_interface(expression: Expression) -> bool:
-    return isinstance(expression, PacketField) and expression.name == INTERFACE
-
-
-def _aggregation_node(
-    query: LogicalQuery,
-    layers: Layers,
-    group: GroupBy | RunningGroupBy,
-    source: Input,
-    keys: tuple[NamedExpression, ...],
-    parts: tuple[tuple[Aggregate, ...], tuple[RunningAggregate, ...]],
-    predicate: Expression | None = None,
-) -> AggregationNode | RunningNode:
-    """The node of ``group``; ``parts`` are its aggregates of an epoch, and those with state."""
-    aggregates, running = parts
-    if isinstance(group, RunningGroupBy):
-        return RunningNode(
-            query=query.name,
-            input=source,
-            predicate=predicate,
-            keys=keys,
-            epoch=group.epoch,
-            aggregates=aggregates,
-            running=running,
-            closing=group.closing,
-            having=layers.having,
-            columns=layers.columns or all_columns(group),
-            schema=query.schema,
-        )
-    return AggregationNode(
-        query=query.name,
-        input=source,
-        predicate=predicate,
-        keys=keys,
-        epoch=group.epoch,
-        aggregates=aggregates,
-        having=layers.having,
-        columns=layers.columns or all_columns(group),
-        schema=query.schema,
-    )
