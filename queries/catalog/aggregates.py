@@ -1,6 +1,6 @@
 """Every aggregate by its name: its types, its partial and final halves, its meaning.
 
-Entries are in ``queries/catalog/aggregate/``, by family; ``entry.py`` there says what the catalog knows of one.
+Entries are in ``queries/catalog/aggregate/``, by family; ``entry.py`` there describes an entry.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ DISTINCT_FORMS: dict[str, str] = {
     **{
         name: name
         for name in ("min", "max", "or_aggr", "and_aggr", "bool_or", "bool_and")
-        # a value that comes again changes nothing
+        # a repeated value changes nothing
     },
 }
-"""What an aggregate of DISTINCT values is."""
+"""The aggregate that computes the DISTINCT form of another."""
 
 
 def of_no_tuples(function: str) -> Value:
-    """Return the result of an aggregate over no tuples at all: a count of 0, NULL of everything else."""
+    """Return the result of an aggregate over no tuples: 0 for a count, NULL for any other."""
     return 0 if AGGREGATES[function].is_never_null else None
 
 
 def partial_type(op: PartialOp, argument: Expression | None) -> GsqlType:
-    """The type of a partial's column."""
+    """Return the type of a partial's column."""
     return GsqlType.INT if op is PartialOp.COUNT or argument is None else argument.type

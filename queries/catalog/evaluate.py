@@ -1,4 +1,4 @@
-"""The plain meaning of an expression: the interpreter's heart and the bookkeeping's evaluator."""
+"""The plain meaning of an expression, for the interpreter and for bookkeeping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(expression: Expression, leaf: Callable[[PacketField | Column], Value]) -> Value:
-    """The value of ``expression`` where ``leaf`` gives the values of fields and columns."""
+    """Return the value of ``expression``; ``leaf`` returns the values of fields and columns."""
     if isinstance(expression, Literal):
         return expression.value
     if isinstance(expression, Call):
@@ -33,7 +33,7 @@ def evaluate(expression: Expression, leaf: Callable[[PacketField | Column], Valu
 
 
 def call(function: str, *arguments: Expression) -> Call:
-    """A call of a catalog function on arguments that already have the types it asks for."""
+    """Return a call of a catalog function on arguments that already have the types it takes."""
     entry = FUNCTIONS[function]
     return Call(function, arguments, _result(function, arguments), entry.is_nullable(arguments))
 
@@ -42,6 +42,6 @@ def _result(function: str, arguments: Sequence[Expression]) -> GsqlType:
     entry = FUNCTIONS[function]
     if entry.result is not None:
         return entry.result
-    # `case` starts with a condition; its results are the arguments at odd places and the last.
+    # `case` starts with a condition; its results are the arguments at odd indices and the last.
     candidates = (*arguments[1:-1:2], arguments[-1]) if function == "case" else arguments
     return next((a.type for a in candidates if a.type is not GsqlType.NULL), GsqlType.NULL)

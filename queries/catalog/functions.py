@@ -1,6 +1,6 @@
 """Every scalar function and operator by its canonical name.
 
-An entry's ``evaluate`` is the meaning that LFTA kernels, the interpreter and Spark all have to give.
+An entry's ``evaluate`` is the meaning that LFTA kernels, the interpreter and Spark must all give.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _read(table: str) -> dict[str, int]:
 
 
 PROTOCOL_NUMBERS = _read(_ASSIGNED)
-"""IP protocol numbers by name, in small letters: https://www.iana.org/assignments/protocol-numbers.
+"""IP protocol numbers by name, in lower case: https://www.iana.org/assignments/protocol-numbers.
 
 ``ipip`` is missing on purpose: IANA assigned it to 94, while the C library's ``IPPROTO_IPIP`` is 4.
 """

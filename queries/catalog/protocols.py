@@ -1,7 +1,8 @@
-"""The protocols packets are read as: their fields, their ordering, which packets belong to them.
+"""The protocols as which packets are read: their fields, orderings and membership.
 
-Expressions of built-in fields are ``PacketField`` leaves with the names of ``capture/packet/fields.py``.
-``PacketField.is_nullable`` is meant for the packets of the protocol it was taken from.
+Expressions of built-in fields are ``PacketField`` leaves with the names of
+``capture/packet/fields.py``. ``PacketField.is_nullable`` applies to packets of the protocol that
+the field was taken from.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ _INNER = "inner."
 
 @dataclass(frozen=True, slots=True)
 class ProtocolField:
-    """A field of a protocol: what it is computed from, and how its values move on one interface."""
+    """A field of a protocol.
+
+    Attributes:
+        name: the name that queries use.
+        expression: what the field is computed from.
+        ordering: how its values move on one interface.
+        description: what it holds, for ``gscope schema``.
+    """
 
     name: str
     expression: Expression
@@ -31,9 +39,12 @@ class Protocol:
     """A schema over packets.
 
     Attributes:
-        fields: all of them, inherited ones first; ``inner.*`` fields are in ``inner``.
-        membership: which packets belong to it; None for all.
-        inner: the fields of the first encapsulated IP packet, ``inner.`` in their names.
+        name: the name that queries use.
+        parent: the protocol whose fields it inherits, None for the root.
+        fields: all fields, inherited ones first; ``inner.*`` fields are in ``inner``.
+        membership: the condition that makes a packet one of the protocol; None for all packets.
+        description: what it describes, for ``gscope schema``.
+        inner: the fields of the first encapsulated IP packet, with ``inner.`` in their names.
     """
 
     name: str
@@ -44,13 +55,13 @@ class Protocol:
     inner: tuple[ProtocolField, ...] = ()
 
     def field(self, name: str) -> ProtocolField | None:
-        """The field called ``name`` or known by it as another spelling, None if there is none."""
+        """Return the field called ``name``, also by another spelling; None if it is unknown."""
         canonical = self._canonical(name)
         return next((f for f in (*self.fields, *self.inner) if f.name == canonical), None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a query may write: all fields and other spellings of them."""
+        """The names that a query may use: all fields and other spellings of them."""
         names = [f.name for f in (*self.fields, *self.inner)]
         own = set(names)
         return (
@@ -186,7 +197,7 @@ def _fields(rows: tuple[_Row, ...], prefix: str = "") -> tuple[ProtocolField, ..
 
 
 def _int(name: str) -> PacketField:
-    """A field of a packet of which nothing is known yet."""
+    """Return an INT field of any packet, which may be NULL."""
     return PacketField(name, _INT, True)
 
 
@@ -206,7 +217,7 @@ def _extend(
     rows: tuple[_Row, ...] = (),
     certain: frozenset[str] = frozenset(),
 ) -> Protocol:
-    """A protocol with more fields than its parent, and with some that are never NULL any more."""
+    """Return a protocol with more fields than its parent, ``certain`` ones of them never NULL."""
     inherited = tuple(
         replace(f, expression=PacketField(f.name, f.expression.type, is_nullable=False))
         if f.name in certain

@@ -1,9 +1,9 @@
-"""Every running aggregate: what it reads of each epoch, and its meaning over the life of a group.
+"""Every running aggregate: its inputs of each epoch, and its meaning over the life of a group.
 
-A running aggregate belongs to a group that lives across epochs (CLOSING_WHEN). At the end of each epoch it
-takes a few plain aggregates of the tuples of that epoch alone, its *inputs*, and makes its value of them and
-of its state. So the LFTA and Spark reduce an epoch as they always do, and only one small row a group and
-epoch is left for the fold over time (``engine/running``).
+A running aggregate belongs to a group that lives across epochs (CLOSING_WHEN). At the end of each
+epoch it takes a few plain aggregates of the tuples of that epoch alone, its *inputs*, and computes
+its value from them and from its state. So the LFTA and Spark reduce an epoch as they always do, and
+only one small row for each group and epoch is left for the fold over time (``engine/running``).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, Value
 
 DISTINCT_VALUES = "distinct_values"
-"""The input that is no aggregate of queries: the set of the non-NULL values of an epoch."""
+"""The input that no query can call: the set of the non-NULL values of an epoch."""
 
 MAX_MOVING_EPOCHS = 1000
 """The longest moving window: the state of a group holds a number for each of its epochs."""
 
 _SUMMED = ("sum",)
 _AVERAGED = ("sum", "count")
-"""What a sum and an average over epochs read."""
+"""The inputs of a sum or an average over epochs."""
 
 _NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT})
 _ANY = frozenset(GsqlType) - {GsqlType.NULL}
@@ -42,21 +42,23 @@ class RunningEntry:
     """A running aggregate.
 
     Attributes:
-        name: as in queries and in ``AggregateCall.function``.
-        argument_types: what its argument may be.
-        result: None for the argument's type.
+        name: the name in queries and in ``AggregateCall.function``.
+        argument_types: the types that its argument may have.
+        result: the type of the result; None for the argument's type.
         inputs: the plain aggregates of the argument over one epoch that it reads.
-        evaluate: the epochs of the group's life so far, each with the argument's values in it (``True``
-            for each tuple of ``running_count(*)``), then the constants → result.
+        evaluate: computes the result from the epochs of the group's life so far, each with the
+            argument's values in it (``True`` for each tuple of ``running_count(*)``), and the
+            constants.
         doc: one sentence that defines it.
-        constants: what it takes behind the argument.
+        constants: the constants behind the argument.
         takes_star: whether it may be called without an argument.
-        is_never_null: otherwise the result is NULL as long as there was no value.
+        is_never_null: whether the result is never NULL; otherwise it is NULL until there is a
+            value.
         moves_when_idle: whether its value can change in an epoch without tuples.
-        is_ordered: whether a call's arguments end in the order of the input's tuples; values are rows
-            (value, *order) then.
-        sees_end: whether its value is not of tuples, but of whether the input has ended; ``evaluate``
-            is its value before the end.
+        is_ordered: whether a call's arguments end in the order of the input's tuples; values are
+            then rows (value, *order).
+        sees_end: whether its value depends on the end of the input rather than on tuples;
+            ``evaluate`` returns its value before the end.
     """
 
     name: str
@@ -75,10 +77,10 @@ class RunningEntry:
     def inputs_of(
         self, arguments: tuple[Expression, ...]
     ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
-        """The plain aggregates of a call with their arguments.
+        """Return the plain aggregates of a call with their arguments.
 
-        A sum or an average over epochs needs exact sums of each; of integers that may be large it
-        reads those of the two halves.
+        A sum or an average over epochs needs exact sums of each epoch; of integers that may be
+        large it reads the sums of both halves.
         """
         plain = tuple((name, arguments) for name in self.inputs)
         is_exact = arguments[:1] and (
@@ -90,7 +92,7 @@ class RunningEntry:
         return (*halves, *plain[1:])
 
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
-        """The type of a call's result."""
+        """Return the type of a call's result."""
         return arguments[0].type if self.result is None else self.result
 
 
@@ -99,7 +101,7 @@ def _sum(values: Sequence[Any]) -> Any:
 
 
 def _added(epochs: Sequence[Sequence[Any]]) -> Any:
-    """The sums of epochs added up, oldest first, in the arithmetic of the argument's type."""
+    """Return the total of the sums of epochs, oldest first, in the argument's arithmetic."""
     total: Any = None
     for values in epochs:
         part = _sum(values)
@@ -258,10 +260,10 @@ RUNNING: dict[str, RunningEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def value_of_nothing(function: str, arguments: Sequence[Expression]) -> Value:
-    """What the plain aggregate ``function`` is in an epoch without tuples."""
+    """Return the plain aggregate ``function`` of an epoch without tuples."""
     constants = (constant.value for constant in constants_of(arguments))
     return AGGREGATES[function].evaluate((), *constants)
 
 
 RUNNING_FORMS: dict[str, str] = {"first": "running_first", "last": "running_last"}
-"""Plain aggregates that are running ones in a query with CLOSING_WHEN, and what they are then."""
+"""Plain aggregates that become running ones in a query with CLOSING_WHEN, and which."""

@@ -1,7 +1,7 @@
 """What an LFTA can compute.
 
-Kernels know numbers and addresses. A STRING in a packet is a place in the captured bytes: it may be
-tested, measured and shipped, but no new one can be made.
+Kernels know numbers and addresses. A STRING of a packet is a range of the captured bytes: an LFTA
+may test, measure and ship it, but cannot make a new one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _EQUALITY = frozenset({"eq", "ne"})
 
 
 def is_lfta_safe(expression: Expression) -> bool:
-    """Whether an LFTA kernel can compute ``expression`` as a predicate, a key or a partial's argument."""
+    """Return whether a kernel can compute ``expression``: a predicate, key or argument."""
     return expression.type is not GsqlType.STRING and _is_computable(expression)
 
 
 def is_lfta_output(expression: Expression) -> bool:
-    """Whether an LFTA selection can have ``expression`` as an output column.
+    """Return whether an LFTA selection can have ``expression`` as an output column.
 
-    Beside what ``is_lfta_safe`` allows: a STRING field, and its first bytes (only those are shipped), and
-    what is made of fields whose order is declared.
+    Besides what ``is_lfta_safe`` allows, these are a STRING field, its first bytes (only those are
+    shipped), and expressions over fields whose order is declared.
     """
     match expression:
         case Call("str_truncate", (PacketField(), Literal())):

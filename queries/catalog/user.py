@@ -1,4 +1,6 @@
-"""What a file of user code imports: ``function`` and ``aggregate``, which state the facts gscope must know.
+"""The names that a file of user code imports: ``function`` and ``aggregate``.
+
+They declare the facts that gscope needs.
 
     from gscope.queries.catalog.user import aggregate, function
 
@@ -6,8 +8,8 @@
     def five_minutes(time):
         return time // 300
 
-Values come and go as plain Python values: INT, TIMESTAMP, INTERVAL (nanoseconds) and MAC as ``int``, FLOAT
-as ``float``, BOOL as ``bool``, STRING as ``bytes``, IP as the 128 bits of the address as ``int`` (IPv4 as
+Values are plain Python values: INT, TIMESTAMP, INTERVAL (nanoseconds) and MAC are ``int``, FLOAT
+``float``, BOOL ``bool``, STRING ``bytes``, and IP the 128 bits of the address as ``int`` (IPv4 as
 ``::ffff:a.b.c.d``, that address of an IPv6 header as ``::fffe:a.b.c.d``). NULL is None.
 """
 
@@ -37,7 +39,7 @@ _NEEDED = ("initialize", "iterate", "output")
 
 @dataclass(frozen=True, slots=True)
 class ScalarFacts:
-    """What is declared of a scalar function; see ``function``."""
+    """The declared facts of a scalar function; see ``function``."""
 
     name: str
     parameters: tuple[GsqlType, ...]
@@ -52,7 +54,7 @@ class ScalarFacts:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFacts:
-    """What is declared of an aggregate; see ``aggregate``."""
+    """The declared facts of an aggregate; see ``aggregate``."""
 
     name: str
     argument: GsqlType
@@ -78,21 +80,23 @@ def function(
     """Declare a scalar function.
 
     Args:
-        types: of its parameters, by their GSQL names, in order.
+        types: the types of its parameters, by their GSQL names, in order.
         returns: the type of its result.
-        name: what queries call it, if not by the Python name; capitals make no difference.
-        lfta_safe: it may run in the capture daemon, compiled by numba. Then it takes and gives numbers
-            and truth values only, calls no other function of the file, never raises and never returns
-            None. Integers there have 64 bits and wrap; on Spark they are Python's until the result
-            wraps, so that a step in between that needs more bits is not the same at both levels.
-        monotone: for each parameter, by how much a step of it is stretched at most while the others
-            stand still: 1 keeps it, Fraction(1, 60) makes a minute of seconds, a negative number turns
-            the order round, 0 says that the result ignores the parameter, None that no order is kept.
-            Without it the result is not temporal. It is tried on samples when the file is loaded.
-        pure: equal arguments give equal results.
-        cost: of one call, in additions.
-        nullable: the result may be None.
-        accepts_null: it is called with None too; otherwise NULL gives NULL without a call.
+        name: the name that queries use, by default the Python name; case does not matter.
+        lfta_safe: whether it may run in the capture daemon, compiled by numba. Then it takes and
+            returns only numbers and truth values, calls no other function of the file, never raises
+            and never returns None. Integers there have 64 bits and wrap; on Spark they are Python's
+            until the result wraps, so that an intermediate value of more bits differs between both
+            levels.
+        monotone: for each parameter, the factor by which a step of it is stretched at most while
+            the others stand still: 1 keeps it, Fraction(1, 60) makes a minute of seconds, a
+            negative number reverses the order, 0 means that the result ignores the parameter, None
+            that no order is kept. By default the result is not temporal. It is tested on samples
+            when the file is loaded.
+        pure: whether equal arguments give equal results.
+        cost: the cost of one call, in additions.
+        nullable: whether the result may be None.
+        accepts_null: whether it is called with None too; otherwise NULL gives NULL without a call.
 
     Raises:
         UsageError: the facts contradict each other or the function.
@@ -122,18 +126,18 @@ def aggregate(
 ) -> Callable[[C], C]:
     """Declare an aggregate: a class, one instance of which is the state of one group.
 
-    ``initialize()`` comes first, ``iterate(value)`` for each value that is not NULL, in no order one could
-    rely on, ``output()`` gives the result, ``destroy()``, if there is one, comes last, whatever has gone
-    wrong. With ``merge(other)``, which takes in the state of another part of the group, a group may be
-    computed in parts; it is tried on samples when the file is loaded. A group without a value gives NULL.
-
-    Aggregates run on Spark; an LFTA ships the rows that they need.
+    gscope calls ``initialize()`` first, ``iterate(value)`` for each value that is not NULL, in an
+    order that the class must not depend on, ``output()`` for the result, and last ``destroy()``, if
+    the class has it, whatever has failed before. With ``merge(other)``, which adds the state of
+    another part of the group, a group may be computed in parts; it is tested on samples when the
+    file is loaded. A group without a value gives NULL. Aggregates run on Spark; an LFTA ships the
+    rows that they need.
 
     Args:
         argument: the type of its argument.
         returns: the type of its result.
-        name: what queries call it, if not by the name of the class; capitals make no difference.
-        nullable: the result may be None.
+        name: the name that queries use, by default that of the class; case does not matter.
+        nullable: whether the result may be None.
 
     Raises:
         UsageError: a type is unknown, or a method is missing.
@@ -158,7 +162,7 @@ def aggregate(
 
 
 def facts_of(made: object) -> Facts | None:
-    """What is declared of an object of a user file, None if nothing is."""
+    """Return what is declared of an object of a user file, None if nothing is."""
     facts = getattr(made, _FACTS, None)
     return facts if isinstance(facts, ScalarFacts | AggregateFacts) else None
 

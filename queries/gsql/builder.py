@@ -1,8 +1,9 @@
 # ruff: noqa: D102 - the methods are the rules of grammar.lark
-"""What the parser does at the end of each rule: make the node of it.
+"""The parser's actions at the end of each rule: they build syntax nodes.
 
-The methods are called by lark, by the names of rules and aliases in ``grammar.lark``, with what the parts of the rule became;
-None stands for an optional part that is not there. Errors leave here without the text, which the parser adds.
+lark calls the methods by the names of rules and aliases in ``grammar.lark``, with the values of the
+parts of the rule; None stands for an optional part that is missing. Errors leave here without the
+text, which the parser adds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of SELECT by the field of `nodes.Select` that it fills."""
+    """A clause of SELECT by the field of `nodes.Select` that it fills.
+
+    Attributes:
+        field: the name of the field.
+        value: its value.
+        position: the place of the clause's first word.
+    """
 
     field: str
     value: Expression | tuple[GroupTerm, ...]
@@ -56,7 +63,7 @@ class _Define:
 
 @v_args(inline=True)
 class Builder(ExpressionBuilder, InputBuilder):
-    """What becomes of all rules: those for files and queries here."""
+    """The actions for all rules; those for files and queries are here."""
 
     def file(self, *items: nodes.Query | nodes.ProtocolDefinition) -> nodes.File:
         return nodes.File(items, position=_START)
@@ -266,7 +273,7 @@ def _query_name(entry: nodes.DefineEntry) -> _QueryName:
 
 
 def _joins(kind: nodes.JoinClause | None, source: FromClause) -> tuple[nodes.JoinClause, ...]:
-    """The joins between the inputs; ``kind`` is the one written before FROM."""
+    """Return the joins between the inputs; ``kind`` is the one written before FROM."""
     if kind is not None and len(source.inputs) == 1:
         message = "a join needs a second input"
         raise GsqlSyntaxError(

@@ -20,13 +20,13 @@ _FUNCTIONS = {
     **dict.fromkeys(("TIMESTAMP", "TIMEVAL"), "TIMESTAMP"),
     **dict.fromkeys(("IP", "IPV6", "INET"), "strtoip"),
 }
-"""The function that converts to a type, by the names of SQL and of GSQL, in capitals."""
+"""The function that converts to a type, by the type's names in SQL and GSQL, in capitals."""
 
 _WITH_LENGTH = frozenset({"VARCHAR", "CHAR"})
 
 
 def cast_function(type_name: Token, *, has_length: bool) -> Token:
-    """Return the name of the function that converts to a type, at the place of the type's name.
+    """Return the name of the function that converts to a type, with the position of the type.
 
     Raises:
         GsqlSyntaxError: there is no such type, or it takes no length.
@@ -39,7 +39,7 @@ def cast_function(type_name: Token, *, has_length: bool) -> Token:
         message = f"CAST does not know the type {type_name}"
         raise GsqlSyntaxError(message, position=token_position(type_name), remedy=remedy)
     if has_length:
-        # A length would cut the text in some systems and is an error in others.
+        # A length truncates the text in some systems and is an error in others.
         short = "substr(STRING(x), 1, n)" if name in _WITH_LENGTH else name
         message = f"{name} takes no length here"
         remedy = f"write {name} alone" if name not in _WITH_LENGTH else f"cut a text with {short}"

@@ -1,7 +1,8 @@
-r"""Long lists of constants behind IN, read in one piece.
+r"""Long lists of constants behind IN, read as one token.
 
-A list of 100,000 addresses would be 200,000 tokens for the parser. The scanner recognises such a list as a whole, and this
-module reads it. What it does not recognise (comments, names, calls, a quote inside a text) goes the usual way.
+A list of 100,000 addresses would be 200,000 tokens for the parser. The scanner recognises such a
+list as a whole, and this module reads it. A list with anything else in it (comments, names, calls,
+a quote inside a text) is parsed as usual.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIN_CHARACTERS = 1000
-"""A shorter list goes the usual way."""
+"""A shorter list is parsed as usual."""
 
 _BLANKS = r"(?:[ \t]|\r?\n)*+"
 _TEXT = r"'[^'\x00-\x1f\x7f-\x9f\u2028\u2029]*+'(?!')"
@@ -28,13 +29,13 @@ _PIECE = re.compile(rf"(?P<text>{_TEXT})|(?P<sign>-)?(?P<integer>[0-9]\w*+)|(?P<
 
 
 def find_list(text: str, at: int) -> int:
-    """Return where a long list of plain constants that opens at ``at`` ends; 0 if there is none."""
+    """Return the end of a long list of plain constants that opens at ``at``; 0 if there is none."""
     found = _LIST.match(text, at)
     return found.end() if found and found.end() - at >= MIN_CHARACTERS else 0
 
 
 def read_list(text: str, start: Position) -> Iterator[nodes.Expression]:
-    """Read the constants of a list that ``find_list`` found; ``start`` is where it opens.
+    """Yield the constants of a list that ``find_list`` found; ``start`` is where it opens.
 
     Raises:
         GsqlSyntaxError: an integer is too large.

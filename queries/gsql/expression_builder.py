@@ -34,7 +34,7 @@ _BINARY = {operator.value: operator for operator in nodes.BinaryOperator} | {
 
 @v_args(inline=True)
 class ExpressionBuilder(Transformer[Token, Any]):
-    """What becomes of the rules for expressions."""
+    """The actions for the rules of expressions."""
 
     def binary(self, left: Expression, operator: Token, right: Expression) -> nodes.Binary:
         return nodes.Binary(

@@ -1,4 +1,4 @@
-"""Expressions: literals, names, operators, calls."""
+"""Syntax nodes of expressions: literals, names, operators, calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gscope.queries.gsql.node import Node
 
 
 class LiteralKind(Enum):
-    """What a literal was written as, and with it the Python type of its value."""
+    """How a literal was written, and with it the Python type of its value."""
 
     INTEGER = "integer"  # int, 0 … 2**64 - 1; decimal, 0x… and HEX'…'
     FLOAT = "float"  # float, finite, not negative
@@ -57,7 +57,7 @@ class Definition(Node):
 
 @dataclass(frozen=True, slots=True)
 class Property(Node):
-    """``@name``: a property of the interface a packet came from."""
+    """``@name``: a property of the interface that a packet came from."""
 
     name: str
 
@@ -105,7 +105,7 @@ class Unary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """Two operands and the operator between them, at whose place the node stands."""
+    """Two operands and the operator between them, which gives the node its position."""
 
     operator: BinaryOperator
     left: Expression
@@ -117,12 +117,12 @@ class FunctionCall(Node):
     """A function, predicate or aggregate with its arguments.
 
     Attributes:
-        name: as written; which of the three it is, only the catalog knows.
+        name: as written; only the catalog knows which of the three it is.
         args: empty for ``f()`` and ``count(*)``.
-        star: ``count(*)``.
-        distinct: ``count(DISTINCT x)``.
-        bracketed: ``p[a, b]``, the spelling of predicates.
-        superaggregate: ``sum$(x)``, over the supergroup instead of the group.
+        star: whether it is ``count(*)``.
+        distinct: whether it is ``count(DISTINCT x)``.
+        bracketed: whether it is ``p[a, b]``, the spelling of predicates.
+        superaggregate: whether it is ``sum$(x)``, over the supergroup instead of the group.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Expressions → canonical GSQL with no more brackets than they need."""
+"""Expressions → canonical GSQL, with brackets only where they are needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.literals import write_literal
 from gscope.queries.gsql.nodes import BinaryOperator, UnaryOperator
 
-# How tightly an expression holds together, loosest first; the levels of the grammar.
+# The precedence of expressions, lowest first: the levels of the grammar.
 _OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_AND, _SHIFT, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(
     11
 )
@@ -37,7 +37,7 @@ _BINARY_LEVEL = {
 
 
 def print_expression(expression: nodes.Expression) -> str:
-    """An expression as text."""
+    """Return an expression as text."""
     return _print(expression)
 
 

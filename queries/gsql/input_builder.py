@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the methods are the rules of grammar.lark
-"""Rules of the grammar for what stands behind FROM."""
+"""The parser's actions for the rules of FROM."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """What FROM says: the inputs, and what is written between them."""
+    """The inputs of FROM, and the joins between them.
+
+    Attributes:
+        inputs: at least one.
+        joins: for each input but the first how it is joined; None where a comma stands.
+    """
 
     inputs: tuple[Input, ...]
-    joins: tuple[nodes.JoinClause | None, ...]  # None where a comma stands
+    joins: tuple[nodes.JoinClause | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class _Alias:
 
 @v_args(inline=True)
 class InputBuilder(Transformer[Token, Any]):
-    """What becomes of the rules for inputs, joins and windows."""
+    """The actions for the rules of inputs, joins and windows."""
 
     def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> FromClause:
         return FromClause((first, *(one for _, one in joined)), tuple(join for join, _ in joined))
@@ -152,5 +157,5 @@ class InputBuilder(Transformer[Token, Any]):
 
 
 def _outer_join(kind: JoinKind, word: Token) -> nodes.JoinClause:
-    """An outer join; Gigascope writes its kinds as one word."""
+    """Return an outer join; Gigascope writes its kinds as one word, SQL as several."""
     return nodes.JoinClause(kind, is_sql="_" not in word, position=token_position(word))

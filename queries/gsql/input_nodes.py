@@ -1,4 +1,4 @@
-"""What stands behind FROM: inputs with their windows, and how they are joined."""
+"""Syntax nodes of FROM: inputs with their windows, and how they are joined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from gscope.queries.gsql.query_nodes import Body
 
 Extent: TypeAlias = LiteralSyntax | ParameterReference | Definition
-"""A length along the ordering field: an INTEGER in the field's own unit, an INTERVAL, or one to be given later."""
+"""A length along the ordering field.
+
+An INTEGER in the field's own unit, an INTERVAL, or a name whose value is given elsewhere.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,19 @@ Window: TypeAlias = RangeWindow | SlicesWindow
 
 @dataclass(frozen=True, slots=True)
 class NamedInput(Node):
-    """A query or protocol by name: ``q``, ``TCP``, ``eth0.TCP``, ``host.eth0.TCP``, ``[set].TCP``, ``dir/q``.
+    """A query or protocol by name.
 
-    At most one of ``interface``, ``interface_set`` and ``library`` is given; ``host`` only with ``interface``.
+    ``q``, ``TCP``, ``eth0.TCP``, ``host.eth0.TCP``, ``[set].TCP`` or ``dir/q``. At most one of
+    ``interface``, ``interface_set`` and ``library`` is given; ``host`` only with ``interface``.
 
     Attributes:
-        name: of the query or protocol.
-        library: the folders before it, joined by ``/``.
+        name: the name of the query or protocol.
+        host: the host whose interface is read, None for this one.
+        interface: the interface, None if none is named.
+        interface_set: the set of interfaces, None if none is named.
+        library: the folders before the name, joined by ``/``; None for a query of the same text.
+        alias: the name that the query gives the input, None if it gives none.
+        window: the window, None without one.
     """
 
     name: str
@@ -80,7 +89,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilterBound(Node):
-    """``(column, span)`` of a FILTER_JOIN: how long, in the unit of the column, a match stays remembered."""
+    """``(column, span)`` of a FILTER_JOIN: how far back a match may be, in the column's unit."""
 
     column: Name
     span: Extent
@@ -88,9 +97,12 @@ class FilterBound(Node):
 
 @dataclass(frozen=True, slots=True)
 class JoinClause(Node):
-    """How one input is joined to all those before it; ``bound`` exactly if the kind is FILTER.
+    """How one input is joined to all those before it.
 
     Attributes:
+        kind: the kind of join.
+        on: the condition behind ON, None without one.
+        bound: the bound of a FILTER_JOIN, None for any other kind.
         is_sql: whether an outer join is written as in SQL (``LEFT JOIN`` between two inputs), which
             gives ON and WHERE the meanings of SQL, and not as in Gigascope (``LEFT_OUTER_JOIN``).
     """

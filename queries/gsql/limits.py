@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_COLUMNS = 256
-"""Selected columns of one SELECT, and terms of one GROUP BY."""
+"""The most columns of one SELECT, and the most terms of one GROUP BY."""
 
 MAX_JOINED = 16
-"""Inputs of one join."""
+"""The most inputs of one join."""
 
 MAX_PARTS = 2000
-"""Names, operators, calls and CASE branches of one query with its subqueries, without constants."""
+"""The most names, operators, calls and CASE branches of one query with its subqueries.
+
+Constants do not count.
+"""
 
 
 def check_limits(root: Any) -> None:
-    """Refuse a text that would take minutes to compile, or run a recursive visitor out of stack.
+    """Refuse a text that would take minutes to compile, or overflow the stack of a visitor.
 
     Raises:
         GsqlSyntaxError: a query is too deep, too wide or too long.
@@ -43,7 +46,7 @@ def check_limits(root: Any) -> None:
             )
             raise GsqlSyntaxError(message, position=node.position, remedy=remedy)
         if isinstance(node, nodes.Query | nodes.ProtocolDefinition):
-            # All nodes of an item leave the stack before the next item is reached.
+            # All nodes of an item leave the stack before the next item is visited.
             parts = 0
         elif isinstance(node, nodes.Select):
             _check_width(node)
@@ -51,7 +54,7 @@ def check_limits(root: Any) -> None:
             parts += 1
             if parts > MAX_PARTS:
                 _refuse_parts(node)
-        # In the order of the text, so that an error is placed where the limit is passed.
+        # In the order of the text, so that an error marks the place where the limit is exceeded.
         pending.extend((child, depth + 1) for child in reversed(tuple(_children(node))))
 
 

@@ -1,4 +1,4 @@
-"""What the text of a literal means, and how it is written again."""
+"""Literals: the value of their text, and their canonical spelling."""
 
 from __future__ import annotations
 
@@ -50,29 +50,30 @@ _LONGEST_INTERVAL = 200
 
 
 def read_literal(terminal: str, text: str, position: Position) -> LiteralSyntax:
-    """The literal that a token of the grammar stands for.
+    """Return the literal that a token of the grammar stands for.
 
     Raises:
-        GsqlSyntaxError: the text is no such literal, or too large.
+        GsqlSyntaxError: the text is not such a literal, or its value is too large.
     """
     kind, value = _READERS[terminal](text, position)
     return LiteralSyntax(value, kind, position=position)
 
 
 def write_literal(literal: LiteralSyntax) -> str:
-    """The canonical spelling."""
+    """Return the canonical spelling of a literal."""
     return _WRITERS[literal.kind](literal.value)
 
 
 def quote(text: str) -> str:
-    """A text in single quotes."""
+    """Return a text in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def read_interval_ns(text: str) -> int | None:
     """Return the nanoseconds of ``5 sec``, ``1.5 min`` or ``1 min 30 sec``.
 
-    None if the text is not such a length, names a unit twice or is not a whole number of nanoseconds.
+    None if the text is not such a length, names a unit twice or is not a whole number of
+    nanoseconds.
     """
     if len(text) > _LONGEST_INTERVAL or not _INTERVAL.fullmatch(text.strip()):
         return None
@@ -91,7 +92,7 @@ def read_interval_ns(text: str) -> int | None:
 
 
 def write_interval(length_ns: int) -> str:
-    """The length in the longest unit that divides it: ``90 sec``."""
+    """Return a length in the longest unit that divides it: ``90 sec``."""
     unit = next(unit for unit, unit_ns in UNITS_NS.items() if length_ns % unit_ns == 0)
     if length_ns == 0:
         unit = "sec"

@@ -1,4 +1,4 @@
-"""What every syntax node has."""
+"""The base of all syntax nodes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Anything that stands somewhere in a query text."""
+    """A piece of a query text.
+
+    Attributes:
+        position: its place in the text, for messages; it does not count in comparisons.
+    """
 
     position: Position = field(compare=False, repr=False, kw_only=True)

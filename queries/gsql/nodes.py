@@ -1,9 +1,9 @@
 """Syntax nodes of GSQL: the content of a query text, before any name in it is resolved.
 
-A node is complete on construction and never changes. Spellings that mean the same thing give the same
-node: the kind of join before FROM and between two inputs, ``!=`` and ``<>``, ``#NAME`` and ``#NAME#``.
-Comparison of nodes ignores their positions. Expressions, inputs and queries have a module each; other
-rooms import all of them from here.
+A node is complete on construction and never changes. Spellings that mean the same thing give the
+same node: the kind of join before FROM and between two inputs, ``!=`` and ``<>``, ``#NAME`` and
+``#NAME#``. Comparison of nodes ignores their positions. Expressions, inputs and queries have a
+module each; other rooms import all of them from here.
 """
 
 from gscope.queries.gsql.expression_nodes import (

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 
 def parse(text: str, source: str = "query") -> File:
-    """The queries and protocol definitions of a text; none if it has only comments.
+    """Return the queries and protocol definitions of a text; none if it has only comments.
 
     Args:
         text: the whole text.
-        source: what it is called in reports, usually the file's name.
+        source: its name in messages, usually that of the file.
 
     Raises:
-        GsqlSyntaxError: the text is no GSQL, longer than `MAX_TEXT` or beyond the limits of `check_limits`.
+        GsqlSyntaxError: the text is not GSQL, is longer than `MAX_TEXT` or exceeds a limit of
+            `check_limits`.
     """
     file = _parse(text, source, "file")
     assert isinstance(file, nodes.File)
@@ -39,7 +40,7 @@ def parse(text: str, source: str = "query") -> File:
 
 
 def parse_expression(text: str, source: str = "expression") -> Expression:
-    """A single expression.
+    """Return a single expression.
 
     Raises:
         GsqlSyntaxError: as for `parse`.
@@ -49,7 +50,7 @@ def parse_expression(text: str, source: str = "expression") -> Expression:
 
 
 def definition_literal(entry: nodes.DefineEntry) -> nodes.LiteralSyntax:
-    """What ``#NAME#`` stands for: the literal that the text of a DEFINE entry spells, else the text itself.
+    """Return the value of ``#NAME#``: the literal that its DEFINE entry spells, else its text.
 
     ``PATTERN 41;`` and ``PATTERN '41';`` are both the integer, ``HOST 'a.b';`` is a STRING.
     """
@@ -114,7 +115,7 @@ def _accepted(parser: InteractiveParser) -> frozenset[str]:
 
 
 def _end_token(tokens: list[Token]) -> Token:
-    """The end of the text, placed at the last token, because a caret must stand under something."""
+    """Return the end of the text, placed at the last token, so that a caret can mark it."""
     if not tokens:
         return Token("$END", "", 0, 1, 1, end_pos=0)
     last = tokens[-1]

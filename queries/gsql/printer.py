@@ -1,6 +1,7 @@
-"""Syntax nodes → canonical GSQL: parsing what is printed gives the same nodes back.
+"""Syntax nodes → canonical GSQL, which parses to the same nodes.
 
-Keywords are in capitals, brackets stand only where the nodes need them, each clause is on its own line.
+Keywords are in capitals, brackets are written only where the nodes need them, and each clause is on
+its own line.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _INDENT = "  "
 
 
 def print_file(file: nodes.File) -> str:
-    """All queries and protocol definitions of a file, an empty line between them."""
+    """Return all queries and protocol definitions of a file, with an empty line between them."""
     return "\n\n".join(_print_item(item) for item in file.items) + ("\n" if file.items else "")
 
 
 def print_query(query: nodes.Query) -> str:
-    """A query with its DEFINE and PARAM blocks, without the semicolon behind it."""
+    """Return a query with its DEFINE and PARAM blocks, without the semicolon behind it."""
     entries = [(entry.name, write_literal(entry.value)) for entry in query.define]
     if query.name is not None:
         entries.insert(0, ("query_name", quote(query.name)))
@@ -43,7 +44,7 @@ def print_query(query: nodes.Query) -> str:
 
 
 def print_protocol(protocol: nodes.ProtocolDefinition) -> str:
-    """A protocol definition."""
+    """Return a protocol definition as text."""
     head = f"PROTOCOL {protocol.name} ({protocol.parent})"
     if protocol.where is not None:
         head += f" WHERE {print_expression(protocol.where)}"
@@ -56,7 +57,7 @@ def print_protocol(protocol: nodes.ProtocolDefinition) -> str:
 
 @singledispatch
 def print_body(body: Body) -> str:
-    """A SELECT, MERGE, WATCHLIST or WITH."""
+    """Return a SELECT, MERGE, WATCHLIST or WITH as text."""
     message = f"no query: {body!r}"
     raise TypeError(message)
 
@@ -177,7 +178,7 @@ def _print_stream(stream: nodes.NamedInput) -> str:
 
 
 def _word(name: str) -> str:
-    """A name where a text in quotes can stand for one that is no identifier."""
+    """Return a name, in quotes if it is not an identifier."""
     is_plain = _IDENTIFIER.fullmatch(name) and name.upper() not in RESERVED
     return name if is_plain else quote(name)
 
@@ -200,7 +201,10 @@ def _print_extent(extent: Extent) -> str:
 
 
 def _bracketed(body: Body) -> str:
-    """A subquery in brackets, indented. Texts in quotes may span lines, so a line is only indented where none is open."""
+    """Return a subquery in brackets, indented.
+
+    Texts in quotes may span lines, so a line is indented only if no quote is open.
+    """
     pieces: list[str] = []
     inside_quotes = False
     for line in print_body(body).split("\n"):

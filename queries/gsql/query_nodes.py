@@ -1,4 +1,4 @@
-"""Queries, protocol definitions, and the file that holds them."""
+"""Syntax nodes of queries and protocol definitions, and of the file that holds them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class Select(Node):
     """A SELECT with all its clauses.
 
     Attributes:
-        inputs: at least one.
-        joins: ``joins[i]`` joins ``inputs[i + 1]`` to what stands before it, so there is one fewer than inputs. A kind written
-            before FROM holds for all of them; a comma is an INNER join without a condition of its own.
+        inputs: the inputs, at least one.
+        joins: the joins, one fewer than inputs: ``joins[i]`` joins ``inputs[i + 1]`` to those
+            before it. A kind written before FROM holds for all of them; a comma is an INNER join
+            without a condition of its own.
     """
 
     outputs: tuple[OutputItem | Star, ...]
@@ -60,7 +61,10 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class MergeQuery(Node):
-    """``MERGE a.t : b.t [SLACK n] FROM a, b``: as many columns as inputs, at least two, in any order."""
+    """``MERGE a.t : b.t [SLACK n] FROM a, b``: one column for each input, in any order.
+
+    There are at least two inputs.
+    """
 
     columns: tuple[Name, ...]
     inputs: tuple[Input, ...]
@@ -69,7 +73,7 @@ class MergeQuery(Node):
 
 @dataclass(frozen=True, slots=True)
 class WatchField(Node):
-    """One column of a watchlist; the name of its type as written."""
+    """One column of a watchlist, with the name of its type as written."""
 
     name: str
     type_name: str
@@ -77,7 +81,7 @@ class WatchField(Node):
 
 @dataclass(frozen=True, slots=True)
 class WatchlistQuery(Node):
-    """``WATCHLIST FIELDS { type name; … }``: a table read from the file its DEFINE names."""
+    """``WATCHLIST FIELDS { type name; … }``: a table read from the file that DEFINE names."""
 
     fields: tuple[WatchField, ...]
 
@@ -92,7 +96,7 @@ class WithBinding(Node):
 
 @dataclass(frozen=True, slots=True)
 class With(Node):
-    """``WITH name AS (query), … query``: each binding is seen by the later ones and by the body."""
+    """``WITH name AS (query), … query``: the later bindings and the body see each binding."""
 
     bindings: tuple[WithBinding, ...]
     body: Body
@@ -103,7 +107,10 @@ Body: TypeAlias = Select | MergeQuery | WatchlistQuery | With
 
 @dataclass(frozen=True, slots=True)
 class DefineEntry(Node):
-    """``name value;`` of a DEFINE block; a bare word as the value is a STRING, and a number may be negative."""
+    """``name value;`` of a DEFINE block.
+
+    A bare word as the value is a STRING, and a number may be negative.
+    """
 
     name: str
     value: LiteralSyntax
@@ -111,7 +118,7 @@ class DefineEntry(Node):
 
 @dataclass(frozen=True, slots=True)
 class ParamEntry(Node):
-    """``name type;`` of a PARAM block; the name of the type as written."""
+    """``name type;`` of a PARAM block, with the name of the type as written."""
 
     name: str
     type_name: str
@@ -119,11 +126,13 @@ class ParamEntry(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """A query with its DEFINE and PARAM blocks; it stands where its name is given, else where its body starts.
+    """A query with its DEFINE and PARAM blocks; its position is that of its name, else of its body.
 
     Attributes:
         name: from ``query_name 'x';`` or ``Query x:``; None if the text gives none.
+        body: the SELECT, MERGE, WATCHLIST or WITH.
         define: the other entries of DEFINE (``visibility``, and the user's own).
+        params: the entries of PARAM.
     """
 
     name: str | None
@@ -142,7 +151,10 @@ class ProtocolFieldDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class ProtocolDefinition(Node):
-    """``PROTOCOL name (parent) [WHERE condition] { field = expression; … }``: the parent's packets that satisfy it."""
+    """``PROTOCOL name (parent) [WHERE condition] { field = expression; … }``.
+
+    Its packets are those of the parent that satisfy the condition.
+    """
 
     name: str
     parent: str
@@ -152,10 +164,11 @@ class ProtocolDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class File(Node):
-    """Everything one text holds, in its order.
+    """The contents of one text, in order.
 
     Attributes:
-        source: what the text is called in reports.
+        items: queries and protocol definitions.
+        source: the name of the text in messages.
         text: the whole text, for the marked line of an error.
     """
 

@@ -1,7 +1,7 @@
-"""Text of a query → tokens, with keywords told from names by what the grammar allows at that place.
+"""Text of a query → tokens, with keywords where the grammar allows them and names elsewhere.
 
-Few words are reserved. Any other keyword is a name wherever the rules allow a name and not the keyword, so that fields can be
-called ``window``, ``protocol`` or ``left``.
+Few words are reserved. Any other keyword is a name wherever the rules allow a name and not the
+keyword, so that fields can be called ``window``, ``protocol`` or ``left``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
 
 MAX_TEXT = 8_000_000
-"""Characters in one text: room for lists of 100,000 addresses."""
+"""The most characters of one text: lists of 100,000 addresses fit."""
 
 MAX_TOKENS = 150_000
-"""Words and symbols in one text, a long list of constants counted as one: little enough for a few seconds."""
+"""The most words and symbols of one text, which parse in a few seconds.
+
+A long list of constants counts as one.
+"""
 
 MAX_DEPTH = 150
-"""Brackets, operators and subqueries inside each other: small enough that a recursive visitor never runs out of stack."""
+"""The deepest nesting of brackets, operators and subqueries: a visitor's stack holds it."""
 
 RESERVED = frozenset(
     [
@@ -61,7 +64,7 @@ RESERVED = frozenset(
 """Words that are never names, except behind a dot."""
 
 QUOTED_LITERALS = frozenset({"HEX", "IP_VAL", "IPV6_VAL", "TIMEVAL", "INTERVAL"})
-"""Words that make a literal of the text in quotes behind them."""
+"""Words that turn the text in quotes behind them into a literal."""
 
 _BLANK = re.compile(r"(?:\s+|--[^\r\n]*|//[^\r\n]*)+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -70,7 +73,7 @@ _DOTTED_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
 _NUMBER_TAIL = re.compile(r"[\w.]*")
 _SUPERAGGREGATE = re.compile(r"\$(?=\s*\()")
 _DIGITS = tuple("0123456789")
-"""Those that a number is written with: ``str.isdigit`` takes ``²`` and ``٣`` as well."""
+"""The digits of numbers: ``str.isdigit`` accepts ``²`` and ``٣`` as well."""
 _MARKED = {"$": "PARAMETER", "#": "DEFINITION", "@": "PROPERTY"}
 
 _WRONG_SYMBOLS = {
@@ -93,15 +96,17 @@ _WRONG_SYMBOLS = {
 
 
 class Scanner:
-    """Finds the tokens of one text.
+    """The tokens of one text.
 
-    A token's value is what it means: the word as written, the decoded text between quotes, the name behind ``$``. Its start
-    and end are offsets in the text; line and column count from 1, lines as `str.splitlines` sees them.
+    A token's value is its meaning: the word as written, the decoded text between quotes, the name
+    behind ``$``. Its start and end are offsets in the text; line and column count from 1, lines as
+    `str.splitlines` counts them.
 
     Args:
         text: the whole text.
-        source: what it is called in reports.
-        terminals: spelling → terminal, for every keyword (in capitals) and symbol of the grammar.
+        source: its name in messages.
+        terminals: the terminal of each spelling, for every keyword (in capitals) and symbol of the
+            grammar.
     """
 
     def __init__(self, text: str, source: str, terminals: Mapping[str, str]) -> None:
@@ -120,13 +125,15 @@ class Scanner:
         self._depth = 0
 
     def tokens(self, allowed: Callable[[], Container[str]]) -> Iterator[Token]:
-        """All tokens in order, without the end mark.
+        """Yield all tokens in order, without the end mark.
 
         Args:
-            allowed: the terminals that the grammar allows next; asked before each word, after all tokens before it.
+            allowed: returns the terminals that the grammar allows next; called before each word,
+                after all tokens before it.
 
         Raises:
-            GsqlSyntaxError: a character, number, quote or comment is wrong, or brackets go too deep.
+            GsqlSyntaxError: a character, number, quote or comment is invalid, or brackets nest too
+                deep.
         """
         at = self._past_blanks(1 if self._text.startswith("\ufeff") else 0)
         before = ""
@@ -199,7 +206,10 @@ class Scanner:
         return self._make("NAME", word, at, end)
 
     def _quoted(self, at: int) -> tuple[str, int]:
-        """The text in the quotes that open at ``at``, and where they end; a doubled quote stands for one."""
+        """Return the text in the quotes that open at ``at``, and where they end.
+
+        A doubled quote stands for one.
+        """
         pieces = []
         start = at + 1
         while True:
@@ -281,7 +291,7 @@ class Scanner:
         return Token(terminal, value, at, line, at - self._line_starts[line - 1] + 1, end_pos=end)
 
     def _line_of(self, at: int) -> int:
-        """The line of an offset that is not before the last one asked for."""
+        """Return the line of an offset; offsets never decrease from call to call."""
         while self._line < len(self._line_starts) - 1 and self._line_starts[self._line] <= at:
             self._line += 1
         return self._line
@@ -295,14 +305,17 @@ class Scanner:
 
 
 def token_position(token: Token) -> Position:
-    """Where a token of `Scanner` stands, as long as it is written."""
+    """Return the place of a token of `Scanner`, with its written length."""
     return Position(
         token.line or 1, token.column or 1, max(1, _end(token) - (token.start_pos or 0))
     )
 
 
 def span(start: Position, last: Token) -> Position:
-    """From a position to the end of a token; the position itself if the token is on another line."""
+    """Return the place from a position to the end of a token on the same line.
+
+    If the token is on another line, it is the position itself.
+    """
     end = token_position(last)
     if end.line != start.line:
         return start

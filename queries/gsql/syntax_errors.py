@@ -1,4 +1,4 @@
-"""Messages about unexpected tokens: what was expected, in plain words, and a remedy where one is likely."""
+"""Messages about unexpected tokens: what was expected, and a remedy where one is likely."""
 
 from __future__ import annotations
 
@@ -178,9 +178,9 @@ class SyntaxDiagnostic:
 
 
 def diagnose(unexpected: UnexpectedToken, spellings: Mapping[str, str]) -> SyntaxDiagnostic:
-    """The complaint about a unexpected; ``spellings`` is terminal → how it is written."""
+    """Return the message for an unexpected token; ``spellings`` is terminal → how it is written."""
     if unexpected.before and unexpected.before[-1].type == "NAME":
-        # The scanner may have taken a misspelt keyword for a name, so that the word behind it fails.
+        # A misspelt keyword may have passed for a name, so that the word behind it fails.
         earlier = unexpected.before[-1]
         remedy = _about_word(earlier, unexpected.instead, spellings)
         if remedy and not _about_word(unexpected.token, unexpected.expected, spellings):

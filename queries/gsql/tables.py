@@ -1,6 +1,6 @@
-"""The tables of the GSQL parser: built by lark from ``grammar.lark`` once, then kept in the user's cache directory.
+"""The tables of the GSQL parser, built by lark from ``grammar.lark`` once and then cached.
 
-Building takes a quarter of a second, loading a hundredth.
+The cache is in the user's cache folder. Building takes a quarter of a second, loading a hundredth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STARTS = ["file", "expression", "define_value"]
-"""The rules that a parse can begin with."""
+"""The rules with which a parse can begin."""
 
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
 
@@ -34,9 +34,9 @@ class Tables:
     """A parser and its words.
 
     Attributes:
-        lark: the LALR(1) parser; it is fed with tokens of `Scanner`.
-        terminals: spelling (in capitals) → terminal, for every keyword and symbol.
-        spellings: the reverse.
+        lark: the LALR(1) parser, which reads tokens of `Scanner`.
+        terminals: the terminal of each spelling (in capitals), for every keyword and symbol.
+        spellings: the spelling of each terminal.
     """
 
     lark: Lark
@@ -46,15 +46,15 @@ class Tables:
 
 @cache
 def user_tables() -> Tables:
-    """The tables, from the cache of the user who runs this if there is one; loaded once a process."""
+    """Return the tables, from the user's cache if they are there; loaded once in a process."""
     return load_tables(cache_folder())
 
 
 def load_tables(directory: Path | None) -> Tables:
-    """Return the tables from a cache directory, and put them there if they are missing.
+    """Return the tables from a cache directory, and write them there if they are missing.
 
-    The cache is a pickle: a user who can write it can run code here. A directory that other users can write to or
-    replace is not used; None means no cache.
+    The cache is a pickle: a user who can write it can run code here. A directory that other users
+    can write to or replace is not used; None means no cache.
     """
     grammar = _GRAMMAR.read_text(encoding="utf-8")
     parser = (
@@ -70,11 +70,11 @@ def _cached(grammar: str, directory: Path) -> Lark:
     key = sha256(f"{grammar}{lark.__version__}{sys.version}".encode()).hexdigest()[:16]
     path = directory / f"gsql-{key}.pickle"
     if is_trusted_file(path):
-        return _compile(grammar, path)  # lark builds anew what it cannot load
+        return _compile(grammar, path)  # lark builds again what it cannot load
     building = directory / f"gsql-{key}.{os.getpid()}"
     parser = _compile(grammar, building)
     try:
-        building.replace(path)  # whole or not at all, for processes that start beside us
+        building.replace(path)  # whole or not at all, for processes that start at the same time
     except OSError:
         building.unlink(missing_ok=True)
     return parser

@@ -1,4 +1,4 @@
-"""Every part of a piece of syntax."""
+"""Walking over syntax nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """``node`` and all nodes in it, outermost first, in the order of the text."""
+    """Yield ``node`` and all nodes in it, outermost first, in the order of the text."""
     waiting: list[object] = [node]
     while waiting:
         part = waiting.pop()

@@ -1,9 +1,10 @@
-"""What the catalog says about an aggregate.
+"""The catalog's entry of an aggregate.
 
-An LFTA folds tuples into partials (``PartialOp``); the HFTA merges partials by the same fold,
-COUNT by SUM, and ``finish`` makes the result. An aggregate may *join the key*: an expression over its argument,
-mostly the argument itself, becomes part of the group key of the LFTA, so that the HFTA sees every value of it
-once for each group (or more often, if groups were evicted) with the partials of its tuples.
+An LFTA folds tuples into partials (``PartialOp``); the HFTA merges partials by the same fold, COUNT
+by SUM, and ``finish`` computes the result. An aggregate may *join the key*: an expression over its
+argument, usually the argument itself, becomes part of the group key of the LFTA, so that the HFTA
+sees every value of it once for each group (or more often, if groups were evicted) with the partials
+of its tuples.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ ORDERED = frozenset(GsqlType) - {GsqlType.NULL}
 FIXED_SIZE = ORDERED - {GsqlType.STRING}
 
 Argument = Callable[[Sequence[Expression]], Expression | None]
-"""What a partial folds, made of the arguments of a call; None for tuples."""
+"""Returns the expression that a partial folds, from the arguments of a call; None for tuples."""
 
 
 def first_argument(arguments: Sequence[Expression]) -> Expression | None:
-    """The argument itself; None for ``*``."""
+    """Return the argument itself; None for ``*``."""
     return arguments[0] if arguments else None
 
 
 def second_argument(arguments: Sequence[Expression]) -> Expression | None:
-    """The order of an aggregate that looks at it."""
+    """Return the order of an aggregate that reads it."""
     return arguments[1]
 
 
 def tuples(_: Sequence[Expression]) -> Expression | None:
-    """Nothing: each tuple counts, whatever the argument is."""
+    """Return None: each tuple counts, whatever the argument is."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class PartialRule:
-    """One partial of an aggregate: the fold, and of what."""
+    """One partial of an aggregate: the fold, and the expression that it folds."""
 
     op: PartialOp
     argument: Argument = first_argument
@@ -57,8 +58,9 @@ class Constant:
     """A constant that an aggregate takes behind its argument.
 
     Attributes:
-        name: for messages.
-        objection: what is wrong with a value of that type, "" if nothing is.
+        name: its name in messages.
+        type: its type.
+        objection: returns what is wrong with a value of that type, "" if nothing is.
     """
 
     name: str
@@ -78,34 +80,37 @@ def _always(_: Sequence[Expression]) -> bool:
 class AggregateEntry:
     """A built-in aggregate.
 
-    The arguments of a call are the value, the constants, then what ``is_ordered`` or ``knows_type`` add.
+    The arguments of a call are the value, the constants, then what ``is_ordered`` or ``knows_type``
+    add.
 
     Attributes:
-        name: as in queries and in ``AggregateCall.function``.
-        argument_types: what its argument may be.
-        result: None for the argument's type.
-        evaluate: the argument's values of a whole group (``True`` for each tuple of ``count(*)``, pairs
-            (value, order) if it ``is_ordered``), then the constants → result: the meaning that all ways
-            of computing must share.
-        partials: what the LFTA computes.
-        finish: partials, merged, in the order of ``rules`` → result. For ``joins_key``: a list of
-            (joined value, *its partials), any value any number of times, then the constants → result.
-        lfta_types: the types of argument that an LFTA folds exactly (additions of FLOAT are not: their
-            order would show).
+        name: the name in queries and in ``AggregateCall.function``.
+        argument_types: the types that its argument may have.
+        result: the type of the result; None for the argument's type.
+        evaluate: computes the result from the argument's values of a whole group (``True`` for each
+            tuple of ``count(*)``, pairs (value, order) if it ``is_ordered``) and the constants: the
+            meaning that all ways of computing must share.
+        partials: what the LFTA folds.
+        finish: computes the result from the merged partials, in the order of ``rules``. For
+            ``joins_key``: from a list of (joined value, *its partials), in which a value may occur
+            several times, and the constants.
+        lfta_types: the types of argument that an LFTA folds exactly. FLOAT is not one for
+            additions, because their result depends on their order.
         doc: one sentence that defines it, for ``gscope schema --functions`` and the reference.
-        error: for an approximate one: by how much it may err.
-        constants: what it takes behind the argument.
+        error: how far an approximate result may be off; "" for an exact one.
+        constants: the constants behind the argument.
         takes_star: whether it may be called without an argument.
-        is_never_null: otherwise the result is NULL when no argument was anything else.
+        is_never_null: whether the result is never NULL; otherwise it is if all arguments are.
         makes_null: whether the result may be NULL although no argument is.
         joins_key: whether ``joined`` becomes part of the LFTA's group key.
-        joined: what that is, an expression over the arguments.
+        joined: returns the expression over the arguments that does.
         is_ordered: whether a call's arguments end in the order of the input's tuples.
         knows_type: whether they end in the name of the argument's type.
-        narrow: fewer partials that do for arguments that ``is_narrow``; () if there are none.
-        fits: whether partials are exact for such arguments.
-        survives_sampling: whether a uniform sample of the tuples estimates it, once counts and sums are
-            scaled up.
+        narrow: fewer partials, which suffice for arguments that ``is_narrow``; () if there are
+            none.
+        fits: returns whether partials are exact for such arguments.
+        survives_sampling: whether a uniform sample of the tuples estimates it, once counts and sums
+            are scaled up.
         is_running: whether it keeps its state across epochs.
     """
 
@@ -132,35 +137,35 @@ class AggregateEntry:
     is_running: bool = False
 
     def result_type(self, arguments: Sequence[Expression]) -> GsqlType:
-        """The type of a call's result."""
+        """Return the type of a call's result."""
         return arguments[0].type if self.result is None else self.result
 
     def rules(self, arguments: Sequence[Expression]) -> tuple[PartialRule, ...]:
-        """The partials of a call."""
+        """Return the partials of a call."""
         return self.narrow if self.narrow and is_narrow(arguments[0]) else self.partials
 
     def is_nullable(self, arguments: Sequence[Expression]) -> bool:
-        """Whether a call can be NULL; a group is never empty."""
+        """Return whether a call can be NULL; a group is never empty."""
         if self.is_never_null:
             return False
         return self.makes_null or any(a.is_nullable for a in arguments[:1])
 
     def is_splittable(self, arguments: Sequence[Expression]) -> bool:
-        """Whether an LFTA can compute the partials, given that it can compute the arguments."""
+        """Return whether an LFTA can fold the partials, given that it can compute the arguments."""
         return all(a.type in self.lfta_types for a in arguments[:1]) and self.fits(arguments)
 
 
 def constants_of(arguments: Sequence[Expression]) -> tuple[Literal, ...]:
-    """The constants among a call's arguments: those behind the value that are literals."""
+    """Return the constants among a call's arguments: the literals behind the value."""
     return tuple(a for a in arguments[1:] if isinstance(a, Literal))
 
 
 def present(values: Sequence[Any]) -> list[Any]:
-    """The values that are not NULL."""
+    """Return the values that are not NULL."""
     return [value for value in values if value is not None]
 
 
 def only(partials: Sequence[Any]) -> Value:
-    """The one partial there is."""
+    """Return the only partial."""
     value: Value = partials[0]
     return value

@@ -1,10 +1,11 @@
-"""The estimate of how many different values there are.
+"""The estimate of the number of different values.
 
-Values are hashed; the last bits of a hash choose one of ``BUCKETS`` buckets, of which each keeps the least of
-the other bits. This is HyperLogLog (Flajolet et al., 2007) with the whole minimum in place of the number of
-its leading zeros (Giroire, 2009). The bucket joins the low-level key and the minimum is a plain MIN, so that an
-LFTA sends at most ``BUCKETS`` small tuples for a group, however many values it has, and sketches merge exactly:
-the estimate does not depend on the order or the split of tuples.
+Values are hashed; the last bits of a hash choose one of ``BUCKETS`` buckets, each of which keeps
+the minimum of the other bits. This is HyperLogLog (Flajolet et al., 2007) with the whole minimum in
+place of the number of its leading zeros (Giroire, 2009). The bucket joins the low-level key and the
+minimum is a plain MIN, so that an LFTA sends at most ``BUCKETS`` small tuples for a group, however
+many values it has, and sketches merge exactly: the estimate does not depend on the order or the
+split of tuples.
 """
 
 from __future__ import annotations
@@ -37,26 +38,29 @@ _REST_BITS = 64 - BUCKET_BITS
 _REST = (1 << _REST_BITS) - 1
 
 STANDARD_ERROR = 0.025
-"""Of the estimate, relative, however many values there are: 1.04/√m and what fits between the two formulas."""
+"""The relative standard error of the estimate, for any number of values.
+
+1.04/√m, and a margin where one formula takes over from the other.
+"""
 
 _LINEAR_UP_TO = 2.0
-"""Values a bucket up to which empty buckets tell more than minima."""
+"""Values per bucket up to which the number of empty buckets is more accurate than the minima."""
 
 
 def sketch_entry(hashed: int) -> tuple[int, int]:
-    """The bucket of a hash (signed 64 bits), and what competes to be the least in it."""
+    """Return the bucket of a hash (signed 64 bits), and the bits that compete for its minimum."""
     return hashed & (BUCKETS - 1), hashed >> BUCKET_BITS & _REST
 
 
 def estimate(entries: Iterable[tuple[int | None, int | None]]) -> int:
-    """How many different values the buckets and minima speak of.
+    """Estimate the number of different values from buckets and minima.
 
-    Up to two values a bucket it is linear counting of the empty buckets (Whang et al., 1990):
-    m·ln(m / empty). Beyond, the mean of the minima as parts of their range, 1 for an empty bucket, is expected
-    to be (1 - e^-λ)/λ with λ values a bucket, which is solved for λ.
+    Up to two values per bucket it is linear counting of the empty buckets (Whang et al., 1990):
+    m·ln(m / empty). Beyond, the mean of the minima as fractions of their range, 1 for an empty
+    bucket, is expected to be (1 - e^-λ)/λ with λ values per bucket, which is solved for λ.
 
     Args:
-        entries: (bucket, minimum), a bucket any number of times.
+        entries: (bucket, minimum), in which a bucket may occur several times.
     """
     least: dict[int, int] = {}
     for bucket, value in entries:
@@ -72,7 +76,7 @@ def estimate(entries: Iterable[tuple[int | None, int | None]]) -> int:
 
 
 def _values_a_bucket(mean: float) -> float:
-    """λ with (1 - e^-λ)/λ = ``mean``, by the iteration λ = (1 - e^-λ)/mean."""
+    """Solve (1 - e^-λ)/λ = ``mean`` for λ, by the iteration λ = (1 - e^-λ)/mean."""
     load = 1 / mean
     for _ in range(64):
         load = -math.expm1(-load) / mean
@@ -80,7 +84,7 @@ def _values_a_bucket(mean: float) -> float:
 
 
 def hash_of(arguments: Sequence[Expression]) -> Expression:
-    """The hash of the argument as an expression."""
+    """Return the hash of the argument as an expression."""
     return call(HASH_OF[arguments[0].type], arguments[0])
 
 

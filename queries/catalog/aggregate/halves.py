@@ -1,7 +1,7 @@
-"""Exact sums of integers in two 64-bit sums: the upper and the lower 32 bits of each value apart.
+"""Exact sums of integers as two 64-bit sums, of the upper and of the lower 32 bits of the values.
 
-x = high·2³² + low with 0 ≤ low < 2³², so Σx = Σhigh·2³² + Σlow holds where neither sum wraps: for 2³¹ values,
-however large.
+x = high·2³² + low with 0 ≤ low < 2³², so Σx = Σhigh·2³² + Σlow holds if neither sum wraps, which is
+sure for 2³¹ values of any size.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _NARROW = 1 << 32
 
 
 def low_half(arguments: Sequence[Expression]) -> Expression:
-    """The lower 32 bits of the first argument, 0 or more."""
+    """Return the lower 32 bits of the first argument, 0 or more."""
     return call("bit_and", arguments[0], LOW_32)
 
 
 def high_half(arguments: Sequence[Expression]) -> Expression:
-    """The upper 32 bits of the first argument, with its sign."""
+    """Return the upper 32 bits of the first argument, with its sign."""
     return call("shr", arguments[0], _32)
 
 
 def whole(low: int, high: int) -> int:
-    """The sum of which these are the halves."""
+    """Return the sum whose halves these are."""
     return (high << 32) + low
 
 
 def is_narrow(argument: Expression) -> bool:
     """Return whether values are so small that 64 bits hold the sum of 2³¹ of them.
 
-    Halves themselves are, so that one sum of each is exact for as many values as both together.
+    Halves are, so that one sum of each half is exact for the same number of values.
     """
     return magnitude(argument) <= _NARROW

@@ -1,9 +1,10 @@
 """Variance and standard deviation, of a sample and of a population.
 
-Of integers the variance is the exact one, rounded once: all ways of computing collect the same integers n, Σx
-and Σx², however large, and ``MomentAggregate.of_sums`` divides integers. An LFTA adds the lower and the upper 32 bits of
-x² up apart, so that sums of 64 bits hold 2³¹ tuples of a group. Of FLOAT it is computed in two passes with exactly
-rounded sums, which the order of tuples does not change.
+Of integers the variance is exact, rounded once: all ways of computing collect the same integers n,
+Σx and Σx², of any size, and ``MomentAggregate.of_sums`` divides integers. An LFTA sums the lower
+and the upper 32 bits of x² separately, so that sums of 64 bits suffice for 2³¹ tuples of a group.
+Of FLOAT it is computed in two passes with exactly rounded sums, which the order of tuples does not
+change.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONG_FIELDS = frozenset({"time", "time_ns"})
-"""Packet fields of type INT that 32 bits do not hold."""
+"""Packet fields of type INT that exceed 32 bits."""
 
 _CHOOSING = frozenset({"min_of", "max_of", "coalesce"})
 _REDUCING = frozenset({"mod_int", "idiv_int", "shr"})
@@ -38,10 +39,11 @@ _REDUCING = frozenset({"mod_int", "idiv_int", "shr"})
 
 @dataclass(frozen=True, slots=True)
 class MomentAggregate:
-    """What is made of sums or values.
+    """A variance or a standard deviation.
 
     Attributes:
-        divisor: by how much less than the number of values is divided: 1 for a sample, 0 for a population.
+        divisor: the number subtracted from the count of values in the divisor: 1 for a sample, 0
+            for a population.
         is_root: whether it is a standard deviation, otherwise a variance.
     """
 
@@ -49,13 +51,13 @@ class MomentAggregate:
     is_root: bool
 
     def of_sums(self, count: int, total: int, squares: int) -> float | None:
-        """That of ``count`` integers with the sums Σx and Σx²; None if there are too few."""
+        """Return the result for ``count`` integers with the sums Σx and Σx²; None if too few."""
         if count <= self.divisor:
             return None
         return self._rooted((count * squares - total * total) / (count * (count - self.divisor)))
 
     def of_floats(self, values: Sequence[float]) -> float | None:
-        """That of FLOAT values; None if there are too few."""
+        """Return the result for FLOAT values; None if there are too few."""
         count = len(values)
         if count <= self.divisor:
             return None
@@ -69,14 +71,14 @@ class MomentAggregate:
         return self._rooted(spread / (count - self.divisor))
 
     def of_values(self, values: Sequence[Any]) -> float | None:
-        """That of the values of a group."""
+        """Return the result for the values of a group."""
         numbers = present(values)
         if numbers and isinstance(numbers[0], float):
             return self.of_floats(numbers)
         return self.of_sums(len(numbers), sum(numbers), sum(x * x for x in numbers))
 
     def of_partials(self, partials: Sequence[Any]) -> float | None:
-        """That of the merged partials of an LFTA."""
+        """Return the result for the merged partials of an LFTA."""
         count, total, low, high = partials
         return self.of_sums(count, total or 0, (low or 0) + ((high or 0) << 32))
 
@@ -93,7 +95,7 @@ MOMENTS_BY_NAME: dict[str, MomentAggregate] = {
 
 
 def _is_small(expression: Expression) -> bool:
-    """Whether 32 bits and a sign hold every value, so that x² and sums of its halves do not wrap."""
+    """Return whether 32 bits and a sign hold every value: then sums of halves of x² are exact."""
     match expression:
         case Literal(value):
             return value is None or (isinstance(value, int) and abs(value) < 1 << 32)

@@ -1,9 +1,9 @@
-"""Aggregates that look at the order of tuples.
+"""Aggregates that depend on the order of tuples.
 
-The order is that of the input's temporal columns, and among tuples that these do not tell apart that of the
-values. So it does not depend on how tuples arrive, over how many interfaces, or in which partials. Of packets the
-order is ``time_ns``. A low-level group for each value with its least (greatest) time is all that the first (last)
-value needs.
+The order is that of the input's temporal columns, and of the values among tuples that are equal in
+these. So it does not depend on the order in which tuples arrive, over how many interfaces, or in
+which partials. Of packets the order is ``time_ns``. The first (last) value needs only a low-level
+group for each value with its least (greatest) time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _place(row: Sequence[Any]) -> Any:
-    """What rows (value, *order) are sorted by, NULL first."""
+    """Return the sort key of a row (value, *order), NULL first."""
     return (*((part is not None, order_key(part)) for part in row[1:]), order_key(row[0]))
 
 

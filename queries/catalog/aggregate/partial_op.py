@@ -1,4 +1,4 @@
-"""Partial aggregates: what an LFTA can fold tuples into."""
+"""Partial aggregates: the folds of an LFTA."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import Enum
 class PartialOp(Enum):
     """How an LFTA folds tuples into a group; ``merge`` of two partials is the same fold.
 
-    COUNT takes no argument (tuples) or counts non-NULL arguments; it merges by SUM. All others skip
-    NULL arguments and are NULL when there was no other. Integers wrap.
+    COUNT without an argument counts tuples, otherwise non-NULL arguments; it merges by SUM. All
+    others skip NULL arguments and are NULL if all were. Integers wrap.
     """
 
     COUNT = "count"

@@ -31,7 +31,7 @@ _BOOLEANS = frozenset({GsqlType.BOOL})
 
 
 def total(values: Sequence[Any]) -> Value:
-    """The sum of what is not NULL; integers wrap, FLOAT is added in ascending order."""
+    """Return the sum of the values that are not NULL; integers wrap, FLOAT is added ascending."""
     numbers = present(values)
     if not numbers:
         return None
@@ -42,7 +42,7 @@ def total(values: Sequence[Any]) -> Value:
 
 
 def average(values: Sequence[Any]) -> Value:
-    """The exact sum, divided by how many values there are; FLOAT is added as by ``total``."""
+    """Return the exact sum divided by the number of values; FLOAT is added as by ``total``."""
     numbers = present(values)
     if not numbers:
         return None
@@ -52,14 +52,14 @@ def average(values: Sequence[Any]) -> Value:
 
 
 def _wrapped(partials: Sequence[Any]) -> Value:
-    """Return a sum of its one partial or two halves, in 64 bits."""
+    """Return a sum from its one partial or two halves, in 64 bits."""
     if len(partials) == 1 or partials[0] is None:
         return only(partials[:1])
     return wrap(whole(*partials))
 
 
 def _ratio(partials: Sequence[Any]) -> Value:
-    """An average of its partials: the sum, whole or in halves, and the count."""
+    """Return an average from its partials: the sum, whole or in halves, and the count."""
     *sums, count = partials
     if not count:
         return None

@@ -1,4 +1,4 @@
-"""Aggregates of the different values of a group and how often each came.
+"""Aggregates over the different values of a group and their counts.
 
 The argument joins the low-level key; the LFTA counts.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.entry import (
@@ -43,23 +44,23 @@ _COUNTED = (PartialRule(PartialOp.COUNT, tuples),)
 
 
 def counts(pairs: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
-    """Every value that is not NULL once with how often it came, in the order of the values."""
+    """Return every value that is not NULL once with its count, in the order of the values."""
     sums: dict[Any, int] = defaultdict(int)
     values: dict[Any, Any] = {}
     for value, count in pairs:
         if value is not None:
             key = order_key(value)
-            # one zero: which of 0.0 and -0.0 came first must not show
+            # One zero: the result must not depend on which of 0.0 and -0.0 came first.
             values.setdefault(key, value + 0.0 if isinstance(value, float) else value)
             sums[key] += count
     return [(values[key], sums[key]) for key in sorted(values)]
 
 
 def quantile(pairs: Iterable[tuple[Any, int]], part: float) -> float | None:
-    """The value below which ``part`` of the values lie, interpolated (SQL's percentile_cont).
+    """Return the value below which ``part`` of the values lie, as SQL's percentile_cont.
 
-    With n values in order x[0] … x[n-1] and p = (n-1)·part it is x[p], and between two of them
-    x[⌊p⌋] + (p-⌊p⌋)·(x[⌈p⌉]-x[⌊p⌋]), as Spark's ``percentile`` computes it.
+    With n values in order x[0] … x[n-1] and p = (n-1)·part it is x[p], interpolated between two of
+    them: x[⌊p⌋] + (p-⌊p⌋)·(x[⌈p⌉]-x[⌊p⌋]), as Spark's ``percentile`` computes it.
     """
     known = counts(pairs)
     if not known:
@@ -80,12 +81,14 @@ def _at(known: Sequence[tuple[Any, int]], place: int) -> float:
 
 
 def top(pairs: Iterable[tuple[Any, int]], k: int, type_name: bytes) -> bytes:
-    """The ``k`` most frequent values as ``value=count, value=count``; of equal counts the least first.
+    """Return the ``k`` most frequent values as ``value=count, value=count``.
+
+    Of equal counts the least value comes first.
 
     Args:
         pairs: values and counts.
-        k: how many.
-        type_name: of the values, which says how they are written.
+        k: the number of values.
+        type_name: the type of the values, which decides their format.
     """
     best = sorted(counts(pairs), key=lambda pair: -pair[1])[:k]
     kind = GsqlType(type_name.decode())
@@ -130,12 +133,9 @@ def _entry(
     result: GsqlType | None,
     finish: Callable[..., Value],
     doc: str,
-    *,
-    constants: tuple[Constant, ...] = (),
-    is_never_null: bool = False,
-    knows_type: bool = False,
-    survives_sampling: bool = False,
 ) -> AggregateEntry:
+    """Return the entry of an aggregate over counted values; ``replace`` adds its other facts."""
+
     def evaluate(values: Sequence[Any], *arguments: Any) -> Value:
         return finish([(value, 1) for value in values], *arguments)
 
@@ -148,29 +148,29 @@ def _entry(
         finish,
         types & FIXED_SIZE,
         doc,
-        constants=constants,
-        is_never_null=is_never_null,
         joins_key=True,
-        knows_type=knows_type,
-        survives_sampling=survives_sampling,
     )
 
 
 VALUES = (
-    _entry(
-        "count_distinct",
-        ORDERED,
-        GsqlType.INT,
-        _distinct,
-        "How many different values there are; exact. Also count(DISTINCT x).",
+    replace(
+        _entry(
+            "count_distinct",
+            ORDERED,
+            GsqlType.INT,
+            _distinct,
+            "How many different values there are; exact. Also count(DISTINCT x).",
+        ),
         is_never_null=True,
     ),
-    _entry(
-        "count_dups",
-        ORDERED,
-        GsqlType.INT,
-        _duplicates,
-        "How many values had come before in the group: the count less the different ones.",
+    replace(
+        _entry(
+            "count_dups",
+            ORDERED,
+            GsqlType.INT,
+            _duplicates,
+            "How many values had come before in the group: the count less the different ones.",
+        ),
         is_never_null=True,
     ),
     _entry(
@@ -187,31 +187,37 @@ VALUES = (
         lambda pairs: average(_values(pairs)),
         "The average of the different values. Also avg(DISTINCT x).",
     ),
-    _entry(
-        "quantile",
-        NUMBERS,
-        GsqlType.FLOAT,
-        quantile,
-        "quantile(x, q), q from 0 to 1: the value below which that part of the values lie, interpolated "
-        "between neighbours (percentile_cont of SQL); exact.",
+    replace(
+        _entry(
+            "quantile",
+            NUMBERS,
+            GsqlType.FLOAT,
+            quantile,
+            "quantile(x, q), q from 0 to 1: the value below which that part of the values lie, interpolated "
+            "between neighbours (percentile_cont of SQL); exact.",
+        ),
         constants=(Constant("q", GsqlType.FLOAT, _part_objection),),
         survives_sampling=True,
     ),
-    _entry(
-        "median",
-        NUMBERS,
-        GsqlType.FLOAT,
-        lambda pairs: quantile(pairs, 0.5),
-        "quantile(x, 0.5).",
+    replace(
+        _entry(
+            "median",
+            NUMBERS,
+            GsqlType.FLOAT,
+            lambda pairs: quantile(pairs, 0.5),
+            "quantile(x, 0.5).",
+        ),
         survives_sampling=True,
     ),
-    _entry(
-        "approx_top_k",
-        frozenset({*_TEXT, GsqlType.STRING}),
-        GsqlType.STRING,
-        _top_of_values,
-        "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', of equal counts the "
-        "least first; this version counts exactly.",
+    replace(
+        _entry(
+            "approx_top_k",
+            frozenset({*_TEXT, GsqlType.STRING}),
+            GsqlType.STRING,
+            _top_of_values,
+            "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', of equal counts the "
+            "least first; this version counts exactly.",
+        ),
         constants=(Constant("k", GsqlType.INT, _k_objection),),
         survives_sampling=True,
         knows_type=True,

@@ -1,11 +1,12 @@
-"""By how much the consecutive values of an ordered expression differ.
+"""The difference of consecutive values of an ordered expression.
 
-    time/20         1       each value comes after the one before it
+    time/20         1       each value follows the one before it
     time/20*20 + 5  20      5, 25, 45 …
     time*3/2        none    0, 1, 3, 4, 6 …
 
-Groups that live across epochs end each epoch in turn, those without tuples too, so their epoch has to move by 1.
-What multiplies and shifts such a term is taken off it first, and put back where the term is read.
+Groups that live across epochs end each epoch in turn, those without tuples too, so their epoch must
+move in steps of 1. Factors and offsets of such a term are removed before grouping, and restored
+where the term is read.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _CASTS = frozenset({"ts_to_int", "int_to_ts"})
 
 
 def step_of(expression: Expression, leaf: Step) -> Fraction | None:
-    """The difference of consecutive values; None where it varies or is not known.
+    """Return the difference of consecutive values; None where it varies or is unknown.
 
     Args:
-        expression: that is ordered.
-        leaf: gives the steps of fields and columns, 0 for uneven ones.
+        expression: an ordered expression.
+        leaf: returns the steps of fields and columns, 0 for uneven ones.
     """
     if not isinstance(expression, Call):
         known = 0 if isinstance(expression, Literal) else leaf(expression)
@@ -54,19 +55,19 @@ def step_of(expression: Expression, leaf: Step) -> Fraction | None:
         return step
     if step <= 1:
         return Fraction(1)
-    # What a user function declares is a limit.
+    # A user function declares a limit, not the exact factor.
     is_exact = step.denominator == 1 and not isinstance(entry.evaluate, UserScalar)
     return step if is_exact else None
 
 
 def whole_step(expression: Expression, leaf: Step) -> int:
-    """The same as a number for ``Ordering.step``: 0 where it varies."""
+    """Return the same as a number for ``Ordering.step``: 0 where it varies."""
     step = step_of(expression, leaf)
     return 0 if step is None or step.denominator != 1 else int(step)
 
 
 def core_of(expression: Expression, leaf: Step) -> Expression | None:
-    """The part of an ordered expression that moves by 1; None if there is none.
+    """Return the part of an ordered expression that moves in steps of 1; None if there is none.
 
     The rest must be arithmetic with constants.
     """

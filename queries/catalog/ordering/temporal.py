@@ -1,12 +1,13 @@
-"""Which expressions are temporal: whatever is monotone for every input stays temporal.
+"""Which expressions are temporal: an expression that is monotone for every input.
 
-The rule, for a function whose arguments move by at most ``band`` against their direction and with the gain
-g_i that the catalog states for argument i:
+The rule, for a function whose arguments step by at most ``band`` against their direction and with
+the gain g_i that the catalog states for argument i:
 
     direction = the one direction of all sign(g_i) · direction_i;   band = Σ ⌈|g_i| · band_i⌉
 
-Arguments that are constant, or that have a gain of 0, have no say (but 0.0 times a FLOAT can be 0.0,
--0.0 or NaN). Arithmetic that takes today's clocks beyond 64 bits is not ordered (``can_wrap``).
+Arguments that are constant, or that have a gain of 0, do not count (but 0.0 times a FLOAT can be
+0.0, -0.0 or NaN). Arithmetic that takes today's clocks beyond 64 bits is not ordered
+(``can_wrap``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _CLOCK_TYPES = frozenset({GsqlType.INT, GsqlType.TIMESTAMP})
 
 
 def column_ordering(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
-    """The ordering of a column computed by ``expression``.
+    """Return the ordering of a column computed by ``expression``.
 
     Bounds of punctuation are integers, so columns of other types are never temporal.
     """
@@ -50,19 +51,19 @@ def column_ordering(expression: Expression, leaf: Callable[[Leaf], Ordering]) ->
 
 
 def steps_by(leaf: Callable[[Leaf], Ordering]) -> Callable[[Expression], int]:
-    """The steps of leaves whose orderings are known."""
+    """Return what gives the steps of leaves whose orderings are known."""
     return lambda part: leaf(part).step if isinstance(part, PacketField | Column) else 0
 
 
 def ordering_of(expression: Expression) -> Ordering:
-    """The ordering of a column computed from the fields of the packets of one interface."""
+    """Return the ordering of a column computed from the fields of the packets of one interface."""
     return column_ordering(expression, _packet_leaf)
 
 
 def infer(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
-    """How the values of ``expression`` move, where ``leaf`` tells it of fields and columns.
+    """Return the ordering of ``expression``; ``leaf`` returns that of fields and columns.
 
-    What can be NULL is not temporal: a NULL could never close a group.
+    An expression that can be NULL is not temporal: a NULL could never close a group.
     """
     if isinstance(expression, Literal):
         return CONSTANT

@@ -1,7 +1,8 @@
 """Functions on IP and MAC addresses; an IP value is 128 bits, IPv4 as ``::ffff:a.b.c.d``.
 
 The IPv6 address ``::ffff:a.b.c.d`` of an IPv6 header is another address than the IPv4 address
-``a.b.c.d``: its value is ``::fffe:a.b.c.d``, from a block that is not assigned. Decision 24 says why.
+``a.b.c.d``: its value is ``::fffe:a.b.c.d``, from a block that is not assigned. Decision 24 gives
+the reason.
 """
 
 from __future__ import annotations
@@ -34,35 +35,35 @@ PRIVATE_NETWORKS: tuple[tuple[int, int], ...] = (
     (_V4_PREFIX | 192 << 24 | 168 << 16, 96 + 16),
     (0xFC << 120, 7),
 )
-"""Addresses for private use (RFC 1918, RFC 4193): network and how many of its 128 bits count."""
+"""Networks for private use (RFC 1918, RFC 4193), with their prefix length of 128 bits."""
 
 
 def is_ipv4(address: int) -> bool:
-    """Whether the 128-bit ``address`` stands for an IPv4 address."""
+    """Return whether the 128-bit ``address`` stands for an IPv4 address."""
     return address >> 32 == 0xFFFF
 
 
 def is_mapped(address: int) -> bool:
-    """Whether the value stands for ``::ffff:a.b.c.d`` of an IPv6 header."""
+    """Return whether the value stands for ``::ffff:a.b.c.d`` of an IPv6 header."""
     return address >> 32 == _MAPPED_PREFIX >> 32
 
 
 def ipv6_value(bits: int) -> int:
-    """The value of the IPv6 address with these 128 bits; never that of an IPv4 address."""
+    """Return the value of the IPv6 address with these 128 bits; never that of an IPv4 address."""
     return bits ^ _V4_PREFIX ^ _MAPPED_PREFIX if is_ipv4(bits) else bits
 
 
 def ipv6_bits(address: int) -> int:
-    """The 128 bits of the IPv6 address that a value stands for: the inverse of ``ipv6_value``."""
+    """Return the 128 bits of the IPv6 address of a value: the inverse of ``ipv6_value``."""
     return address ^ _V4_PREFIX ^ _MAPPED_PREFIX if is_mapped(address) else address
 
 
 def parse_ip(text: str) -> int | None:
-    """The 128-bit value of an IPv4 or IPv6 address as people write it, None if it is none."""
+    """Return the 128-bit value of an IPv4 or IPv6 address in text form, None if it is invalid."""
     try:
         return _V4_PREFIX | int.from_bytes(socket.inet_pton(socket.AF_INET, text))
     except (OSError, ValueError):
-        pass  # an IPv6 address, or none
+        pass  # an IPv6 address, or no address
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -73,7 +74,7 @@ def parse_ip(text: str) -> int | None:
 
 
 def format_ip(address: int) -> str:
-    """Dotted for IPv4, RFC 5952 for IPv6."""
+    """Return an address as text, IPv4 dotted and IPv6 by RFC 5952."""
     dotted = str(ipaddress.IPv4Address(address & _LOW_32))
     if is_ipv4(address):
         return dotted
@@ -81,19 +82,19 @@ def format_ip(address: int) -> str:
 
 
 def format_mac(address: int) -> str:
-    """``aa:bb:cc:dd:ee:ff``."""
+    """Return an address as ``aa:bb:cc:dd:ee:ff``."""
     return (address & ((1 << 48) - 1)).to_bytes(6, "big").hex(":")
 
 
 def in_network(address: int, network: int, bits: int) -> bool:
-    """Whether the first ``bits`` of 128 agree; IPv4 addresses are in no network of IPv6."""
+    """Return whether the first ``bits`` of 128 agree; no IPv4 address is in an IPv6 network."""
     if bits < _V4_BITS and is_ipv4(address):
         return False
     return (address ^ network) >> (128 - bits) == 0
 
 
 def covers_ipv4(network: int, bits: int) -> bool:
-    """Whether the first ``bits`` of 128 agree for all IPv4 addresses, though the network is one of IPv6."""
+    """Return whether an IPv6 network has the first ``bits`` of all IPv4 addresses."""
     return bits < _V4_BITS and (_V4_PREFIX ^ network) >> (128 - bits) == 0
 
 
@@ -121,7 +122,7 @@ def _prefix_of(address: int, bits4: int, bits6: int) -> int | None:
 
 
 def _bits_of(address: int, length: int) -> int | None:
-    """How many of 128 bits a prefix length of the address's family stands for; None if it is none."""
+    """Return a prefix length of the address's family as one of 128 bits; None if it is invalid."""
     largest, offset = (32, _V4_BITS) if is_ipv4(address) else (128, 0)
     return offset + length if 0 <= length <= largest else None
 

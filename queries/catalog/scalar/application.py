@@ -1,8 +1,8 @@
 """Fields of application-layer messages, read from payloads: DNS, HTTP, TLS.
 
-Only their types and facts stand here. What they mean is in ``engine/functions/``, which may use dpkt; they
-run on Spark, over the first bytes of the payloads that an LFTA ships. They never fail: NULL, and a
-count of the payloads that could not be read.
+This module holds only their types and facts. Their meaning is in ``engine/functions/``, which may
+use dpkt; they run on Spark, over the first bytes of the payloads that an LFTA ships. They never
+fail: they return NULL, and count the payloads that could not be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COST = 2000
 
 SEGMENT_BYTES = 1500
-"""A message that was sent in one packet is no longer than what an Ethernet carries."""
+"""A message sent in one packet is no longer than the payload of an Ethernet frame."""
 
 
 def _refuse(name: str) -> Callable[..., Value]:

@@ -1,10 +1,10 @@
-"""The Community ID of a flow, by which tools name the same flow the same.
+"""The Community ID of a flow, by which different tools give the same flow the same name.
 
 Community ID flow hashing, version 1: https://github.com/corelight/community-id-spec.
 
     "1:" + base64(sha1(seed . source . destination . protocol . 0 . source port . destination port))
 
-in network byte order, the endpoint that is less standing first, so that both directions have one ID.
+in network byte order, with the smaller endpoint first, so that both directions have one ID.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUESTS = {
     _ICMP: ((8, 0), (13, 14), (15, 16), (10, 9), (17, 18)),
     _ICMP6: ((128, 129), (130, 131), (133, 134), (135, 136), (139, 140), (144, 145)),
 }
-"""ICMP types that ask, each with the type that answers."""
+"""ICMP types of requests, each with the type of its reply."""
 
 _COUNTERPARTS = {
     protocol: {**dict(pairs), **{answer: request for request, answer in pairs}}
@@ -33,10 +33,10 @@ _COUNTERPARTS = {
 def community_id(
     protocol: int, source: int, destination: int, source_port: int, destination_port: int, seed: int
 ) -> bytes | None:
-    """The Community ID; of ICMP the ports are type and code.
+    """Return the Community ID; of ICMP the ports are type and code.
 
-    ICMP messages that ask and their answers are one flow; others have a direction, which is kept.
-    None if a number is out of its range, or the addresses are of two IP versions.
+    ICMP requests and their replies are one flow; other ICMP messages have a direction, which is
+    kept. None if a number is out of its range, or the addresses are of two IP versions.
     """
     numbers = (seed, source_port, destination_port)
     if not 0 <= protocol <= 0xFF or not all(0 <= number <= 0xFFFF for number in numbers):
@@ -50,7 +50,7 @@ def community_id(
         destination_port = destination_port if counterpart is None else counterpart
     ends = ((_packed(source), source_port), (_packed(destination), destination_port))
     if not has_direction:
-        # without ports only the addresses decide
+        # Without ports only the addresses decide.
         ends = (min(ends), max(ends))
     (first, first_port), (second, second_port) = ends
     hashed = seed.to_bytes(2) + first + second + bytes((protocol, 0))
@@ -60,7 +60,7 @@ def community_id(
 
 
 def _packed(address: int) -> bytes:
-    """The address as it is in a header, whose order is that of its bits."""
+    """Return the address as in a header, whose order is that of its bits."""
     return (
         (address & 0xFFFFFFFF).to_bytes(4) if is_ipv4(address) else ipv6_bits(address).to_bytes(16)
     )

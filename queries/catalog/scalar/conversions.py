@@ -1,4 +1,4 @@
-"""Conversions between BOOL, INT, FLOAT and STRING; those of addresses and times are with them."""
+"""Conversions between BOOL, INT, FLOAT and STRING; those of addresses and times are elsewhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _may_not_fit(arguments: Sequence[Expression]) -> bool:
 
 
 def format_float(value: float) -> str:
-    """The shortest digits that give the same double back, laid out as Java's ``Double.toString``.
+    """Return the shortest digits that read back as the same double, as Java's ``Double.toString``.
 
     ``12.5``, ``1.0E7``, ``1.25E-4``, ``NaN``, ``Infinity``.
     """

@@ -1,4 +1,4 @@
-"""What the catalog says about a scalar function or operator."""
+"""The catalog's entry of a scalar function or operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType
 
 Gain = Callable[[Sequence[Expression]], Fraction | None]
-"""How a result follows one argument, given all arguments: see ``FunctionEntry.gains``."""
+"""Returns how a result follows one argument, given all arguments; see ``FunctionEntry.gains``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Parameter:
     """One parameter of a function.
 
     Attributes:
-        type: None for "any one type, the same for all parameters without a type".
-        is_literal: whether only a constant will do.
-        objection: what is wrong with a constant value, "" if nothing is.
+        type: its type; None for any type, the same for all parameters without one.
+        is_literal: whether it must be a constant.
+        objection: returns what is wrong with a constant value, "" if nothing is.
     """
 
     type: GsqlType | None
@@ -37,26 +37,30 @@ class FunctionEntry:
 
     Attributes:
         name: the canonical name, ``Call.function``.
-        parameters: in order.
-        result: None for the type of the parameters without a type.
-        evaluate: the meaning, on Python values; of a strict function, on values that are not None.
+        parameters: the parameters in order.
+        result: the type of the result; None for that of the parameters without a type.
+        evaluate: computes the result from Python values; for a strict function, from values that
+            are not None.
         repeats: how many of the last parameters may repeat as a group: 1 for ``coalesce(x, …)``;
             ``case`` repeats the pair (condition, result) and ends in one more result.
-        is_strict: NULL whenever an argument is NULL.
-        makes_null: whether the result may be NULL although no argument is, given the arguments.
-        is_never_null: the result is not NULL whatever the arguments are.
-        cost: of one evaluation, in additions.
+        is_strict: whether the result is NULL whenever an argument is NULL.
+        makes_null: returns whether the result may be NULL although no argument is, given the
+            arguments.
+        is_never_null: whether the result is not NULL whatever the arguments are.
+        cost: the cost of one evaluation, in additions.
         is_lfta_safe: whether an LFTA kernel can compute it exactly. With STRING arguments see also
             ``catalog/safety.py``.
-        gains: for each argument, how the result moves with it while the other arguments stand still
-            or move: a positive number keeps the order, a negative one turns it round, 0 means that
-            the result ignores it, None that no order survives. The number is the factor by which a
-            step of the argument is stretched. () means None for all. Wrap-around at 64 bits apart.
-        is_pure: equal arguments give equal results.
-        is_high_only: the meaning needs a library that has no place beside the catalog: the HFTA job has
-            it, in ``engine/functions/`` by the entry's name, and ``evaluate`` refuses.
-        needs_bytes: how many bytes at the start of a STRING argument it looks at, None for all; an LFTA
-            ships no more of a payload than that.
+        gains: for each argument, returns how the result moves with it while the other arguments
+            stand still or move: a positive number keeps the order, a negative one reverses it, 0
+            means that the result ignores it, None that no order survives. The number is the factor
+            by which a step of the argument is stretched. () means None for all. Overflow of 64 bits
+            is disregarded.
+        is_pure: whether equal arguments give equal results.
+        is_high_only: whether the meaning needs a library that must not be imported by the catalog:
+            the HFTA job has it, in ``engine/functions/`` under the entry's name, and ``evaluate``
+            raises.
+        needs_bytes: the number of bytes at the start of a STRING argument that it reads, None for
+            all; an LFTA ships no more of a payload.
     """
 
     name: str
@@ -80,7 +84,7 @@ class FunctionEntry:
         return self.is_pure and not self.is_high_only
 
     def is_nullable(self, arguments: Sequence[Expression]) -> bool:
-        """Whether a call with ``arguments`` can be NULL."""
+        """Return whether a call with ``arguments`` can be NULL."""
         if self.is_never_null:
             return False
         if self.is_strict:
@@ -89,17 +93,17 @@ class FunctionEntry:
 
 
 def always(_: Sequence[Expression]) -> bool:
-    """Any call may give NULL."""
+    """Return True: any call may give NULL."""
     return True
 
 
 def any_nullable(arguments: Sequence[Expression]) -> bool:
-    """A call may give NULL if one of its arguments may."""
+    """Return whether an argument may be NULL, for calls that give NULL of NULL."""
     return any(argument.is_nullable for argument in arguments)
 
 
 def unless_nonzero_literal(position: int) -> Callable[[Sequence[Expression]], bool]:
-    """A call may give NULL unless the argument at ``position`` is a constant other than zero."""
+    """Return a rule: NULL is possible unless an argument is a constant other than zero."""
 
     def rule(arguments: Sequence[Expression]) -> bool:
         argument = arguments[position]
@@ -109,7 +113,7 @@ def unless_nonzero_literal(position: int) -> Callable[[Sequence[Expression]], bo
 
 
 def unless_literal_from_zero(position: int) -> Callable[[Sequence[Expression]], bool]:
-    """A call may give NULL unless the argument at ``position`` is a constant of 0 or more."""
+    """Return a rule: NULL is possible unless an argument is a constant of 0 or more."""
 
     def rule(arguments: Sequence[Expression]) -> bool:
         value = number(arguments[position])
@@ -119,7 +123,7 @@ def unless_literal_from_zero(position: int) -> Callable[[Sequence[Expression]], 
 
 
 def by(numerator: int, denominator: int = 1) -> Gain:
-    """The gain that is the same for all arguments."""
+    """Return the gain that is the same for all arguments."""
     gain = Fraction(numerator, denominator)
     return lambda _: gain
 
@@ -129,12 +133,12 @@ FLIPS = by(-1)
 
 
 def loses(_: Sequence[Expression]) -> Fraction | None:
-    """The gain of an argument whose order does not survive."""
+    """Return None, the gain of an argument whose order does not survive."""
     return None
 
 
 def number(argument: Expression) -> Fraction | None:
-    """The value of a numeric constant, None for everything else."""
+    """Return the value of a numeric constant, None for any other expression."""
     if not isinstance(argument, Literal) or not isinstance(argument.value, int | float):
         return None
     if argument.value != argument.value or argument.value in (float("inf"), float("-inf")):

@@ -1,4 +1,4 @@
-"""Functions on FLOAT: IEEE doubles, except that what is outside a function's domain is NULL."""
+"""Functions on FLOAT: IEEE doubles, except that NULL is the result outside a function's domain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _remainder(a: float, b: float) -> float | None:
 
 
 def _whole(rule: Callable[[float], int]) -> Callable[[float], float]:
-    """``rule`` on what has a fraction; a zero comes out positive, since back ends differ in its sign."""
+    """Return ``rule`` for values with a fraction; zeros become positive, as back ends differ."""
 
     def rounded(a: float) -> float:
         return float(rule(a)) if math.isfinite(a) else a
@@ -47,7 +47,7 @@ def _whole(rule: Callable[[float], int]) -> Callable[[float], float]:
 
 
 def _nearest(a: float) -> int:
-    """The nearest whole number, a half going away from zero."""
+    """Return the nearest whole number, of a half the one farther from zero."""
     whole = math.trunc(a)
     if abs(a - whole) < 0.5:
         return whole
@@ -66,7 +66,7 @@ def _square_root(a: float) -> float | None:
 
 
 def _power(a: float, b: float) -> float | None:
-    """C's pow, with NULL for a negative base to a broken exponent and for zero to a negative one."""
+    """Return C's pow; NULL for a negative base to a fraction, and for zero to a negative power."""
     try:
         return math.pow(a, b)
     except ValueError:
@@ -96,7 +96,7 @@ _FUNCTIONS = (
     FunctionEntry("floor_float", _ONE, _FLOAT, _whole(math.floor), cost=2, gains=(KEEPS,)),
     FunctionEntry("ceil_float", _ONE, _FLOAT, _whole(math.ceil), cost=2, gains=(KEEPS,)),
     FunctionEntry("round_float", _ONE, _FLOAT, _whole(_nearest), cost=2, gains=(KEEPS,)),
-    # The last bit of what libm computes differs from platform to platform, so these stay high.
+    # The last bit of libm's results differs between platforms, so these stay on Spark.
     *(
         FunctionEntry(
             name, parameters, _FLOAT, rule, makes_null=always, cost=20, is_lfta_safe=False

@@ -1,7 +1,8 @@
 """XXH64 with seed 42 of the bytes of a value, as Spark's ``xxhash64`` computes it.
 
-The algorithm is Yann Collet's (github.com/Cyan4973/xxHash). Numbers are eight bytes, least first; an IP is
-its sixteen bytes in network order. Not called by queries: aggregates that sketch are made of them.
+The algorithm is Yann Collet's (github.com/Cyan4973/xxHash). Numbers are eight bytes, least
+significant first; an IP is its sixteen bytes in network order. Queries cannot call it; it serves
+aggregates that sketch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _STRIPE = 32
 
 
 def xxh64(data: bytes) -> int:
-    """The hash of ``data`` as an unsigned number."""
+    """Return the hash of ``data`` as an unsigned number."""
     at = 0
     if len(data) >= _STRIPE:
         lanes = [SEED + PRIME_1 + PRIME_2, SEED + PRIME_2, SEED, SEED - PRIME_1]
@@ -68,7 +69,7 @@ def _hash_int(value: int) -> int:
 
 
 def _hash_float(value: float) -> int:
-    """One hash for both zeros, and one for all NaNs."""
+    """Return one hash for both zeros, and one for all NaNs."""
     one = math.nan if math.isnan(value) else value + 0.0
     return wrap(xxh64(struct.pack("<d", one)))
 

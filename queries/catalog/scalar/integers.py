@@ -26,19 +26,19 @@ _INT = GsqlType.INT
 _ONE = (Parameter(_INT),)
 _TWO = (Parameter(_INT), Parameter(_INT))
 
-# What takes a clock beyond 64 bits is found by its magnitude (``magnitudes.can_wrap``); of columns of unknown
-# magnitude these keep what no clock survives from being ordered.
+# ``magnitudes.can_wrap`` recognises arithmetic that takes a clock beyond 64 bits; these limits keep
+# expressions over columns of unknown magnitude from being ordered where no clock could be.
 _LARGEST_FACTOR = 1 << 50
 _LARGEST_SHIFT = 32
 
 
 def wrap(value: int) -> int:
-    """``value`` modulo 2**64 as a signed number."""
+    """Return ``value`` modulo 2**64 as a signed number."""
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
 def divide(a: int, b: int) -> int | None:
-    """``a / b`` truncated toward zero; None by zero."""
+    """Return ``a / b`` truncated toward zero; None by zero."""
     if b == 0:
         return None
     quotient = abs(a) // abs(b)
@@ -46,12 +46,12 @@ def divide(a: int, b: int) -> int | None:
 
 
 def divide_down(a: int, b: int) -> int | None:
-    """``a / b`` rounded down; None by zero."""
+    """Return ``a / b`` rounded down; None by zero."""
     return wrap(a // b) if b else None
 
 
 def remainder(a: int, b: int) -> int | None:
-    """The remainder of ``divide``, with the sign of ``a``; None by zero."""
+    """Return the remainder of ``divide``, with the sign of ``a``; None by zero."""
     if b == 0:
         return None
     rest = abs(a) % abs(b)
@@ -59,19 +59,19 @@ def remainder(a: int, b: int) -> int | None:
 
 
 def shift_left(value: int, count: int) -> int | None:
-    """``value`` times 2 to the power of ``count``, wrapped; None for a negative count."""
+    """Return ``value`` times 2 to the power of ``count``, wrapped; None for a negative count."""
     if count < 0:
         return None
     return wrap(value << count) if count < 64 else 0
 
 
 def shift_right(value: int, count: int) -> int | None:
-    """``value`` without its last ``count`` bits, its sign kept; None for a negative count."""
+    """Return ``value`` without its last ``count`` bits, sign kept; None for a negative count."""
     return None if count < 0 else value >> min(count, 63)
 
 
 def factor(position: int) -> Gain:
-    """The gain of a product: the constant at ``position``."""
+    """Return the gain of a product: the constant at ``position``."""
 
     def gain(arguments: Sequence[Expression]) -> Fraction | None:
         value = number(arguments[position])
@@ -81,7 +81,7 @@ def factor(position: int) -> Gain:
 
 
 def divisor(arguments: Sequence[Expression]) -> Fraction | None:
-    """The gain of a division: one over its constant second argument."""
+    """Return the gain of a division: one over its constant second argument."""
     value = number(arguments[1])
     return 1 / value if value else None
 
@@ -116,7 +116,7 @@ _FUNCTIONS = (
         cost=5,
         gains=(divisor, loses),
     ),
-    # No operator of the text: buckets, and times cut to a unit, have one width on both sides of 0.
+    # Not an operator of the text: buckets and truncated times have the same width below 0 as above.
     FunctionEntry(
         "floor_div",
         _TWO,

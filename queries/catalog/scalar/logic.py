@@ -24,9 +24,10 @@ _ANY = Parameter(None)
 
 
 def order_key(value: Any) -> Any:
-    """What to compare values of one type by: NaN equals itself and is greater than all numbers.
+    """Return the key by which values of one type compare, as in Spark.
 
-    Spark's order. -0.0 equals 0.0; STRING and IP compare as unsigned bytes.
+    NaN equals itself and is greater than all numbers. -0.0 equals 0.0; STRING and IP compare as
+    unsigned bytes.
     """
     if isinstance(value, float):
         return (1, 0.0) if value != value else (0, value)
@@ -85,7 +86,10 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Value]:
 
 @lru_cache(maxsize=256)
 def _like_pattern(pattern: bytes) -> re.Pattern[bytes]:
-    r"""``%`` is any bytes, ``_`` any one byte, ``\`` takes what follows literally."""
+    r"""Return a LIKE pattern as a regular expression.
+
+    ``%`` is any bytes, ``_`` any one byte, and ``\`` takes the next byte literally.
+    """
     parts = []
     characters = iter(pattern)
     for byte in characters:

@@ -1,7 +1,7 @@
 """How large a number can become: bounds of expressions that hold before 64 bits wrap.
 
-Two questions need them: whether a FLOAT always fits INT (otherwise its cast can be NULL), and whether
-arithmetic on a clock can wrap (then it loses its order).
+Two questions need them: whether a FLOAT always fits INT (otherwise its cast can be NULL), and
+whether arithmetic on a clock can wrap (then it loses its order).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gscope.queries.expressions.expressions import Call, Column, Expression, Lit
 from gscope.queries.expressions.types import GsqlType
 
 Magnitude = Fraction | float
-"""The greatest absolute value; infinite where nothing bounds it."""
+"""The greatest absolute value; infinite if nothing bounds it."""
 
 INT_LIMIT = Fraction(1 << 63)
 
@@ -32,7 +32,7 @@ _FIELDS = {
     "len": 1 << 31,
 }
 _CLOCKS = {"time": 1 << 31, "time_ns": 1 << 61, "timestamp": 1 << 61}
-"""What clocks show until the years 2038 and 2043."""
+"""The values that clocks show until the years 2038 and 2043."""
 
 _WIDEST_FIELD = 1 << 32
 _TYPES: dict[GsqlType, Magnitude] = {
@@ -53,17 +53,17 @@ _CHOICES = frozenset({"coalesce", "min_of", "max_of"})
 
 
 def magnitude(expression: Expression) -> Magnitude:
-    """A bound that no value exceeds; of wrapping arithmetic that of its type."""
+    """Return a bound that no value exceeds; for arithmetic that wraps, that of its type."""
     return _bound(expression, is_usual=False)
 
 
 def usual_magnitude(expression: Expression) -> Magnitude:
-    """The same while clocks show what they do in this generation; see ``can_wrap``."""
+    """Return the same while clocks show values of these decades; see ``can_wrap``."""
     return _bound(expression, is_usual=True)
 
 
 def can_wrap(expression: Call) -> bool:
-    """Whether arithmetic on a clock leaves 64 bits within this generation.
+    """Return whether arithmetic on a clock exceeds 64 bits within these decades.
 
     Columns of type INT are taken for seconds, TIMESTAMP for nanoseconds.
     """
@@ -95,7 +95,7 @@ def _of_value(value: object) -> Magnitude:
 
 
 def _of_call(call: Call, *, is_usual: bool) -> Magnitude:
-    """The bound of a result before it wraps."""
+    """Return the bound of a result before it wraps."""
     name, arguments = call.function, call.arguments
     if name in _CALLS:
         return Fraction(_CALLS[name])

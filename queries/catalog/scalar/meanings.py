@@ -1,7 +1,7 @@
-"""What each function means, by family, in one sentence: for ``gscope schema --functions`` and the reference.
+"""The meaning of each function in one sentence, for ``gscope schema --functions``.
 
-Names are those that queries use. ``s`` is a STRING, ``n`` an INT, ``x`` and ``y`` are any values; what
-stands in quotes must be a constant.
+Names are those that queries use. ``s`` is a STRING, ``n`` an INT, ``x`` and ``y`` are any values;
+an argument in quotes must be a constant. The reference shows the same sentences.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "non_temporal": "x, of which no order is to be known.",
     },
 }
-"""Every function that queries can call but those of user code; see ``queries/analysis/typing/calls.py``."""
+"""Every built-in function that queries can call; see ``queries/analysis/typing/calls.py``."""
 
 MEANINGS = {name: text for family in FAMILIES.values() for name, text in family.items()}
-"""The same without families."""
+"""The meaning of each function by name."""

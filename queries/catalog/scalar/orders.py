@@ -1,6 +1,6 @@
-"""Declared orders: the user's word that the values of a field of packets move one way.
+"""Declared orders: the user's promise that the values of a field of packets move one way.
 
-``increasing(x)``, ``decreasing(x)`` and ``banded(x, b)`` are ``x`` itself. What was promised is enforced
+``increasing(x)``, ``decreasing(x)`` and ``banded(x, b)`` are ``x`` itself. The promise is enforced
 where packets are read: a packet that breaks the order, or has no ``x``, is left out and counted.
 """
 
@@ -30,7 +30,7 @@ ORDERS = {
         None,
         lambda value, _band=0: value,
         is_never_null=True,
-        # an output column of a selection can have them, which is where they are enforced
+        # Only output columns of a selection can have them, because the selection enforces them.
         is_lfta_safe=False,
     )
     for name, parameters in (
@@ -42,7 +42,7 @@ ORDERS = {
 
 
 def declared_ordering(expression: Expression) -> Ordering | None:
-    """The order that ``expression`` declares; None if it is no declaration."""
+    """Return the order that ``expression`` declares; None if it declares none."""
     match expression:
         case Call("increasing"):
             return INCREASING

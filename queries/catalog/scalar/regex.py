@@ -1,10 +1,12 @@
-r"""Regular expressions over hostile bytes: RE2, by way of Arrow, whose time grows with the text and with nothing else.
+r"""Regular expressions over hostile bytes: RE2, as Arrow offers it, in time linear in the text.
 
-A backtracking matcher takes hours for one payload that its sender fits to the expression, and `.*x.*y` needs no nesting for
-that. RE2 has no look-around and no references to groups; both are refused when the query is compiled.
+A backtracking matcher takes hours for one payload that its sender fits to the expression, and
+`.*x.*y` needs no nesting for that. RE2 has no look-around and no references to groups; both are
+refused when the query is compiled.
 
-Texts and expressions are bytes: ``\xff`` is a byte, letters are those of ASCII, ``.`` matches a line end too, and ``$`` is the
-end of the text. Every level asks the functions here, so that the meaning is one.
+Texts and expressions are bytes: ``\xff`` is a byte, letters are those of ASCII, ``.`` matches a
+line end too, and ``$`` is the end of the text. Every level calls the functions here, so that the
+meaning is the same.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ _PIECE = re.compile(
 
 
 class RegexError(ValueError):
-    """The text is not a regular expression of RE2's."""
+    """A text that is not a regular expression of RE2."""
 
 
 def check_regex(pattern: bytes) -> None:
-    """Refuse what is not a regular expression.
+    """Refuse a text that is not a regular expression.
 
     Raises:
         RegexError: RE2 refuses it.
@@ -39,7 +41,7 @@ def check_regex(pattern: bytes) -> None:
     import pyarrow.compute as pc
 
     try:
-        # As it is written first, for the message.
+        # First as written, for the message.
         pc.match_substring_regex(_binary([b""]), pattern=pattern)
     except pa.ArrowInvalid as error:
         raise RegexError(str(error).removeprefix("Invalid regular expression: ")) from error
@@ -47,14 +49,14 @@ def check_regex(pattern: bytes) -> None:
 
 
 def match_all(texts: Any, pattern: bytes) -> Any:
-    """Return for each text of an Arrow array or sequence of bytes whether ``pattern`` matches somewhere in it."""
+    """Return for each text of an Arrow array or sequence of bytes whether ``pattern`` matches."""
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(_binary(texts), pattern=b"(?s)" + pattern)
 
 
 def find_all(texts: Any, pattern: bytes) -> Any:
-    """Return for each text the first part that ``pattern`` matches; NULL where there is none.
+    """Return for each text the first part that ``pattern`` matches; NULL if it matches none.
 
     Raises:
         RegexError: RE2 refuses the pattern.
@@ -90,7 +92,7 @@ def _binary(texts: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _named(pattern: bytes) -> bytes:
-    """The pattern as a group with a name; groups without names do not capture, as Arrow asks."""
+    """Return the pattern as a named group, the only kind that captures, as Arrow requires."""
 
     def plain(found: re.Match[bytes]) -> bytes:
         return b"(?:" if found["group"] else found[0]

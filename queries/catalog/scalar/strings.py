@@ -46,7 +46,7 @@ def _suffix(text: bytes, count: int) -> bytes:
 
 
 def _substr(text: bytes, first: int, count: int) -> bytes:
-    """The bytes at places ``first`` to ``first + count - 1``, the first byte being at 1."""
+    """Return the bytes at places ``first`` to ``first + count - 1``, the first byte being at 1."""
     return text[max(first, 1) - 1 : max(first + max(count, 0), 1) - 1]
 
 
@@ -56,7 +56,7 @@ def _find(text: bytes, needle: bytes) -> int | None:
 
 
 def _hash(text: bytes) -> int:
-    """FNV-1a with 64 bits."""
+    """Return FNV-1a with 64 bits."""
     state = _FNV_OFFSET
     for byte in text:
         state = (state ^ byte) * _FNV_PRIME & ((1 << 64) - 1)
@@ -64,7 +64,7 @@ def _hash(text: bytes) -> int:
 
 
 def _number(text: bytes) -> int | None:
-    """The bytes as one number in network order; NULL for none and for more than eight."""
+    """Return the bytes as a number in network order; NULL if there are none or more than eight."""
     return wrap(int.from_bytes(text, "big")) if 1 <= len(text) <= 8 else None
 
 

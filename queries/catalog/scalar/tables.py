@@ -1,13 +1,14 @@
-"""Tables of constants: what a long IN list becomes, one sorted array instead of a literal for each choice.
+"""Tables of constants: a long IN list as one sorted array instead of a literal for each choice.
 
-A table is a STRING constant, so that it travels, compares and hashes as any other: a header word (the kind of value in the
-lowest byte, the number of values above it) and the values in ascending order, each of them once. Words are little-endian.
-A kernel searches it in place, by address; no choice becomes source text.
+A table is a STRING constant, so that it is shipped, compared and hashed like any other: a header
+word (the kind of value in the lowest byte, the number of values above it) and the values in
+ascending order, each of them once. Words are little-endian. A kernel searches it in place, by
+address; no choice becomes source text.
 
     INT, MAC, TIMESTAMP, INTERVAL, BOOL   one signed word each
     FLOAT                                 one signed word each, in the order of ``float_word``
     IP                                    two unsigned words each, the high half first
-    STRING                                for each the end of its bytes as a word, then the bytes of all of them
+    STRING                                the end of the bytes of each as a word, then all bytes
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Value
 
 MOST_CHOICES = 16
-"""Choices that an IN list may have without becoming a table."""
+"""The most choices that an IN list has without becoming a table."""
 
 HEADER_BYTES = 8
 _INTEGERS, _FLOATS, _ADDRESSES, _TEXTS = range(1, 5)
@@ -37,7 +38,7 @@ _NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48))[0]
 
 
 def float_word(value: float) -> int:
-    """The number that stands for a FLOAT: ordered alike, with one zero and one NaN, above all else."""
+    """Return the word of a FLOAT: ordered alike, with one zero, and one NaN above all numbers."""
     canonical = _NAN if value != value else value + 0.0
     (bits,) = struct.unpack("<q", struct.pack("<d", canonical))
     return int(bits ^ ((bits >> 63) & MAX_INT))
@@ -58,7 +59,7 @@ def pack_table(values: Sequence[Value], kind: GsqlType) -> bytes:
 
 
 def table_values(table: bytes) -> tuple[Value, ...]:
-    """Return the values of a table in order; floats as their words are read back as FLOAT."""
+    """Return the values of a table in order; FLOAT words become floats again."""
     tag, count = table_size(table)
     body = table[HEADER_BYTES:]
     if tag == _TEXTS:

@@ -23,7 +23,7 @@ _MS_A_NS = 1e6
 
 
 def format_timestamp(timestamp_ns: int) -> str:
-    """Return ``2024-05-06 07:08:09.123456789Z``, UTC, always nine digits: as answers show a time."""
+    """Return ``2024-05-06 07:08:09.123456789Z``, UTC, always with nine digits, as in answers."""
     seconds, fraction = divmod(timestamp_ns, 1_000_000_000)
     moment = _EPOCH + timedelta(seconds=seconds)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d}Z"

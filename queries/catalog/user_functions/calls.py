@@ -1,6 +1,6 @@
-"""Calls of user code: values in, checked values out, and one sentence about what goes wrong.
+"""Calls of user code: values in, checked values out, and one sentence about a failure.
 
-Callables here travel by their file's text: another process executes it when it first calls.
+Callables here are pickled as their file's text: another process executes it at its first call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class UserScalar:
     """The meaning of a scalar user function.
 
     Attributes:
+        file: the file that declares it.
         attribute: the function's name in its module.
+        facts: its declared facts.
     """
 
     def __init__(self, file: UserFile, attribute: str, facts: ScalarFacts) -> None:
@@ -54,10 +56,11 @@ class UserScalar:
         return self._function
 
     def __call__(self, *values: Value) -> Value:
-        """The function's value.
+        """Return the function's value.
 
         Raises:
-            UserCodeError: it raised, or gave what it was not declared to give.
+            UserCodeError: the function raised, or returned a value that it was not declared to
+                return.
         """
         try:
             result = self.function(*values)
@@ -75,20 +78,20 @@ class UserFold:
         self.facts = facts
 
     def __call__(self, values: Iterable[Any]) -> Value:
-        """The aggregate of ``values``, read once; NULL if none of them is a value.
+        """Return the aggregate of ``values``, read once; NULL if all of them are NULL.
 
         Raises:
-            UserCodeError: a method raised, or gave what it was not declared to give.
+            UserCodeError: a method raised, or returned a value that it was not declared to return.
         """
         present = (value for value in values if value is not None)
         first = next(present, None)
         return None if first is None else self.over_parts([chain([first], present)])
 
     def over_parts(self, parts: Iterable[Iterable[Any]]) -> Value:
-        """The aggregate of several parts of a group: each has a state, which the first takes in.
+        """Return the aggregate of several parts of a group, merging their states into the first.
 
         Raises:
-            UserCodeError: a method raised, or gave what it was not declared to give.
+            UserCodeError: a method raised, or returned a value that it was not declared to return.
         """
         states: list[Any] = []
         seen: tuple[Any, ...] = ()
@@ -109,7 +112,7 @@ class UserFold:
             raise failure(self.facts.name, seen, self.file, error) from error
         finally:
             for state in states:
-                # what went wrong before is the thing to tell
+                # the earlier failure is the one to report
                 with suppress(Exception):
                     getattr(state, "destroy", _nothing)()
         return checked(result, self.facts, (), self.file)
@@ -118,10 +121,10 @@ class UserFold:
 def checked(
     result: Any, facts: ScalarFacts | AggregateFacts, values: Sequence[Any], file: UserFile
 ) -> Value:
-    """``result`` as a value of the declared type.
+    """Return ``result`` as a value of the declared type.
 
     Raises:
-        UserCodeError: it is none.
+        UserCodeError: the result has another type.
     """
     if result is None and facts.is_nullable:
         return None
@@ -139,13 +142,13 @@ def checked(
 def failure(
     name: str, values: Sequence[Any], file: UserFile, error: BaseException
 ) -> UserCodeError:
-    """What to say when user code raised ``error``."""
+    """Return the error for an exception that user code raised."""
     where = place_of(error, file.path)
     return UserCodeError(f"{_call(name, values)} failed at {where}: {described(error)}")
 
 
 def _as(result: Any, kind: GsqlType) -> Any:
-    """``result`` as a value of ``kind``, ``_WRONG`` if it is none."""
+    """Return ``result`` as a value of ``kind``, ``_WRONG`` if it has another type."""
     match kind:
         case GsqlType.BOOL:
             return result if isinstance(result, bool) else _WRONG
@@ -175,4 +178,4 @@ def _shown(value: Any) -> str:
 
 
 def _nothing() -> None:
-    """Stands for a ``destroy`` that is not there."""
+    """Do nothing, in place of a missing ``destroy``."""

@@ -1,4 +1,4 @@
-"""Declared facts, tried on samples: a fact that an example contradicts is refused before any packet is read."""
+"""Tests of declared facts on samples: a fact that an example contradicts is refused at start."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TEMPORAL = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.INTERVAL, GsqlType.FLOAT
 
 
 def check_facts(code: UserCode) -> None:
-    """Try what ``code`` declares.
+    """Test the facts that ``code`` declares.
 
     Raises:
-        UsageError: an example contradicts it.
+        UsageError: an example contradicts one.
     """
     if isinstance(code, UserScalar):
         _check_monotone(code)
@@ -38,7 +38,7 @@ def check_facts(code: UserCode) -> None:
 
 
 def sample(kind: GsqlType, chance: random.Random) -> Any:
-    """A value of ``kind`` as packets might have it; no extremes, at which 64 bits are too few anyway."""
+    """Return a value of ``kind`` as packets might have it; extremes might overflow 64 bits."""
     match kind:
         case GsqlType.BOOL:
             return chance.random() < 0.5
@@ -82,7 +82,7 @@ def _check_pair(
     try:
         below, above = code(*low), code(*high)
     except UserCodeError:
-        # it may refuse values that are none of its business; at run time that is told
+        # The function may reject values that it is not made for; a run reports that.
         return
     if below is None or above is None:
         return
@@ -130,7 +130,7 @@ def _tried(compute: Callable[[], Any]) -> Any:
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
-    # that both refuse a sample is no contradiction, whatever they say about it
+    # That both reject a sample is not a contradiction, whatever their messages are.
     return bool(left == right) or (isinstance(left, str) and isinstance(right, str))
 
 

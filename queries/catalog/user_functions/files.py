@@ -1,7 +1,7 @@
-"""Files of user code: their text, and the module that it makes in each process that needs it.
+"""Files of user code: their text, and the module of each process that needs it.
 
-The text travels with the program, so that the command line, the capture daemon, the HFTA job and its workers
-all run what was checked, whatever becomes of the file meanwhile.
+The text is part of the program, so that the command line, the capture daemon, the HFTA job and its
+workers all run what was checked, even if the file changes meanwhile.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A file of user code as it was when the command line read it.
+    """A file of user code as the command line read it.
 
     Attributes:
-        path: as it was named, for messages.
+        path: the path as given, for messages.
+        text: its content.
     """
 
     path: str
@@ -44,7 +45,7 @@ def read_user_file(path: str) -> UserFile:
     """Return the file at ``path``.
 
     Raises:
-        UsageError: it cannot be read, another user can have written it, or it is not text.
+        UsageError: the file cannot be read, another user can have written it, or it is not text.
     """
     try:
         with Path(path).open("rb") as file:
@@ -72,14 +73,14 @@ def read_user_file(path: str) -> UserFile:
 
 @lru_cache(maxsize=64)
 def load_module(file: UserFile) -> ModuleType:
-    """The module of ``file``, executed once in this process.
+    """Return the module of ``file``, executed once in this process.
 
     Raises:
         UsageError: executing it failed; with the line.
     """
     module = ModuleType(f"gscope_user_{file.digest}")
     module.__file__ = file.path
-    # known by name to dataclasses and pickle while it runs
+    # dataclasses and pickle look it up by name while it runs
     sys.modules[module.__name__] = module
     try:
         code = compile(file.text, file.path, "exec", dont_inherit=True)
@@ -98,7 +99,7 @@ def load_module(file: UserFile) -> ModuleType:
 
 
 def place_of(error: BaseException, path: str) -> str:
-    """``file:line`` of the innermost line of the file at ``path`` that ``error`` went through."""
+    """Return ``file:line`` of the innermost line of the file at ``path`` in a traceback."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
@@ -108,7 +109,7 @@ def place_of(error: BaseException, path: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An error in half a sentence; deliberate ones speak for themselves."""
+    """Return an error as half a sentence; deliberate ones as they are."""
     text = str(error).strip().splitlines()
     first = text[0] if text else ""
     if isinstance(error, UsageError):

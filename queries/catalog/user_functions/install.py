@@ -1,7 +1,7 @@
 """User code in the catalog's tables, for this process.
 
-Every process that runs a program installs the program's files first: the command line before it compiles, the
-capture daemon and the HFTA job before they look anything up.
+Every process that runs a program installs the program's files first: the command line before it
+compiles, the capture daemon and the HFTA job before their first look-up.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _INSTALLED: dict[UserFile, tuple[UserCode, ...]] = {}
 
 
 def install(files: Iterable[UserFile], taken: Collection[str] = ()) -> tuple[UserCode, ...]:
-    """Enter what ``files`` declare into the tables; one that is there already stays as it is.
+    """Enter the declarations of ``files`` into the tables; those already there stay unchanged.
 
     Args:
-        files: of user code.
-        taken: further names that no user function may have.
+        files: files of user code.
+        taken: further names that user functions cannot have.
 
     Returns:
-        What was entered now.
+        The newly entered code.
 
     Raises:
-        UsageError: a file cannot be executed, declares nothing, or a name that is taken.
+        UsageError: a file cannot be executed, declares nothing, or declares a name that is taken.
     """
     entered: list[UserCode] = []
     for file in files:
@@ -62,7 +62,7 @@ def install(files: Iterable[UserFile], taken: Collection[str] = ()) -> tuple[Use
 
 
 def uninstall() -> None:
-    """Take all user code out of the tables again."""
+    """Remove all user code from the tables."""
     for code in installed():
         table: dict[str, FunctionEntry] | dict[str, AggregateEntry] = (
             FUNCTIONS if isinstance(code, UserScalar) else AGGREGATES
@@ -72,17 +72,17 @@ def uninstall() -> None:
 
 
 def installed() -> tuple[UserCode, ...]:
-    """All user code in the tables."""
+    """Return all user code in the tables."""
     return tuple(code for made in _INSTALLED.values() for code in made)
 
 
 def by_file() -> Mapping[UserFile, tuple[UserCode, ...]]:
-    """All user code in the tables by the file that declares it."""
+    """Return all user code in the tables by the file that declares it."""
     return dict(_INSTALLED)
 
 
 def _declared(file: UserFile) -> tuple[UserCode, ...]:
-    """What a file declares itself; what it imports from elsewhere does not count."""
+    """Return what a file declares itself, without what it imports."""
     module = load_module(file)
     made: list[UserCode] = []
     for attribute, value in vars(module).items():

@@ -65,8 +65,7 @@ TAILS = st.sampled_from(
     epochs=st.lists(EPOCHS, min_size=2, max_size=2),
     rest=REST,
     outputs=st.lists(TERMS | st.sampled_from(["*", "p.*", "p.tb"]), min_size=1, max_size=3),
-    tail=TAILS,
-    distinct=st.sampled_from(["", "", "DISTINCT "]),
+    distinct_and_tail=st.tuples(st.sampled_from(["", "", "DISTINCT "]), TAILS),
     delivers_all=st.booleans(),
 )
 def test_random_joins_are_refused_with_a_place_or_fit_together(
@@ -76,10 +75,10 @@ def test_random_joins_are_refused_with_a_place_or_fit_together(
     epochs: list[str],
     rest: list[str],
     outputs: list[str],
-    tail: str,
-    distinct: str,
+    distinct_and_tail: tuple[str, str],
     delivers_all: bool,
 ) -> None:
+    distinct, tail = distinct_and_tail
     kind = ", " if last == "w" else kind
     streams = [*inputs, last]
     named = kind.join(f"{one} {name}" for one, name in zip(streams, "pqr", strict=False))
