@@ -6,7 +6,7 @@ from gscope.capture.kernels.intrinsics import ld32, ld64, prefetch, select, st64
 from gscope.capture.kernels.jit import kernel
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState
 from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6
-from gscope.capture.packet.layers import PREFETCH_BYTES, locate
+from gscope.capture.packet.layers import PREFETCH_BYTES, PacketIndex, locate
 from gscope.capture.packet.link import LINKTYPE_ETHERNET
 from gscope.capture.packet.record import INFO, REASON_SHIFT, RECORD_BYTES, VERSION_SHIFT
 from gscope.capture.packet.tunnels import locate_inner
@@ -60,7 +60,8 @@ def stage(
     while count < limit and ld64(times + 8 * (first + count)) < until_ns:
         count += 1
     begin_batch(workspace)
-    locate(data, offsets, caplens, wirelens, linktypes, first, count, records, workspace)
+    packets = PacketIndex(offsets, caplens, wirelens, linktypes)
+    locate(data, packets, first, count, records, workspace)
     ipv4 = ipv6 = other = all_ = odd = 0
     lowest = MAX_TIME_NS
     highest = MIN_TIME_NS
@@ -188,6 +189,7 @@ def stage_rest(
     """Give the packets of LIST_ALL records and sort those that are not late."""
     ipv4 = ipv6 = other = 0
     is_first = run[_RESUME] < 0
+    packets = PacketIndex(offsets, caplens, wirelens, linktypes)
     begin_batch(workspace)
     for k in range(ld64(lists + LIST_BYTES * LIST_ALL)):
         i = ld64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * k)
@@ -196,7 +198,7 @@ def stage_rest(
                 run[_LATE] += 1
             continue
         record = records + i * RECORD_BYTES
-        locate(data, offsets, caplens, wirelens, linktypes, first + i, 1, record, workspace)
+        locate(data, packets, first + i, 1, record, workspace)
         info = ld64(record + INFO)
         version = (info >> VERSION_SHIFT) & 15
         st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)

@@ -6,6 +6,8 @@ others take the walk.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32, ld64, prefetch, st64
 from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.decode_loop import walk
@@ -38,13 +40,26 @@ _V4_INFO = 4 << VERSION_SHIFT | TYPE_IPV4 << ETHERTYPE_SHIFT
 _V6_INFO = 6 << VERSION_SHIFT | TYPE_IPV6 << ETHERTYPE_SHIFT
 
 
+class PacketIndex(NamedTuple):
+    """Addresses of the index arrays of a block that decoding reads; free between kernels.
+
+    Attributes:
+        offsets: of ``offset`` (int64).
+        caplens: of ``caplen`` (int32).
+        wirelens: of ``wirelen`` (int32).
+        linktypes: of ``linktype`` (int32).
+    """
+
+    offsets: int
+    caplens: int
+    wirelens: int
+    linktypes: int
+
+
 @kernel
 def locate(
     data: int,
-    offsets: int,
-    caplens: int,
-    wirelens: int,
-    linktypes: int,
+    packets: PacketIndex,
     first: int,
     count: int,
     records: int,
@@ -54,12 +69,9 @@ def locate(
 
     Args:
         data: address of the block's ``data``.
-        offsets: address of its ``offset`` array (int64).
-        caplens: address of its ``caplen`` array (int32).
-        wirelens: address of its ``wirelen`` array (int32).
-        linktypes: address of its ``linktype`` array (int32).
+        packets: addresses of its index arrays.
         first: index of the first packet.
-        count: how many packets.
+        count: number of packets.
         records: where ``count`` records of ``RECORD_BYTES`` are written.
         workspace: address of ``WORKSPACE_BYTES`` bytes (see ``workspace.py``). The counter of a
             packet's reason goes up by one, except that packets without any (``Reason.NONE``) on the
@@ -67,16 +79,16 @@ def locate(
     """
     for i in range(count):
         index = first + i
-        base = data + ld64(offsets + 8 * index)
-        caplen = ld32(caplens + 4 * index)
+        base = data + ld64(packets.offsets + 8 * index)
+        caplen = ld32(packets.caplens + 4 * index)
         record = records + RECORD_BYTES * i
         prefetch(base + PREFETCH_BYTES)
         if not (
-            ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET
+            ld32(packets.linktypes + 4 * index) == LINKTYPE_ETHERNET
             and _locate_plain(record, base, base + caplen)
         ):
-            linktype = ld32(linktypes + 4 * index)
-            wire_end = base + max(caplen, ld32(wirelens + 4 * index))
+            linktype = ld32(packets.linktypes + 4 * index)
+            wire_end = base + max(caplen, ld32(packets.wirelens + 4 * index))
             reason = _locate_any(record, linktype, base, base + caplen, wire_end, workspace)
             st64(workspace + 8 * reason, ld64(workspace + 8 * reason) + 1)
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gscope.capture.sources.files.pcap import PcapLayout
+
 _CLOCK_MONOTONIC = 1
 
 _read = libc("read", types.int64, types.int32, types.int64, types.int64)
@@ -60,7 +62,7 @@ def pump_blocks(
     entry: int,
     blocks: int,
     position: ReadPosition,
-    layout: tuple[int, int, int, int],
+    layout: PcapLayout,
     times: PacketTimes,
     arrays: tuple[NDArray[Any], ...],
     last_arguments: tuple[Any, ...],
@@ -75,7 +77,7 @@ def pump_blocks(
         entry: address of the LFTAs' kernel.
         blocks: number of blocks after which to return to Python.
         position: where to read from and to.
-        layout: layout of the records; see ``PcapFormat.usual_layout``.
+        layout: layout of the records.
         times: what decides whether packets are on time.
         arrays: arrays of the block.
         last_arguments: last arguments of the LFTAs' kernel.
@@ -86,9 +88,9 @@ def pump_blocks(
         time of the blocks that are done; and how far the pump came.
     """
     descriptor, filled, limit = position
-    header_bytes, fraction_ns, most_captured, link = layout
     latest_ns, skew_ns, until_ns, bound_ns = times
     data, offset, caplen, wirelen, time_ns, linktype = arrays
+    index_arrays = (offset, caplen, wirelen, time_ns, linktype)
     begin = address_of(data)
     full = -1
     count, used, wire_bytes, least, greatest = 0, 0, 0, 0, 0
@@ -99,20 +101,7 @@ def pump_blocks(
             break
         read_bytes += got
         filled += got
-        count, used, wire_bytes, least, greatest = index_usual(
-            begin,
-            filled,
-            header_bytes,
-            fraction_ns,
-            most_captured,
-            link,
-            offset.size,
-            address_of(offset),
-            address_of(caplen),
-            address_of(wirelen),
-            address_of(time_ns),
-            address_of(linktype),
-        )
+        count, used, wire_bytes, least, greatest = index_usual(begin, filled, layout, index_arrays)
         if count == 0 or greatest >= until_ns or least < max(latest_ns, greatest) - skew_ns:
             break
         began_ns = _monotonic_ns(address_of(clock))

@@ -79,14 +79,7 @@ class Pump:
         if raw is None:
             return None
         block, engine = raw.block, self._engine
-        arrays = (
-            block.data,
-            block.offset,
-            block.caplen,
-            block.wirelen,
-            block.time_ns,
-            block.linktype,
-        )
+        arrays = (block.data, *block.index_arrays)
         last_arguments = engine.kernel_arguments
         if not self._entry:
             # All blocks of a source have arrays of the same types.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gscope.capture.sources.block import IndexArrays
+
 BLOCK_HEADER_BYTES = 48
 PACKET_HEADER_BYTES = 48
 ADDRESS_BYTES = 20
@@ -91,12 +93,8 @@ def index_ring_block(
     link: int,
     cooked: bool,
     loopback: int,
-    offset: NDArray[np.int64],
-    caplen: NDArray[np.int32],
-    wirelen: NDArray[np.int32],
-    time_ns: NDArray[np.int64],
-    linktype: NDArray[np.int32],
-) -> tuple[int, int, int, int]:
+    arrays: IndexArrays,
+) -> tuple[int, int, int, int, int]:
     """Index the packets of the block in ``data[:end]``, and put into the bytes what the kernel took out of them.
 
     A VLAN tag that the kernel moved to the packet's metadata is put back where it was on the wire; the lengths grow
@@ -111,28 +109,26 @@ def index_ring_block(
         link: link type of all packets.
         cooked: packets are without link header.
         loopback: number of the loopback interface, 0 for none.
-        offset: index array to fill, as the following ones; see ``Block``.
-        caplen: captured bytes.
-        wirelen: bytes on the wire.
-        time_ns: time.
-        linktype: link type.
+        arrays: to fill.
 
     Returns:
         Packets indexed, packets left out, packets that are damaged or found no room, packets whose
-        time is the network card's.
+        timestamp is the network card's, and bytes on the wire of the packets indexed.
     """
+    offset, caplen, wirelen, time_ns, linktype = arrays
     base = address_of(data)
     tag_at = _ADDRESS_PAIR_BYTES + 2 if cooked else _ADDRESS_PAIR_BYTES
     count = 0
     skipped = 0
     hardware = 0
+    wire_bytes = 0
     if end < BLOCK_HEADER_BYTES:
-        return 0, 0, 0, 0
+        return 0, 0, 0, 0, 0
     packets = ld32(base + _PACKETS)
     position = ld32(base + _FIRST)
     for seen in range(packets):
         if position < BLOCK_HEADER_BYTES or position + HEADER_BYTES > end or count == offset.size:
-            return count, skipped, packets - seen, hardware
+            return count, skipped, packets - seen, hardware, wire_bytes
         header = base + position
         prefetch(header + PREFETCH_BYTES)
         following = ld32(header)
@@ -140,7 +136,7 @@ def index_ring_block(
         status = ld32(header + 20)
         start = ld16(header + 24)
         if start < HEADER_BYTES + HEADROOM_BYTES or position + start + captured > end:
-            return count, skipped, packets - seen, hardware
+            return count, skipped, packets - seen, hardware, wire_bytes
         if (
             loopback
             and ld8(header + PACKET_HEADER_BYTES + 10) == _PACKET_OUTGOING
@@ -165,13 +161,15 @@ def index_ring_block(
             time_ns[count] = ld32(header + 4) * 1_000_000_000 + ld32(header + 8)
             offset[count] = packet
             caplen[count] = min(captured, snaplen)
-            wirelen[count] = min(wire, _MAX_INT32)
+            wire = min(wire, _MAX_INT32)
+            wire_bytes += wire
+            wirelen[count] = wire
             linktype[count] = link
             count += 1
         if following == 0:
-            return count, skipped, packets - seen - 1, hardware
+            return count, skipped, packets - seen - 1, hardware, wire_bytes
         position += following
-    return count, skipped, 0, hardware
+    return count, skipped, 0, hardware, wire_bytes
 
 
 @kernel

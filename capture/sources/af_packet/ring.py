@@ -183,11 +183,7 @@ def load_kernels() -> None:
         0,
         False,  # kernels take no keywords
         0,
-        block.offset,
-        block.caplen,
-        block.wirelen,
-        block.time_ns,
-        block.linktype,
+        block.index_arrays,
     )
     block.count = 1
     assert block.wire_bytes == 0

@@ -296,26 +296,21 @@ class AfPacketSource:
         self._state = InputState.UP if device.is_up else InputState.DOWN
 
     def _fill_index(self, block: Block) -> None:
-        block.count, skipped, lost, hardware = index_ring_block(
+        block.count, skipped, lost, hardware, wire_bytes = index_ring_block(
             block.data,
             self._shape.block_bytes,
             self._snaplen,
             self._link,
             self._is_cooked,
             self._loopback,
-            block.offset,
-            block.caplen,
-            block.wirelen,
-            block.time_ns,
-            block.linktype,
+            block.index_arrays,
         )
         stats = self.stats
         stats.received_packets += block.count + skipped + lost
         stats.filtered_packets += skipped
         stats.dropped_packets += lost
         stats.hardware_time_packets += hardware
-        if block.count:
-            stats.received_bytes += block.wire_bytes
+        stats.received_bytes += wire_bytes
 
     def _count_loss(self) -> None:
         if self._socket is None:

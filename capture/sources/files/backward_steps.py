@@ -131,7 +131,6 @@ class Walk:
         raw = source.begin_pass()
         if raw is None:
             return False
-        header_bytes, fraction_ns, most_captured, _ = raw.layout
         blocks = max(PASS_BYTES // raw.limit, 1)
         self._latest_ns, self.deepest_ns, packets, walked, read, done, filled, used = walk_blocks(
             blocks,
@@ -139,9 +138,7 @@ class Walk:
             raw.block.data,
             raw.carried,
             raw.limit,
-            header_bytes,
-            fraction_ns,
-            most_captured,
+            raw.layout,
             self._latest_ns,
             self.deepest_ns,
         )

@@ -15,6 +15,7 @@ from gscope.errors import CaptureError, CutCaptureError
 
 if TYPE_CHECKING:
     from gscope.capture.sources.files.format import CaptureFormat
+    from gscope.capture.sources.files.pcap import PcapLayout
     from gscope.capture.sources.files.stored import ByteStream
 
 DEFAULT_BLOCK_BYTES = 512 * 1024
@@ -44,7 +45,7 @@ class RawInput(NamedTuple):
     descriptor: int
     carried: int
     limit: int
-    layout: tuple[int, int, int, int]
+    layout: PcapLayout
 
 
 class Passed(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gscope.capture.sources.block import Block
+    from gscope.capture.sources.block import Block, IndexArrays
 
 HEADER_BYTES = 24
 
@@ -38,6 +38,10 @@ MAGICS = {
     for magic, variant in _VARIANTS.items()
     for order in "<>"
 }
+
+PcapLayout = tuple[int, int, int, int]
+"""What kernels know of the records: bytes of a header, nanoseconds that a fraction counts, the most captured bytes
+and the link type. A plain tuple, as ``IndexArrays``."""
 
 # How the two lengths of a record stand: captured first since version 2.4, and before that the other way round.
 IN_ORDER, PERHAPS_SWAPPED, SWAPPED = range(3)
@@ -61,18 +65,19 @@ class PcapFormat:
         self._linktype = linktype & 0xFFFF
         # Writers often claim a smaller snap length than they used, or a larger one than anyone reads.
         self._limit = largest_packet(self._linktype)
+        self._layout: PcapLayout = (
+            self._record_header_bytes,
+            self._fraction_ns,
+            self._limit,
+            self._linktype,
+        )
         self.broken = ""
         self.unread_links = {self._linktype} - READ_LINK_TYPES
 
     @property
-    def usual_layout(self) -> tuple[int, int, int, int] | None:
-        """What ``index_usual`` must know of the records, None if they are not of the usual kind.
-
-        Bytes of a header, nanoseconds that a fraction counts, the most captured bytes, and the link type.
-        """
-        if self._order == ">" or self._lengths != IN_ORDER:
-            return None
-        return self._record_header_bytes, self._fraction_ns, self._limit, self._linktype
+    def usual_layout(self) -> PcapLayout | None:
+        """The layout of the records if they are little-endian and of version 2.4, as ``index_usual`` takes them."""
+        return None if self._order == ">" or self._lengths != IN_ORDER else self._layout
 
     def index(self, block: Block, end: int, base: int) -> int:
         """See ``CaptureFormat``."""
@@ -80,16 +85,9 @@ class PcapFormat:
             block.data,
             end,
             self._order == ">",
-            self._record_header_bytes,
             self._lengths,
-            self._fraction_ns,
-            self._limit,
-            self._linktype,
-            block.offset,
-            block.caplen,
-            block.wirelen,
-            block.time_ns,
-            block.linktype,
+            self._layout,
+            block.index_arrays,
         )
         block.fill_in(count, PacketSums(*sums))
         # Where there were records, what stops here stands at the beginning of the next block and is looked at then.
@@ -129,16 +127,9 @@ def index_pcap(
     data: NDArray[np.uint8],
     end: int,
     swapped: bool,
-    header_bytes: int,
     lengths: int,
-    fraction_ns: int,
-    limit: int,
-    link: int,
-    offset: NDArray[np.int64],
-    caplen: NDArray[np.int32],
-    wirelen: NDArray[np.int32],
-    time_ns: NDArray[np.int64],
-    linktype: NDArray[np.int32],
+    layout: PcapLayout,
+    arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
     """Index the whole records of ``data[:end]``: how many, where the first one not used begins, and their sums.
 
@@ -146,20 +137,9 @@ def index_pcap(
     index arrays are full. Fractions of a second and more are carried over; lengths are cut to 31 bits.
     """
     if not swapped and lengths == IN_ORDER:
-        return index_usual(
-            address_of(data),
-            end,
-            header_bytes,
-            fraction_ns,
-            limit,
-            link,
-            offset.size,
-            address_of(offset),
-            address_of(caplen),
-            address_of(wirelen),
-            address_of(time_ns),
-            address_of(linktype),
-        )
+        return index_usual(address_of(data), end, layout, arrays)
+    header_bytes, fraction_ns, limit, link = layout
+    offset, caplen, wirelen, time_ns, linktype = arrays
     position = 0
     count = 0
     wire_bytes = 0
@@ -196,18 +176,14 @@ def index_pcap(
 def index_usual(
     data: int,
     end: int,
-    header_bytes: int,
-    fraction_ns: int,
-    limit: int,
-    link: int,
-    room: int,
-    offset: int,
-    caplen: int,
-    wirelen: int,
-    time_ns: int,
-    linktype: int,
+    layout: PcapLayout,
+    arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
-    """``index_pcap`` over addresses for little-endian records: half the instructions."""
+    """Index as ``index_pcap`` does, over addresses, for little-endian records: half the instructions."""
+    header_bytes, fraction_ns, limit, link = layout
+    room = arrays[0].size
+    offset, caplen, wirelen = address_of(arrays[0]), address_of(arrays[1]), address_of(arrays[2])
+    time_ns, linktype = address_of(arrays[3]), address_of(arrays[4])
     position = 0
     count = 0
     wire_bytes = 0

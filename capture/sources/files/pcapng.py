@@ -66,8 +66,9 @@ class PcapngFormat:
         self.broken = ""
         self.unread_links: set[int] = set()
         self._order = "<"
-        self._interfaces = np.zeros((8, INTERFACE_COLUMNS), np.int64)
-        self._interface_count = 0
+        self._interfaces: NDArray[np.int64] = np.zeros((0, INTERFACE_COLUMNS), np.int64)
+        # What ``_interfaces`` is the beginning of, so that another interface rarely copies those before it.
+        self._table = np.zeros((8, INTERFACE_COLUMNS), np.int64)
         self._section_count = 0
         self._cut_options = 0
         self._state: NDArray[np.int64] = np.zeros(STATE_SIZE, np.int64)
@@ -76,7 +77,6 @@ class PcapngFormat:
         """See ``CaptureFormat``."""
         block.count = 0
         position = 0
-        view = block.view()
         while not self.broken:
             block.count, position, event = index_pcapng(
                 block.data,
@@ -84,20 +84,15 @@ class PcapngFormat:
                 end,
                 self._order == ">",
                 self._interfaces,
-                self._interface_count,
                 self._state,
                 block.count,
-                block.offset,
-                block.caplen,
-                block.wirelen,
-                block.time_ns,
-                block.linktype,
+                block.index_arrays,
             )
             at = base + position
             if event == SECTION:
-                length = self._begin_section(view[position:end], at)
+                length = self._begin_section(block.view()[position:end], at)
             elif event == INTERFACE:
-                length = self._describe_interface(view[position:end], at)
+                length = self._describe_interface(block.view()[position:end], at)
             else:
                 self.needed_bytes = int(self._state[NEEDED])
                 if event == BROKEN:
@@ -135,13 +130,14 @@ class PcapngFormat:
             self.broken = f"more than {_MAX_SECTIONS} sections before byte {at}; {_NOTHING}"
             return 0
         self._order = order
-        self._interface_count = 0
+        self._interfaces = self._table[:0]
         return self.needed_bytes
 
     def _describe_interface(self, data: memoryview, at: int) -> int:
         """Read the interface description, known to be whole, that ``data`` begins with; its length."""
         (length,) = struct.unpack_from(self._order + "I", data, 4)
-        if length < 20 or self._interface_count == _MAX_INTERFACES:
+        count = len(self._interfaces)
+        if length < 20 or count == _MAX_INTERFACES:
             self.broken = (
                 f"the interface description at byte {at} is too short; {_NOTHING}"
                 if length < 20
@@ -154,14 +150,10 @@ class PcapngFormat:
         options = self._options(bytes(data[16 : min(length - 4, _MAX_OPTIONS_BYTES)]))
         resolution = options.get(_OPTION_TSRESOL, b"\x06")[0]
         (offset_s,) = struct.unpack(self._order + "q", options.get(_OPTION_TSOFFSET, bytes(8)))
-        if self._interface_count == len(self._interfaces):
-            self._interfaces = np.concatenate([self._interfaces, np.zeros_like(self._interfaces)])
-        self._interfaces[self._interface_count] = (
-            linktype,
-            snaplen,
-            *time_scale(resolution, offset_s),
-        )
-        self._interface_count += 1
+        if count == len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._table[count] = (linktype, snaplen, *time_scale(resolution, offset_s))
+        self._interfaces = self._table[: count + 1]
         return int(length)
 
     def _options(self, data: bytes) -> dict[int, bytes]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gscope.capture.sources.block import IndexArrays
+
 # Why the walk stopped.
 INCOMPLETE = 0
 """The block there is not whole, or the index arrays are full."""
@@ -48,14 +50,9 @@ def index_pcapng(
     end: int,
     swapped: bool,
     interfaces: NDArray[np.int64],
-    interface_count: int,
     state: NDArray[np.int64],
     count: int,
-    offset: NDArray[np.int64],
-    caplen: NDArray[np.int32],
-    wirelen: NDArray[np.int32],
-    time_ns: NDArray[np.int64],
-    linktype: NDArray[np.int32],
+    arrays: IndexArrays,
 ) -> tuple[int, int, int]:
     """Index the packets of ``data[position:end]`` behind the first ``count`` entries of the index arrays.
 
@@ -65,6 +62,7 @@ def index_pcapng(
         How many entries there are now, where the first block not used begins, and why the walk stopped.
         ``state`` has the counters, and in ``NEEDED`` the bytes of the block where it stopped.
     """
+    offset, caplen, wirelen, time_ns, linktype = arrays
     room = offset.size
     while True:
         state[NEEDED] = _LEAST_BLOCK_BYTES
@@ -97,7 +95,7 @@ def index_pcapng(
                 number = u32(data, position + 8, swapped)
             elif kind == _OBSOLETE_TYPE:
                 number = u16(data, position + 8, swapped)
-            if number >= interface_count:
+            if number >= interfaces.shape[0]:
                 state[UNKNOWN_INTERFACE] += 1
                 position += length
                 continue

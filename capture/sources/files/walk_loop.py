@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gscope.capture.sources.files.pcap import PcapLayout
+
 _read = libc("read", types.int64, types.int32, types.int64, types.int64)
 
 
@@ -26,9 +28,7 @@ def walk_blocks(
     data: NDArray[np.uint8],
     filled: int,
     limit: int,
-    header_bytes: int,
-    fraction_ns: int,
-    most_captured: int,
+    layout: PcapLayout,
     latest_ns: int,
     deepest_ns: int,
 ) -> tuple[int, int, int, int, int, int, int, int]:
@@ -42,9 +42,7 @@ def walk_blocks(
         data: a buffer.
         filled: bytes at its beginning that were read before.
         limit: bytes of it that may be filled.
-        header_bytes: of a record.
-        fraction_ns: nanoseconds that a fraction counts.
-        most_captured: bytes of a packet.
+        layout: of the records.
         latest_ns: greatest time so far; times in pcap files are never negative.
         deepest_ns: how far a packet was behind the latest before it at most.
 
@@ -52,6 +50,7 @@ def walk_blocks(
         ``latest_ns`` and ``deepest_ns`` afterwards, the packets and their bytes, bytes read, bytes of the blocks that
         are done with, bytes in the buffer, and how many of these are done with.
     """
+    header_bytes, fraction_ns, most_captured, _ = layout
     begin = address_of(data)
     packets, packet_bytes, read_bytes, used_bytes, used = 0, 0, 0, 0, 0
     for _ in range(blocks):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
-from gscope.capture.packet.layers import locate
+from gscope.capture.packet.layers import PacketIndex, locate
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.tunnels import locate_inner
 from gscope.capture.packet.workspace import SLOTS, WORKSPACE_BYTES
@@ -129,10 +129,12 @@ def _read_batch(
     areas = ((address, buffer), (workspace.ctypes.data, workspace))
     locate(
         address,
-        offsets.ctypes.data,
-        caplens.ctypes.data,
-        wirelens.ctypes.data,
-        linktypes.ctypes.data,
+        PacketIndex(
+            offsets.ctypes.data,
+            caplens.ctypes.data,
+            wirelens.ctypes.data,
+            linktypes.ctypes.data,
+        ),
         0,
         len(packets),
         first_record,

@@ -13,7 +13,7 @@ from tests.capture.packet.raw_captures import captures, read_capture
 from tests.capture.packet.test_decoding import BATCHES
 
 from gscope.capture.packet.fields import IMPORTS, PLAIN_VARIABLES, VARIABLES, bindings
-from gscope.capture.packet.layers import locate
+from gscope.capture.packet.layers import PacketIndex, locate
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
 
@@ -65,10 +65,12 @@ def plain_packets(sent: Iterable[RawPacket]) -> list[int]:
             ).reshape(3, 1)
             locate(
                 data.ctypes.data,
-                zeros.ctypes.data,
-                caplen.ctypes.data,
-                wirelen.ctypes.data,
-                linktype.ctypes.data,
+                PacketIndex(
+                    zeros.ctypes.data,
+                    caplen.ctypes.data,
+                    wirelen.ctypes.data,
+                    linktype.ctypes.data,
+                ),
                 0,
                 1,
                 record.ctypes.data,

@@ -113,15 +113,12 @@ def index_bytes(
         LINKTYPE,
         cooked,
         LOOPBACK,
-        block.offset,
-        block.caplen,
-        block.wirelen,
-        block.time_ns,
-        block.linktype,
+        block.index_arrays,
     )
     block.data = inside
     block.count = found[0]
-    result = Result(packets_of(block), *found[1:])
+    result = Result(packets_of(block), *found[1:4])
+    assert found[4] == sum(packet.wirelen for packet in result.packets)
     for at in range(block.count):
         assert 0 <= block.offset[at] <= block.offset[at] + block.caplen[at] <= len(data)
     return result, memory[:margin].tobytes(), memory[margin + len(data) :].tobytes()
