@@ -112,7 +112,7 @@ def replay(
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
-    from gscope.cli.render.progress import watcher
+    from gscope.cli.render.progress import run_observer
     from gscope.cli.session.request import Bounds, expected_bytes
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Run
@@ -130,7 +130,7 @@ def replay(
         None if name is None else ensure_name(name),
     )
     report = Report(output.is_quiet, output.has_timings, config.is_strict)
-    return session.answer(watcher(is_quiet=output.is_quiet), report, began)
+    return session.answer(run_observer(is_quiet=output.is_quiet), report, began)
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

@@ -268,7 +268,7 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.config.capture_devices import live_interfaces
-    from gscope.cli.render.progress import watcher
+    from gscope.cli.render.progress import run_observer
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Run
 
@@ -289,7 +289,7 @@ def run(
         if isinstance(detached, int):
             return detached
         listeners = (detached.on_change,)
-    shown = watcher(is_quiet=output.is_quiet or service.is_detached, is_live=True)
+    shown = run_observer(is_quiet=output.is_quiet or service.is_detached, is_live=True)
     metrics = service.metrics
     with served(metrics) if metrics is not None else nullcontext() as endpoint:
         if endpoint is not None:

@@ -164,8 +164,8 @@ def _parse_user(text: str) -> str:
 
 
 DURATION = Kind("DURATION", parse_positive_duration, show_duration)
-PATIENCE = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
-STEP_PATIENCE = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
+FAILURE_TIMEOUT = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
+STEP_TIMEOUT = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
@@ -209,7 +209,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "failure.timeout",
         "failure_timeout_ns",
-        PATIENCE,
+        FAILURE_TIMEOUT,
         None,
         "restart the capture daemon if a live interface sends no heartbeat for DURATION. Default: 5 heartbeat"
         " intervals, at least 5s",
@@ -217,7 +217,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "failure.step_timeout",
         "failure_step_timeout_ns",
-        STEP_PATIENCE,
+        STEP_TIMEOUT,
         None,
         "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION. Default:"
         " only report such a step, after 5min",

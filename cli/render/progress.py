@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.process_events import CaptureProgress
 
 
-class Watcher(Protocol):
+class RunObserver(Protocol):
     """An observer of the progress of a run, such as a progress bar."""
 
     def aside(self) -> AbstractContextManager[None]:
@@ -38,15 +38,15 @@ class Watcher(Protocol):
         """Print a sentence that the user must see."""
 
 
-def watcher(*, is_quiet: bool, is_live: bool = False) -> Watcher:
-    """Return a progress bar if standard error is a terminal, otherwise a watcher without one."""
+def run_observer(*, is_quiet: bool, is_live: bool = False) -> RunObserver:
+    """Return a progress bar if standard error is a terminal, otherwise an observer without one."""
     if is_quiet or not sys.stderr.isatty():
-        return Silence(is_quiet=is_quiet)
+        return NullProgress(is_quiet=is_quiet)
     return (LiveLine if is_live else ProgressBar)(shares_terminal=sys.stdout.isatty())
 
 
-class Silence:
-    """A watcher that shows no progress.
+class NullProgress:
+    """An observer that shows no progress.
 
     Args:
         is_quiet: whether to suppress notices as well.

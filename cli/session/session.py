@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.config.effective import Config
     from gscope.cli.render.outcome import Outcome
-    from gscope.cli.render.progress import Watcher
+    from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.session.lifecycle import Listener
@@ -94,11 +94,13 @@ class Run:
             and all(Path(file).is_file() for file in files)
         )
 
-    def answer(self, watcher: Watcher, report: Report, began: float, *listeners: Listener) -> int:
+    def answer(
+        self, observer: RunObserver, report: Report, began: float, *listeners: Listener
+    ) -> int:
         """Start everything, deliver every answer, tell how it went; the exit code.
 
         Args:
-            watcher: told how the run goes.
+            observer: told how the run goes.
             report: what is told at the end.
             began: ``time.monotonic()`` when the command began.
             listeners: told of every change of the run's record.
@@ -118,9 +120,9 @@ class Run:
                 program = self._compiled(run_dir)
                 ensure_same(run_dir, program)
             if sentence := namesake(run_dir, name):
-                watcher.on_notice(sentence)
+                observer.on_notice(sentence)
             with life(run_dir, self.log_file, listeners) as log:
-                outcome, rows = self._run(run_dir, log, program, watcher, began)
+                outcome, rows = self._run(run_dir, log, program, observer, began)
                 said = list(_said(outcome, rows, report))
                 run_dir.write_summary("".join(f"{line}\n" for line in said))
                 log.note("run", "\n".join(said))
@@ -133,7 +135,7 @@ class Run:
         run_dir: RunDir,
         log: RunLog,
         program: Program | None,
-        watcher: Watcher,
+        observer: RunObserver,
         began: float,
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; how it went, and rows by query."""
@@ -156,7 +158,7 @@ class Run:
         )
         confinement = self._prepared(run_dir)
         supervisor = Supervisor(
-            run_dir.file, watcher, began, patience, log=log, confinement=confinement
+            run_dir.file, observer, began, patience, log=log, confinement=confinement
         )
         with heeded(supervisor):
             try:

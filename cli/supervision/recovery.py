@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.events import Events
     from gscope.cli.render.outcome import Outcome
-    from gscope.cli.render.progress import Watcher
+    from gscope.cli.render.progress import RunObserver
     from gscope.cli.supervision.process_set import RunProcesses
     from gscope.errors import GscopeError
 
@@ -37,7 +37,7 @@ class Recovery:
     Args:
         processes: of the run.
         outcome: of the run; restarts are noted there.
-        watcher: told of restarts.
+        observer: told of restarts.
         events: of the processes.
         began: ``time.monotonic()`` when the command began.
 
@@ -49,14 +49,14 @@ class Recovery:
         self,
         processes: RunProcesses,
         outcome: Outcome,
-        watcher: Watcher,
+        observer: RunObserver,
         events: Events,
         began: float,
     ) -> None:
         self.next_look_s = 0.0
         self._processes = processes
         self._outcome = outcome
-        self._watcher = watcher
+        self._observer = observer
         self._events = events
         self._began = began
         self._answered_s: float | None = None
@@ -146,7 +146,7 @@ class Recovery:
         if process.on_failure(reason) is None:
             raise self._failure(name, f"{title} {reason}; {process.verdict}, giving up")
         self._outcome.restarts[name] = self._outcome.restarts.get(name, 0) + 1
-        self._watcher.on_notice(f"{title} {reason}; restarting it")
+        self._observer.on_notice(f"{title} {reason}; restarting it")
         self.next_look_s = 0.0
 
     def can_retry(self, source: str, error: ProcessError) -> bool:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough
-    from gscope.cli.render.progress import Watcher
+    from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.supervision.managed_process import ManagedProcess
@@ -96,7 +96,7 @@ class Supervisor:
     def __init__(
         self,
         run_file: RunFile,
-        watcher: Watcher,
+        observer: RunObserver,
         began: float,
         patience: Patience | None = None,
         policy: RestartPolicy | None = None,
@@ -106,7 +106,7 @@ class Supervisor:
         self.run_dir = run_file.record.path
         self.outcome = Outcome()
         self._file = run_file
-        self._watcher = watcher
+        self._observer = observer
         self._limits = patience or Patience()
         self._log = log
         self._began = began
@@ -116,7 +116,7 @@ class Supervisor:
         self._processes = RunProcesses(
             run_file, self._events, self._limits, policy or RestartPolicy(), log, confinement
         )
-        self._recovery = Recovery(self._processes, self.outcome, watcher, self._events, began)
+        self._recovery = Recovery(self._processes, self.outcome, observer, self._events, began)
 
     @property
     def outputs(self) -> Path:
@@ -138,7 +138,7 @@ class Supervisor:
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Hand the program over and start the capture daemon, which compiles its kernel first."""
-        self._watcher.on_phase("compiling")
+        self._observer.on_phase("compiling")
         self._processes.start_capture(program, settings)
 
     def reached(self, phase: str) -> None:
@@ -181,7 +181,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """End every process, and the progress display."""
-        self._watcher.close()
+        self._observer.close()
         self._processes.stop()
 
     def _next(self) -> Event | None:
@@ -197,7 +197,7 @@ class Supervisor:
         match event.report:
             case CaptureProgress() as progress:
                 self._progress = progress
-                self._watcher.on_progress(progress)
+                self._observer.on_progress(progress)
                 answers.on_tick()
             case StreamRows() as rows:
                 self._on_rows(rows, answers)
@@ -205,7 +205,7 @@ class Supervisor:
                 self._processes.on_streams_delivered()
             case StopRequest():
                 self._file.enter("stopping")
-                self._watcher.on_phase("closing windows")
+                self._observer.on_phase("closing windows")
                 self._processes.close_windows()
                 self._recovery.on_stopping()
             case CountersRequest():
@@ -219,7 +219,7 @@ class Supervisor:
             case CaptureFinished() as summary:
                 self.outcome.capture = asdict(summary)
                 self.reached("capture finished")
-                self._watcher.on_phase("answering")
+                self._observer.on_phase("answering")
                 # What follows, until the last step is acknowledged, takes as long as it takes.
                 self._processes[CAPTURE].liveness.expect(self._stream_s())
             case ProcessExit(pid=pid, code=code) if process is not None:
@@ -241,7 +241,7 @@ class Supervisor:
             case StepCommitted() as commit:
                 self._on_commit(commit, answers)
             case BoundsPromised(bounds=bounds):
-                with self._watcher.aside():
+                with self._observer.aside():
                     answers.on_bounds(bounds)
             case JobFinished(phases=phases):
                 self.outcome.job_phases = phases
@@ -267,19 +267,19 @@ class Supervisor:
         self.outcome.shed_tuples = commit.shed_tuples
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
-        with self._watcher.aside():
+        with self._observer.aside():
             answers.on_commit(commit.step, commit.outputs, commit.bounds)
         self.reached("first rows delivered")
 
     def _notify(self, sentence: str) -> None:
         """Notify the user, and log it with the run."""
-        self._watcher.on_notice(sentence)
+        self._observer.on_notice(sentence)
         if self._log is not None:
             self._log.note("run", sentence)
 
     def _show_counters(self, answers: Delivery) -> None:
         seconds = time.monotonic() - self._began
-        with self._watcher.aside():
+        with self._observer.aside():
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
             for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_FILE) or {}):
                 click.echo(line, err=True)
@@ -294,7 +294,7 @@ class Supervisor:
         capture.on_working(self._stream_s())
         self.reached("capture listening")
         if is_first:
-            with self._watcher.aside():
+            with self._observer.aside():
                 answers.begin()
         if self.outcome.signal:
             self._processes.close_windows()
@@ -324,7 +324,7 @@ class Supervisor:
             )
 
     def _on_rows(self, found: StreamRows, answers: Delivery) -> None:
-        with self._watcher.aside() if found.rows else nullcontext():
+        with self._observer.aside() if found.rows else nullcontext():
             answers.on_rows(found.rows, found.streams, found.done, is_last=found.is_last)
         if any(answers.rows.values()):
             self.reached("first rows delivered")

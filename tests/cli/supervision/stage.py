@@ -91,7 +91,7 @@ class _NoStreams:
     streams = ()
 
 
-class _Watcher:
+class _RunObserver:
     def __init__(self) -> None:
         self.phases: list[str] = []
         self.notices: list[str] = []
@@ -123,7 +123,7 @@ class Stage:
         monkeypatch.setenv("PYTHONPATH", str(self.scripts))
         monkeypatch.setattr(process_set, "MODULES", {CAPTURE: "fake_capture", JOB: "fake_job"})
         monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 60.0)
-        self.watcher = _Watcher()
+        self.observer = _RunObserver()
         self.answers = _Answers()
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
         self.resume()
@@ -132,7 +132,7 @@ class Stage:
         """Begin with what is in the run's folder."""
         self.supervisor = Supervisor(
             self.file,
-            self.watcher,
+            self.observer,
             time.monotonic(),
             patience,
             RestartPolicy(first_s=0.01, budget=3),

@@ -102,7 +102,7 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
         "ended",
         ["ended with signal SIGKILL"] * 2,
     )
-    assert stage.watcher.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
+    assert stage.observer.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
 
 
 SHORT_OF_MEMORY = 'tell("failed", message="no heap", out_of_memory=True); sys.exit(1)\n'
@@ -162,8 +162,8 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage)
     assert stage.supervisor.outcome.signal == signal.SIGINT
     assert stage.answers.steps == [1]
     assert stage.file.record.state == "stopping"
-    assert "closing windows" in stage.watcher.phases
-    assert stage.watcher.phases[0] == "compiling"
+    assert "closing windows" in stage.observer.phases
+    assert stage.observer.phases[0] == "compiling"
 
 
 def test_the_second_signal_leaves_at_once(stage: Stage) -> None:
@@ -215,7 +215,7 @@ def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
     stage.run()
     assert stage.answers.steps == [1]
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
-    (notice,) = stage.watcher.notices
+    (notice,) = stage.observer.notices
     assert notice == "the capture daemon ended with signal SIGKILL; restarting it"
     record = stage.file.record.processes[CAPTURE]
     assert (record.state, record.restarts_total) == ("ended", 1)
@@ -248,7 +248,7 @@ def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
     complains = 'if started() < 2: tell("listening"); tell("error", message="gone"); sys.exit(1)\n'
     stage.start(complains + CAPTURES, settings=LIVE)
     stage.run()
-    assert stage.watcher.notices == ["the capture daemon failed: gone; restarting it"]
+    assert stage.observer.notices == ["the capture daemon failed: gone; restarting it"]
 
 
 def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
@@ -256,7 +256,7 @@ def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> N
     stage.resume(IMPATIENT)
     stage.start(hangs + CAPTURES, settings=LIVE)
     stage.run()
-    (notice,) = stage.watcher.notices
+    (notice,) = stage.observer.notices
     assert re.fullmatch(r"the capture daemon did not respond for \d+ s; .*", notice)
 
 
@@ -291,7 +291,7 @@ def test_a_daemon_that_has_ended_is_not_restarted_while_the_job_ends(stage: Stag
     answers_late = ANSWERS.replace('tell("finished"', 'time.sleep(3)\ntell("finished"')
     stage.start(CAPTURES, answers_late, LIVE)
     stage.run()
-    assert stage.watcher.notices == []
+    assert stage.observer.notices == []
     assert stage.supervisor.outcome.restarts == {}
 
 
@@ -329,7 +329,7 @@ if started() < 2:
 def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -> None:
     stage.start(CAPTURES, READY + STANDS_STILL + FINISHES)
     stage.run()
-    (notice,) = stage.watcher.notices
+    (notice,) = stage.observer.notices
     assert notice.startswith("no task of step 7 has ended for 301 s; it is waited for")
     assert stage.supervisor.outcome.restarts == {}
 
@@ -341,7 +341,7 @@ def test_a_step_that_stands_still_for_too_long_is_tried_again(
     hangs = STANDS_STILL + "    time.sleep(600)\n"
     stage.start(CAPTURES, READY + hangs + FINISHES)
     stage.run()
-    (notice,) = stage.watcher.notices
+    (notice,) = stage.observer.notices
     assert notice == "the HFTA job ended no task of step 7 for 301 s; restarting it"
     assert stage.answers.steps == [1]
 
@@ -350,7 +350,7 @@ def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
     fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
     stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)
     stage.run()
-    assert stage.watcher.notices == ["interface up: eth1 was gone; no longer captured"]
+    assert stage.observer.notices == ["interface up: eth1 was gone; no longer captured"]
 
 
 def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage: Stage) -> None:
