@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.installed import compile_modules
 from benchmarks.live_network import DEVICE, enter_own_network
 from benchmarks.trace import OUT
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
 
 QUERIES = (
     "flow",
@@ -97,7 +97,7 @@ def measure(seconds: float, settle: float, work: Path) -> dict[str, float]:
 def _wait_until_capturing(process: subprocess.Popen[bytes], work: Path) -> None:
     """Until the daemon tells its counters: the first time, its kernel is compiled before."""
     until = time.monotonic() + PATIENCE_S
-    while not list(work.glob(f"*/{CAPTURE_FILE}")):
+    while not list(work.glob(f"*/{CAPTURE_STATISTICS_FILE}")):
         if process.poll() is not None or time.monotonic() > until:
             message = f"the run does not capture (exit code {process.poll()})"
             raise RuntimeError(message)

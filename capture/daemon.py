@@ -34,17 +34,18 @@ from gscope.capture.confinement.plan import Confinement
 from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.process.events import CaptureEvents
 from gscope.capture.process.observers import CaptureObservers
-from gscope.capture.settings import (
-    CAPTURE_FOLDER,
-    LOG_FOLDER,
-    SETTINGS_FILE,
-    SOCKET_FILE,
-    CaptureSettings,
-)
+from gscope.capture.settings import CaptureSettings
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.layout import (
+    CAPTURE_FOLDER,
+    CAPTURE_SETTINGS_FILE,
+    CAPTURE_STATISTICS_FILE,
+    LOG_FOLDER,
+    SOCKET_FILE,
+)
 from gscope.queries.run_folder.lease_file import read_leases
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, INTERVAL_S
+from gscope.queries.run_folder.snapshot import INTERVAL_S
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.process_events import CaptureFinished, Listening, ProcessError
 
@@ -218,7 +219,10 @@ class Daemon:
             self._log, demands, self._run_dir / SOCKET_FILE, self._events, self._has_begun
         )
         statistics = CaptureStatistics(
-            self._run_dir / CAPTURE_FILE, settings, self._log, unconfined=self._unconfined
+            self._run_dir / CAPTURE_STATISTICS_FILE,
+            settings,
+            self._log,
+            unconfined=self._unconfined,
         )
         try:
             summary = capture(self._log, statistics, demands)
@@ -268,7 +272,7 @@ class Daemon:
         self._events.send(CaptureFinished(**fields))
 
     def _settings(self) -> CaptureSettings:
-        path = self._run_dir / SETTINGS_FILE
+        path = self._run_dir / CAPTURE_SETTINGS_FILE
         try:
             return CaptureSettings.from_json(path.read_bytes())
         except OSError as error:
@@ -276,7 +280,8 @@ class Daemon:
             raise UsageError(message) from error
 
     def _program(self) -> Program:
-        from gscope.queries.plan.program_file import PROGRAM_FILE, read_program
+        from gscope.queries.plan.program_file import read_program
+        from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:

@@ -14,11 +14,6 @@ from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 
-SETTINGS_FILE = "capture.json"
-CAPTURE_FOLDER = "capture"
-SOCKET_FILE = "capture/capture.sock"
-LOG_FOLDER = "log"
-
 SECOND_NS = 1_000_000_000
 
 MIN_LIVE_SKEW_NS = 50_000_000

@@ -19,17 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
-from gscope.engine.settings import (
-    JOB_FOLDER,
-    LOG_FOLDER,
-    SOCKET_FILE,
-    JobSettings,
-)
+from gscope.engine.settings import JobSettings
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
 from gscope.engine.spark.jvm.gateway import JvmProcess, JvmSettings, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
+from gscope.queries.run_folder.layout import JOB_FOLDER, LOG_FOLDER, SOCKET_FILE
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.event_codec import EventWriter
 from gscope.queries.streams.process_events import (
@@ -267,7 +263,8 @@ class Job:
         )
 
     def _program(self) -> Program:
-        from gscope.queries.plan.program_file import PROGRAM_FILE, read_program
+        from gscope.queries.plan.program_file import read_program
+        from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         program = read_program(self._run_dir / PROGRAM_FILE)
         if program.user_files:

@@ -7,15 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
+from gscope.queries.run_folder.layout import JOB_SETTINGS_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SETTINGS_FILE = "engine.json"
-CAPTURE_FOLDER = "capture"
-SOCKET_FILE = "capture/capture.sock"
-LOG_FOLDER = "log"
-JOB_FOLDER = "job"
 
 _MUCH_BYTES = 4 << 30
 _LITTLE_BYTES = 8 << 20
@@ -59,7 +55,7 @@ class JobSettings:
 
     def write(self, run_dir: Path) -> None:
         """Write the settings to ``run_dir``, where the job reads them."""
-        (run_dir / SETTINGS_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        (run_dir / JOB_SETTINGS_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, run_dir: Path) -> JobSettings:
@@ -68,7 +64,7 @@ class JobSettings:
         Raises:
             EngineError: the settings are missing, or this version does not understand them.
         """
-        path = run_dir / SETTINGS_FILE
+        path = run_dir / JOB_SETTINGS_FILE
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:

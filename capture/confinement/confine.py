@@ -28,6 +28,7 @@ from gscope.capture.confinement.privileges import drop_bounding_set, drop_privil
 from gscope.capture.confinement.view import make_reachable, unreachable
 from gscope.errors import CaptureError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.layout import TEMPORARY_FOLDER
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 OLDEST_LANDLOCK = 2
 """Version 1 forbids renames from folder to folder."""
 
-TEMPORARY_FOLDER = "tmp"
 
 _SYSTEM = (
     "/usr",

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from gscope.capture.confinement.identity import Identity
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.layout import CONFINEMENT_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CONFINEMENT_FILE = "confinement.json"
 
 
 @dataclass(frozen=True, slots=True)

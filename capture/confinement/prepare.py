@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.confine import TEMPORARY_FOLDER
 from gscope.capture.confinement.identity import chosen_identity
-from gscope.capture.confinement.plan import CONFINEMENT_FILE, Confinement
-from gscope.capture.settings import CAPTURE_FOLDER
+from gscope.capture.confinement.plan import Confinement
 from gscope.queries.ownership import fault_of_folder
+from gscope.queries.run_folder.layout import CAPTURE_FOLDER, CONFINEMENT_FILE, TEMPORARY_FOLDER
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:

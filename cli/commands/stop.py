@@ -140,7 +140,7 @@ class _StoppedRunSummary:
     """The summary of a run, opened so that it can be read after the run's folder is removed."""
 
     def __init__(self, folder: Path) -> None:
-        from gscope.cli.rundir.run_dir import SUMMARY_FILE
+        from gscope.queries.run_folder.layout import SUMMARY_FILE
 
         self._file: int | None = None
         with suppress(OSError):

@@ -16,10 +16,10 @@ from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.delivery.stream_rows import StreamDelivery
 from gscope.cli.events import PASSTHROUGH, Event
 from gscope.engine.log_client.flight_client import LogClient
-from gscope.engine.settings import LOG_FOLDER, SOCKET_FILE
 from gscope.errors import GscopeError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput
+from gscope.queries.run_folder.layout import LOG_FOLDER, SOCKET_FILE
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 from gscope.queries.streams.process_events import ProcessError
 

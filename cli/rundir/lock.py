@@ -7,7 +7,8 @@ import os
 import time
 from pathlib import Path
 
-LOCK_FILE = "lock"
+from gscope.queries.run_folder.layout import LOCK_FILE
+
 _PROBE_S = 0.05
 """How long another process may hold a lock only to test it, which takes microseconds."""
 

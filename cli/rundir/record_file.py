@@ -7,12 +7,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gscope.cli.rundir.records import (
-    MAX_RESTARTS_KEPT,
-    RUN_FILE,
-    ProcessRecord,
-    RestartRecord,
-)
+from gscope.cli.rundir.records import MAX_RESTARTS_KEPT, ProcessRecord, RestartRecord
+from gscope.queries.run_folder.layout import RUN_FILE
 from gscope.queries.run_folder.whole_file import replace_file
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from gscope.cli.rundir.lock import is_held
 from gscope.errors import GscopeError, UsageError
 from gscope.queries.did_you_mean import suggestion
+from gscope.queries.run_folder.layout import RUN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 SCHEMA = 1
-RUN_FILE = "run.json"
 FOLDER_PREFIX = "run-"
 MAX_RESTARTS_KEPT = 100
 

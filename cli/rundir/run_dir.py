@@ -16,14 +16,11 @@ from typing import Self
 
 from gscope.cli.rundir import lock as run_lock
 from gscope.cli.rundir.record_file import RunFile
-from gscope.cli.rundir.records import FOLDER_PREFIX, RUN_FILE, RunRecord, read_run
-from gscope.engine.settings import LOG_FOLDER
+from gscope.cli.rundir.records import FOLDER_PREFIX, RunRecord, read_run
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_folder
-
-SUMMARY_FILE = "summary.txt"
-"""What became of every packet, for whoever ended the run; empty until it ends."""
+from gscope.queries.run_folder.layout import LOCK_FILE, LOG_FOLDER, RUN_FILE, SUMMARY_FILE
 
 _UNNAMED = "new-"
 
@@ -181,7 +178,7 @@ def remove_run(folder: Path) -> None:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
-            elif entry.name != run_lock.LOCK_FILE:
+            elif entry.name != LOCK_FILE:
                 entry.unlink()
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,12 +8,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gscope.queries.run_folder.layout import LOGS_FOLDER
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.cli.rundir.records import RunRecord
 
-FOLDER = "logs"
 FILE = "run.log"
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4
@@ -35,7 +36,7 @@ class RunLog:
     """
 
     def __init__(self, run_dir: Path, extra: Path | None = None) -> None:
-        folder = run_dir / FOLDER
+        folder = run_dir / LOGS_FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         self._logger = logging.Logger(f"gscope.{run_dir.name}", logging.INFO)
         try:

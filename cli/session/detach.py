@@ -13,14 +13,12 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from gscope.cli.rundir.run_log import FOLDER
+from gscope.queries.run_folder.layout import STDERR_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.cli.rundir.records import RunRecord
-
-ERRORS_FILE = "stderr.log"
 
 
 class Detached:
@@ -40,7 +38,7 @@ class Detached:
         os.write(self._announce, sentence(after).encode())
         os.close(self._announce)
         self._announce = None
-        errors = after.path / FOLDER / ERRORS_FILE
+        errors = after.path / STDERR_FILE
         file = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

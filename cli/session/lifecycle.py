@@ -81,7 +81,8 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
     Raises:
         UsageError: the run cannot be resumed with ``program``; the choices are named.
     """
-    from gscope.queries.plan.program_file import PROGRAM_FILE, program_digest, read_head
+    from gscope.queries.plan.program_file import program_digest, read_head
+    from gscope.queries.run_folder.layout import PROGRAM_FILE
 
     name = run_dir.name
     choices = (

@@ -182,7 +182,7 @@ class Run:
     def _prepared(self, run_dir: RunDir) -> Confinement:
         """Make the folder of the run ready for processes that give up privileges."""
         from gscope.capture.confinement.prepare import prepare
-        from gscope.engine.settings import JOB_FOLDER
+        from gscope.queries.run_folder.layout import JOB_FOLDER
 
         try:
             return prepare(

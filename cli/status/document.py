@@ -9,10 +9,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.monitoring.trace_file import TRACES_FOLDER, read_traces
-from gscope.engine.settings import JOB_FOLDER
+from gscope.engine.monitoring.trace_file import read_traces
 from gscope.errors import GscopeError
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE, read_snapshot
+from gscope.queries.run_folder.layout import (
+    CAPTURE_STATISTICS_FILE,
+    JOB_FOLDER,
+    JOB_STATISTICS_FILE,
+    TRACES_FOLDER,
+)
+from gscope.queries.run_folder.snapshot import read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,8 +53,8 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 
 
 def _document(run: RunRecord, now_ns: int) -> Document:
-    capture = _told(run.path / CAPTURE_FILE, _CAPTURE_FIELDS)
-    job = _told(run.path / JOB_FILE, _JOB_FIELDS)
+    capture = _told(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
+    job = _told(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
     clock_ns = _clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,

@@ -17,7 +17,7 @@ from rich.text import Text
 from gscope.cli.rundir.records import read_run
 from gscope.cli.status.document import status_document
 from gscope.cli.status.view import status_view
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE, RUN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ REDRAW_S = 1.0
 """So often it draws anew whatever happens: times go by."""
 
 _QUIT = ("q", "Q", "\x04")
-_FILES = ("run.json", CAPTURE_FILE, JOB_FILE)
+_FILES = (RUN_FILE, CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE)
 
 
 def watch(run: RunRecord) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.confinement.plan import CONFINEMENT_FILE, Confinement
+from gscope.capture.confinement.plan import Confinement
 from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.config.capture_files import STDIN
 from gscope.cli.events import CAPTURE, JOB, PASSTHROUGH
@@ -15,7 +15,7 @@ from gscope.cli.rundir.plain_path import forget, plain_path
 from gscope.cli.supervision.child_process import Process
 from gscope.cli.supervision.managed_process import ManagedProcess
 from gscope.cli.supervision.process_state import ProcessState
-from gscope.engine.settings import LOG_FOLDER, SETTINGS_FILE
+from gscope.queries.run_folder.layout import CONFINEMENT_FILE, JOB_SETTINGS_FILE, LOG_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,7 +112,7 @@ class RunProcesses:
     def start_job(self, settings: JobSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
         settings.write(self._run_dir)
-        let_read(self._run_dir / SETTINGS_FILE, self._confinement)
+        let_read(self._run_dir / JOB_SETTINGS_FILE, self._confinement)
         # A job that is killed while its Java starts leaves a Java that waits for ever: the run's
         # folder, in which Java answers its owner, is removed with the run.
         self._supervise(JOB, grace_s=JOB_GRACE_S)
@@ -139,7 +139,8 @@ class RunProcesses:
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Write the program and start the capture daemon, which compiles its kernel first."""
-        from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
+        from gscope.queries.plan.program_file import write_program
+        from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         write_program(self._run_dir / PROGRAM_FILE, program)
         let_read(self._run_dir / PROGRAM_FILE, self._confinement)
@@ -207,7 +208,7 @@ class RunProcesses:
         )
 
     def _write_settings(self, settings: CaptureSettings) -> None:
-        from gscope.capture.settings import SETTINGS_FILE as CAPTURE_SETTINGS_FILE
+        from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE
 
         path = self._run_dir / CAPTURE_SETTINGS_FILE
         path.write_text(settings.to_json(), encoding="utf-8")

@@ -33,9 +33,9 @@ from gscope.cli.supervision.liveness import STILL_S, Patience
 from gscope.cli.supervision.process_set import RunProcesses
 from gscope.cli.supervision.recovery import Recovery
 from gscope.cli.supervision.restart_policy import RestartPolicy
-from gscope.engine.settings import JOB_FOLDER, JobSettings
 from gscope.errors import GscopeError
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE, JOB_FOLDER, OUTPUTS_FOLDER
+from gscope.queries.run_folder.snapshot import read_snapshot
 from gscope.queries.streams.process_events import (
     BoundsPromised,
     CaptureFinished,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.supervision.managed_process import ManagedProcess
+    from gscope.engine.settings import JobSettings
     from gscope.queries.plan.program import Program
 
 
@@ -121,7 +122,7 @@ class Supervisor:
     @property
     def outputs(self) -> Path:
         """Where the HFTA job publishes its outputs."""
-        return self.run_dir / JOB_FOLDER / "outputs"
+        return self.run_dir / JOB_FOLDER / OUTPUTS_FOLDER
 
     def start_job(self, settings: JobSettings) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
@@ -281,7 +282,7 @@ class Supervisor:
         seconds = time.monotonic() - self._began
         with self._observer.aside():
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
-            for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_FILE) or {}):
+            for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_STATISTICS_FILE) or {}):
                 click.echo(line, err=True)
 
     def _stream_s(self) -> float | None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gscope.capture.confinement.confine import confine
 from gscope.capture.confinement.plan import Confinement
-from gscope.engine.settings import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.errors import GscopeError
+from gscope.queries.run_folder.layout import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.queries.streams.event_codec import EventWriter
 from gscope.queries.streams.process_events import ProcessError
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.monitoring.statistics import JobStatistics
 from gscope.engine.monitoring.step_progress import StepWatch
-from gscope.engine.monitoring.trace_file import TRACES_FOLDER, TraceBook
+from gscope.engine.monitoring.trace_file import TraceBook
 from gscope.engine.monitoring.traces import Tracer
-from gscope.engine.settings import JOB_FOLDER
-from gscope.queries.run_folder.snapshot import JOB_FILE
+from gscope.queries.run_folder.layout import JOB_FOLDER, JOB_STATISTICS_FILE, TRACES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,9 @@ class JobObserver:
         self._steps = steps
         self._watch = watch or StepWatch()
         self._tracer = Tracer(TraceBook(run_dir / JOB_FOLDER / TRACES_FOLDER))
-        self._statistics = JobStatistics(run_dir / JOB_FILE, steps, self._tracer, java_pid)
+        self._statistics = JobStatistics(
+            run_dir / JOB_STATISTICS_FILE, steps, self._tracer, java_pid
+        )
         self._statistics.recover(commits)
         self._statistics.write()
         self._watch.on_look = self._statistics.on_look

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 BUDGET_BYTES = 4 << 20
 """The size of both files together: about two thousand traces."""
 
-TRACES_FOLDER = "traces"
 _CURRENT, _OLDER = "traces.ndjson", "traces.older.ndjson"
 
 

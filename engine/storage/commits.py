@@ -20,6 +20,7 @@ from gscope.engine.counts import Counts
 from gscope.engine.storage.written import State
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.messages import Batch, Extent
 
@@ -82,7 +83,7 @@ class CommitLog:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.outputs = folder / "outputs"
+        self.outputs = folder / OUTPUTS_FOLDER
         self.carry = folder / "carry"
         self._records = folder / "commits"
         self._earlier: deque[_KeptRecord] = deque()

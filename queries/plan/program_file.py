@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PROGRAM_FILE = "program.json"
 
 FORMAT = 1
 """The version of the file's layout; the plan nodes in it change with the version of gscope."""

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 INTERVAL_S = 1.0
 """A snapshot is not replaced more often."""
 
-CAPTURE_FILE = "capture/stats.json"
-JOB_FILE = "job/stats.json"
-"""Below the folder of a run, each in the folder that its process may write to."""
-
 
 class SnapshotFile:
     """Writes the snapshots of one process; for one thread at a time.

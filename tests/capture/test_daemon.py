@@ -18,16 +18,15 @@ from gscope.capture.daemon import Daemon
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import StreamHeartbeat
 from gscope.capture.process.events import CaptureEvents
-from gscope.capture.settings import (
-    CAPTURE_FOLDER,
-    SETTINGS_FILE,
-    SOCKET_FILE,
-    CaptureSettings,
-    ConsumerSettings,
-    InterfaceSettings,
-)
+from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
 from gscope.engine.log_client.flight_client import LogClient
-from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
+from gscope.queries.plan.program_file import write_program
+from gscope.queries.run_folder.layout import (
+    CAPTURE_FOLDER,
+    CAPTURE_SETTINGS_FILE,
+    PROGRAM_FILE,
+    SOCKET_FILE,
+)
 from gscope.queries.run_folder.lease_file import write_leases
 from gscope.queries.streams.messages import EndOfStream, Extent, Message, Punctuation
 
@@ -92,7 +91,7 @@ def start(tmp_path: Path) -> Iterator[Any]:
         write_pcap(capture, [(time, PACKET) for time in times])
         files = settings.pop("files", (str(capture),))
         chosen = CaptureSettings((InterfaceSettings("main", files),), **settings)
-        (tmp_path / SETTINGS_FILE).write_text(chosen.to_json())
+        (tmp_path / CAPTURE_SETTINGS_FILE).write_text(chosen.to_json())
         write_program(tmp_path / PROGRAM_FILE, flow_program("main"))
         started.append(RunningDaemon(tmp_path))
         return started[-1]

@@ -17,7 +17,8 @@ from tests.capture.sources.af_packet.network import DEVICE, SENDER
 from tests.faults.kept_log import KeptLog
 from tests.support.gscope_command import command, descendants, is_alive, wait_for
 
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
+from gscope.queries.run_folder.snapshot import read_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -254,7 +255,7 @@ class FaultyRun:
 
         def is_recorded() -> bool:
             self.ensure_alive()
-            found = read_snapshot(self.run_dir / CAPTURE_FILE)
+            found = read_snapshot(self.run_dir / CAPTURE_STATISTICS_FILE)
             return found is not None and found["interfaces"][0]["state"] == state
 
         wait_for(is_recorded, f"the state {state}")

@@ -14,7 +14,8 @@ from tests.capture.sources.af_packet.network import DEVICE, send
 from tests.live.test_run import FLOWS, live, network, packets_in, udp
 from tests.support.gscope_command import PATIENCE_S, descendants
 
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, read_snapshot
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
+from gscope.queries.run_folder.snapshot import read_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def job_of(pid: int) -> int:
 def has_shed(work_dir: Path) -> bool:
     """Return whether the log of the run in ``work_dir`` has shed a batch."""
     (run_dir,) = work_dir.glob("run-*")
-    found = read_snapshot(run_dir / CAPTURE_FILE)
+    found = read_snapshot(run_dir / CAPTURE_STATISTICS_FILE)
     return found is not None and found["log"]["shed_batches_total"] > 0
 
 

@@ -68,7 +68,7 @@ capture: capture/heartbeats
 capture/kernels:
 capture/packet: capture/kernels
 capture/packet/dissector: capture/packet
-capture/confinement: capture
+capture/confinement:
 capture/sources: capture/kernels
 capture/sources/files: capture/kernels capture/packet capture/confinement capture/sources
 capture/sources/af_packet: capture/kernels capture/sources

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gscope.cli.rundir import lock as run_lock
-from gscope.cli.rundir.records import RUN_FILE, read_run
+from gscope.cli.rundir.records import read_run
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.errors import UsageError
+from gscope.queries.run_folder.layout import RUN_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

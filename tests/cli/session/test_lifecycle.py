@@ -17,7 +17,8 @@ from gscope.cli.session.lifecycle import ensure_same, life, namesake
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
-from gscope.queries.plan.program_file import PROGRAM_FILE, write_program
+from gscope.queries.plan.program_file import write_program
+from gscope.queries.run_folder.layout import PROGRAM_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from gscope.engine.counts import Counts
 from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Commit, Output
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE
+from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def _capture(folder: Path) -> None:
         return LftaInterpreter(program.lftas, interface, emit)
 
     try:
-        statistics = CaptureStatistics(folder / CAPTURE_FILE, settings, log)
+        statistics = CaptureStatistics(folder / CAPTURE_STATISTICS_FILE, settings, log)
         replay_capture(
             program,
             settings,

@@ -11,9 +11,12 @@ import pytest
 from tests.cli.status.run_folder import TRACED, run_folder
 
 from gscope.cli.main import run
-from gscope.engine.monitoring.trace_file import TRACES_FOLDER
-from gscope.engine.settings import JOB_FOLDER
-from gscope.queries.run_folder.snapshot import CAPTURE_FILE, JOB_FILE
+from gscope.queries.run_folder.layout import (
+    CAPTURE_STATISTICS_FILE,
+    JOB_FOLDER,
+    JOB_STATISTICS_FILE,
+    TRACES_FOLDER,
+)
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "status.schema.json"
 COLUMNS = 80
@@ -162,7 +165,7 @@ def test_a_run_that_was_killed_can_be_read(work: Path, status: Any) -> None:
     assert "tens" in out
 
 
-@pytest.mark.parametrize("name", [CAPTURE_FILE, JOB_FILE])
+@pytest.mark.parametrize("name", [CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE])
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema":99}', '{"schema":1}', "\0\xff"])
 def test_damaged_snapshots_are_no_crash(work: Path, status: Any, name: str, text: str) -> None:
     with run_folder(work) as run_dir:

@@ -29,8 +29,8 @@ from gscope.cli.events import CAPTURE, JOB
 from gscope.cli.supervision import recovery
 from gscope.cli.supervision.liveness import Patience
 from gscope.cli.supervision.supervisor import Interrupted
-from gscope.engine.settings import LOG_FOLDER
 from gscope.errors import CaptureError, EngineError, GscopeError
+from gscope.queries.run_folder.layout import LOG_FOLDER
 
 __all__ = ["stage"]
 

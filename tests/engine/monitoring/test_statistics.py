@@ -12,7 +12,8 @@ from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.monitoring.step_progress import CurrentStep, StepWatch
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import Commit, Output
-from gscope.queries.run_folder.snapshot import JOB_FILE, read_snapshot
+from gscope.queries.run_folder.layout import JOB_STATISTICS_FILE
+from gscope.queries.run_folder.snapshot import read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ def observed(run_dir: Path, watched: Steps, commits: Sequence[Commit] = ()) -> J
 
 
 def seen(run_dir: Path) -> dict[str, Any]:
-    snapshot = read_snapshot(run_dir / JOB_FILE)
+    snapshot = read_snapshot(run_dir / JOB_STATISTICS_FILE)
     assert snapshot is not None
     return snapshot
 
@@ -104,7 +105,7 @@ def test_a_job_that_is_started_again_goes_on_counting(tmp_path: Path) -> None:
 
 def test_it_is_plain_json_of_finite_numbers(tmp_path: Path) -> None:
     observed(tmp_path, steps("eth0")).close()
-    text = (tmp_path / JOB_FILE).read_text()
+    text = (tmp_path / JOB_STATISTICS_FILE).read_text()
     json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
     assert seen(tmp_path)["operators"][0]["watermark"] is None
 
@@ -120,7 +121,7 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     observer.evaluating(step)
     told = seen(tmp_path)["current_step"]
     assert told == {"number": 1, "seconds": 0.0, "still_seconds": 0.0}
-    file = tmp_path / JOB_FILE
+    file = tmp_path / JOB_STATISTICS_FILE
     file.unlink()
     watch.look(3)
     assert not file.exists()  # so soon nothing is written again

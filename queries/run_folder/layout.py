@@ -1,0 +1,52 @@
+"""The names of files and folders in the folder of a run, relative to it.
+
+::
+
+    run.json                 the record of the run, written by the supervisor
+    lock                     held by the supervisor
+    summary.txt              the loss summary, which gscope stop prints; empty until it ends
+    logs/                    events of the run
+        stderr.log           standard error of a run in the background
+    confinement.json         rights that the processes give up
+    program.json             the program
+    capture.json             settings of the capture daemon
+    engine.json              settings of the HFTA job
+    log/                     the stream log
+    capture/                 writable for the capture daemon
+        capture.sock         the server of the stream log
+        stats.json           counters
+        leases-READER.json   batches that a reader is reading
+    job/                     writable for the HFTA job
+        outputs/             answers of steps
+        stats.json           counters
+        traces/              traces of heartbeats
+    tmp/                     temporary files of both processes
+
+What is in ``log/`` and ``job/`` beyond that is the business of ``capture/log`` and
+``engine/storage``.
+"""
+
+from __future__ import annotations
+
+RUN_FILE = "run.json"
+LOCK_FILE = "lock"
+SUMMARY_FILE = "summary.txt"
+LOGS_FOLDER = "logs"
+STDERR_FILE = f"{LOGS_FOLDER}/stderr.log"
+
+CONFINEMENT_FILE = "confinement.json"
+PROGRAM_FILE = "program.json"
+CAPTURE_SETTINGS_FILE = "capture.json"
+JOB_SETTINGS_FILE = "engine.json"
+
+LOG_FOLDER = "log"
+CAPTURE_FOLDER = "capture"
+SOCKET_FILE = f"{CAPTURE_FOLDER}/capture.sock"
+CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
+JOB_FOLDER = "job"
+JOB_STATISTICS_FILE = f"{JOB_FOLDER}/stats.json"
+TEMPORARY_FOLDER = "tmp"
+
+OUTPUTS_FOLDER = "outputs"
+"""Relative to ``JOB_FOLDER``, as the next one."""
+TRACES_FOLDER = "traces"
