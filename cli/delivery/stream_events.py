@@ -18,10 +18,10 @@ class StreamRows:
     """Rows of streams that are answers.
 
     Attributes:
-        rows: pairs of a query and its tables.
-        streams: how far ``rows`` delivers each stream.
+        rows: pairs of a query and an iterator of its tables.
+        streams: the position of each stream once ``rows`` are delivered.
         is_last: whether all streams have ended.
-        done: to be called with the cursors that may be acknowledged.
+        done: a function to call with the cursors that may be acknowledged.
     """
 
     rows: list[tuple[str, Iterator[pa.Table]]]

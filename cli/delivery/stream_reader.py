@@ -39,13 +39,6 @@ PORTION_BYTES = 64 << 20
 class Passthrough:
     """Reads the streams that are answers and puts their rows on the event queue.
 
-    rows     ``rows``: pairs of a query and an iterator of its tables; ``streams``: the positions
-             of the streams once they are delivered; ``is_last``; ``done``: a function to call
-             with the cursors that may be acknowledged
-    finished everything is delivered and acknowledged
-    error    ``message``: the log is there but cannot be read
-    ======== ===================================================================================
-    =======
     Rows come in the order of their first increasing column. Messages are acknowledged when the rows
     they released are safe, and read no faster than the rows are delivered. Its events are
     ``StreamRows``, ``StreamsFinished``, and ``ProcessError`` if the log exists but cannot be read.
