@@ -29,6 +29,9 @@ BLOCK_BYTES = 1 << 20
 LARGEST_PACKET = 1 << 16
 DEFAULT_BUFFER_BYTES = 8 << 20
 
+_DISCARD_S = 0.1
+"""Longest time that ``start`` discards packets on a busy interface."""
+
 _LINKTYPES = {12: 101, 14: 101}
 """Where scapy's own number of a link type (a DLT) is not the one in files."""
 
@@ -117,7 +120,14 @@ class ScapySource:
         """Nothing: what is left out here saves nothing."""
 
     def start(self) -> None:
-        """Let packets in; those stamped before are neither kept nor counted."""
+        """See ``LiveDevice``.
+
+        Packets that arrived before are read and discarded: the kernel may stamp the first ones only when
+        they are read.
+        """
+        until = time.monotonic() + _DISCARD_S
+        while self._has_more() and time.monotonic() < until:
+            self._receive()
         self._start_ns = self._wall_ns()
         self._kernel_drops()
 
@@ -200,12 +210,8 @@ class ScapySource:
         return bool(select.select([listener], [], [], 0)[0])
 
     def _take(self, block: Block, used: int) -> int:
-        """Put the next packet into the block, behind ``used`` bytes; the bytes used then."""
-        try:
-            _, data, seconds = self._listener.recv_raw(LARGEST_PACKET - 1)
-        except OSError as error:
-            message = f"capturing on {self.device} has failed: {os_reason(error)}"
-            raise CaptureError(message) from error
+        """Append the next packet to the block behind ``used`` bytes; return the bytes used then."""
+        data, seconds = self._receive()
         if data is None:
             return used
         time_ns = self._wall_ns() if seconds is None else int(seconds * 1_000_000_000)
@@ -218,6 +224,15 @@ class ScapySource:
         block.time_ns[at], block.linktype[at] = time_ns, self._linktype
         block.count += 1
         return used + len(kept)
+
+    def _receive(self) -> tuple[bytes | None, float | None]:
+        """Return the next packet and its time in seconds, either of which scapy may leave out."""
+        try:
+            _, data, seconds = self._listener.recv_raw(LARGEST_PACKET - 1)
+        except OSError as error:
+            message = f"capturing on {self.device} has failed: {os_reason(error)}"
+            raise CaptureError(message) from error
+        return data, seconds
 
     def _kernel_drops(self) -> int:
         """Packets that the system dropped since the last call, as far as it tells."""

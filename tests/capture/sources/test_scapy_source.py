@@ -132,6 +132,16 @@ def test_packets_from_before_the_start_and_outgoing_copies_are_not_there(made: M
     assert made.source.stats.received_packets == 1
 
 
+def test_packets_from_before_the_start_that_get_their_time_when_read_are_not_there() -> None:
+    made = Made()
+    made.listener.put(b"early", None)
+    made.source.start()
+    made.listener.put(b"late", None)
+    assert [data for _, data, _ in packets(made.source)] == [b"late"]
+    assert made.source.stats.received_packets == 1
+    made.source.close()
+
+
 def test_a_block_has_an_end_and_what_is_left_is_no_idleness(made: Made) -> None:
     assert made.source.is_idle()
     for _ in range(BLOCK_PACKETS + 1):
