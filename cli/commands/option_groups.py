@@ -46,26 +46,23 @@ _PARAMETERS = option(
     type=Lines(),
     help="Set a query parameter declared in PARAM. May be repeated.",
 )
-_EXPRESSIONS = option(
-    "-e",
-    "--expression",
-    "expressions",
-    heading="Queries",
-    metavar="GSQL",
-    multiple=True,
-    type=WholeText(),
-    help="Query text. May be repeated; queries can read each other's results.",
-)
-_SEPARATE_EXPRESSIONS = option(
-    "-e",
-    "--expression",
-    "expressions",
-    heading="Queries",
-    metavar="GSQL",
-    multiple=True,
-    type=WholeText(),
-    help="Query text. May be repeated.",
-)
+
+
+def _expressions(text: str) -> Callable[[F], F]:
+    """Return ``-e`` with a help ``text``."""
+    return option(
+        "-e",
+        "--expression",
+        "expressions",
+        heading="Queries",
+        metavar="GSQL",
+        multiple=True,
+        type=WholeText(),
+        help=text,
+    )
+
+
+_EXPRESSIONS = _expressions("Query text. May be repeated; queries can read each other's results.")
 _QUERIES = option(
     "-q",
     "--query",
@@ -115,7 +112,9 @@ with_queries = option_group("request", _requested, _QUERIES, _EXPRESSIONS, _PARA
 with_texts_to_deliver = option_group("request", _requested, _EXPRESSIONS, _PARAMETERS, _DELIVERED)
 """``-e``, ``--param``, ``--deliver``, and an argument ``queries``: what would be run."""
 
-with_texts = option_group("request", _requested, _SEPARATE_EXPRESSIONS, _PARAMETERS)
+with_texts = option_group(
+    "request", _requested, _expressions("Query text. May be repeated."), _PARAMETERS
+)
 """``-e``, ``--param``, and an argument ``queries``: what to check."""
 
 
