@@ -9,7 +9,7 @@ import click
 
 from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_texts
 from gscope.cli.commands.options import HeadedCommand, option
-from gscope.cli.session.request import Asked
+from gscope.cli.session.request import QueryRequest
 from gscope.errors import GscopeError, GsqlError, ResolveError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ ONCE = "answers once, at the end of a replay or of a run with --duration or -c; 
 @with_interfaces
 @with_config(without=OF_RUNS)
 def check(
-    request: Asked,
+    request: QueryRequest,
     together: bool,
     interfaces: tuple[str, ...],
     config: Config,
@@ -69,7 +69,7 @@ def check(
     if not request.queries and not request.expressions and not files:
         message = "nothing to check: name a file or folder, or give a query with -e"
         raise UsageError(message)
-    named, unknown = gather_texts(Asked(names, request.expressions))
+    named, unknown = gather_texts(QueryRequest(names, request.expressions))
     texts += named
     if unknown:
         message = f"{unknown[0]!r} is neither a file nor a library query"

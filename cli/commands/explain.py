@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gscope.cli.config.effective import Config
-    from gscope.cli.session.request import Asked
+    from gscope.cli.session.request import QueryRequest
 
 
 @click.command(cls=HeadedCommand, short_help="Show how queries are compiled, stage by stage.")
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 )
 @with_config(without=OF_RUNS)
 def explain(
-    request: Asked,
+    request: QueryRequest,
     interfaces: tuple[str, ...],
     shows_kernel: bool,
     shows_spark: bool,
@@ -70,10 +70,10 @@ def explain(
         message = "--dot cannot be combined with --json, --lfta or --spark"
         raise click.UsageError(message)
     from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
-    from gscope.cli.session.compile_request import compile_asked
+    from gscope.cli.session.compile_request import compile_request
 
     request.ensure_some(how="")
-    compiled = compile_asked(request, interfaces or tuple(config.interfaces), config)
+    compiled = compile_request(request, interfaces or tuple(config.interfaces), config)
     explanation = explain_compiled(compiled)
     if is_dot:
         from gscope.cli.render.dot import as_dot

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, WholeText, option, option_group
 from gscope.cli.config.settings import SETTINGS
-from gscope.cli.session.request import Asked
+from gscope.cli.session.request import QueryRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +101,9 @@ def _requested(
     delivered: tuple[str, ...] = (),
     parameters: tuple[str, ...] = (),
     named: tuple[str, ...] = (),
-) -> Asked:
+) -> QueryRequest:
     """Return the request of a command; ``named`` are queries given as arguments."""
-    return Asked((*named, *queries), expressions, delivered, parameters)
+    return QueryRequest((*named, *queries), expressions, delivered, parameters)
 
 
 with_queries = option_group("request", _requested, _QUERIES, _EXPRESSIONS, _PARAMETERS, _DELIVERED)

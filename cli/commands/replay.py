@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
-    from gscope.cli.session.request import Asked
+    from gscope.cli.session.request import QueryRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ with_captures = option_group(
 )
 @with_config()
 def replay(
-    request: Asked,
+    request: QueryRequest,
     inputs: CaptureRequest,
     output: OutputRequest,
     name: str | None,
@@ -112,18 +112,19 @@ def replay(
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
+    from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.render.progress import run_observer
-    from gscope.cli.session.request import Bounds, expected_bytes
+    from gscope.cli.session.request import expected_bytes
     from gscope.cli.session.run_name import ensure_name
-    from gscope.cli.session.session import Report, Run
+    from gscope.cli.session.session import Report, Session
 
     request.ensure_some()
     chosen = chosen_interfaces(inputs.captures, inputs.interfaces, inputs.skews, config.interfaces)
     _ensure_piped(chosen)
-    session = Run(
+    session = Session(
         request,
         chosen,
-        Bounds(speed=inputs.speed),
+        RunLimits(speed=inputs.speed),
         expected_bytes(chosen),
         output.folder,
         config,

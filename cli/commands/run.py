@@ -28,7 +28,7 @@ from gscope.cli.commands.options import (
 )
 from gscope.cli.config.capture_devices import Overrides
 from gscope.cli.config.quantities import parse_count, parse_positive_duration, parse_size
-from gscope.cli.session.request import Bounds
+from gscope.cli.config.run_limits import RunLimits
 from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.session.detach import Detached
     from gscope.cli.session.lifecycle import Listener
-    from gscope.cli.session.request import Asked
+    from gscope.cli.session.request import QueryRequest
     from gscope.cli.status.endpoint import Address
 
 
@@ -156,7 +156,7 @@ with_overrides = option_group(
 
 with_limits = option_group(
     "limits",
-    Bounds,
+    RunLimits,
     option(
         "-c",
         "--count",
@@ -242,10 +242,10 @@ with_service = option_group(
 @with_service
 @with_config(without=("limits.block",))
 def run(
-    request: Asked,
+    request: QueryRequest,
     inputs: DeviceRequest,
     overrides: Overrides,
-    limits: Bounds,
+    limits: RunLimits,
     output: OutputRequest,
     service: ServiceRequest,
     config: Config,
@@ -270,10 +270,10 @@ def run(
     from gscope.cli.config.capture_devices import live_interfaces
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.run_name import ensure_name
-    from gscope.cli.session.session import Report, Run
+    from gscope.cli.session.session import Report, Session
 
     request.ensure_some()
-    session = Run(
+    session = Session(
         request,
         live_interfaces(inputs.devices, inputs.skews, overrides, config.interfaces),
         limits,

@@ -102,11 +102,12 @@ def _fields(protocol: Protocol) -> Iterator[dict[str, Any]]:
 def _query_columns(
     name: str, interfaces: Sequence[str], config: Config
 ) -> dict[str, list[dict[str, Any]]]:
-    from gscope.cli.session.compile_request import Asked, compile_asked
+    from gscope.cli.session.compile_request import compile_request
+    from gscope.cli.session.request import QueryRequest
     from gscope.errors import UsageError
 
     try:
-        program = compile_asked(Asked([name]), interfaces, config).program
+        program = compile_request(QueryRequest([name]), interfaces, config).program
     except UsageError as error:
         message = (
             f"{name!r} is neither a protocol nor a file nor a library query; `gscope schema` "

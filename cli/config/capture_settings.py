@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.config.effective import Config
-    from gscope.cli.session.request import Bounds
+    from gscope.cli.config.run_limits import RunLimits
     from gscope.queries.plan.program import Input, Program
 
 CONSUMER = "cli"
@@ -26,7 +26,7 @@ def capture_settings(
     program: Program,
     interfaces: Sequence[InterfaceSettings],
     config: Config,
-    bounds: Bounds,
+    limits: RunLimits,
 ) -> CaptureSettings:
     """Return the settings of a daemon that runs until readers have acknowledged all messages."""
     readers = {
@@ -43,9 +43,9 @@ def capture_settings(
         ),
         heartbeat_interval_ns=config.heartbeat_interval_ns,
         heartbeat_mode=config.heartbeat_mode,
-        speed=bounds.speed,
-        packets=bounds.packets,
-        duration_ns=bounds.duration_ns,
+        speed=limits.speed,
+        packets=limits.packets,
+        duration_ns=limits.duration_ns,
         table_slots=config.table_slots,
         output_rows=config.output_rows,
         block_bytes=config.block_bytes,

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.cli.session.request import Asked as Asked  # noqa: TC001  # offered from here, too
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
@@ -17,14 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.cli.config.effective import Config
+    from gscope.cli.session.request import QueryRequest
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.compile import Compiled
 
 ENDING = ".gsql"
 
 
-def compile_asked(
-    asked: Asked,
+def compile_request(
+    request: QueryRequest,
     interfaces: Sequence[str],
     config: Config,
     *,
@@ -35,7 +35,7 @@ def compile_asked(
     """Compile what is asked for over ``interfaces``; () if they are not known.
 
     Args:
-        asked: the queries.
+        request: the queries.
         interfaces: by name.
         config: everything else.
         is_unbounded: see ``CompileContext``.
@@ -47,11 +47,11 @@ def compile_asked(
         GsqlError: a query is wrong.
     """
     files = offer_user_code(config)
-    texts, delivered = gather_texts(asked)
+    texts, delivered = gather_texts(request)
     context = CompileContext(
         interfaces=tuple(interfaces),
         interface_sets=_sets(config, interfaces),
-        parameters=parse_parameters(asked.parameters),
+        parameters=parse_parameters(request.parameters),
         only=delivered,
         is_unbounded=is_unbounded,
         is_repeatable=is_repeatable,
@@ -77,7 +77,7 @@ def offer_user_code(config: Config) -> tuple[UserFile, ...]:
     return files
 
 
-def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
+def gather_texts(request: QueryRequest) -> tuple[list[QueryText], tuple[str, ...]]:
     """The texts, and the names of the results to deliver (() for the usual ones).
 
     Raises:
@@ -86,7 +86,7 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
     library = library_files()
     texts: list[QueryText] = []
     names: list[str] = []
-    for query in dict.fromkeys(asked.queries):
+    for query in dict.fromkeys(request.queries):
         path = Path(query)
         if path.is_file() or query.endswith(ENDING) or ("/" in query and query not in library):
             texts.append(read_text(path))
@@ -94,7 +94,7 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
             texts.append(QueryText(library[query].read_text(encoding="utf-8"), f"{query}{ENDING}"))
         else:
             names.append(query)
-    expressions = tuple(asked.expressions)
+    expressions = tuple(request.expressions)
     for expression in expressions:
         _check_text(expression, "-e")
     for number, expression in enumerate(expressions, 1):
@@ -103,7 +103,7 @@ def gather_texts(asked: Asked) -> tuple[list[QueryText], tuple[str, ...]]:
         hint = suggestion(names[0], library, "`gscope library` lists those", is_quoted=True)
         message = f"{names[0]!r} is neither a file nor a library query; {hint}"
         raise UsageError(message)
-    return texts, tuple(dict.fromkeys((*asked.delivered, *names)))
+    return texts, tuple(dict.fromkeys((*request.delivered, *names)))
 
 
 def read_text(path: Path) -> QueryText:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def life(
+def run_lifecycle(
     run_dir: RunDir, log_file: Path | None, listeners: tuple[Listener, ...]
 ) -> Iterator[RunLog]:
     """Follow a run from here to its end, and leave of its folder what is to be left.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryRequest:
     """What a command line asks for.
 
     Attributes:
@@ -49,26 +49,6 @@ class Asked:
                 f"query{how}; `gscope library` lists them"
             )
             raise UsageError(message)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How fast and how long to capture.
-
-    Attributes:
-        speed: of a replay, as a multiple of the speed of the trace; None for as fast as possible.
-        packets: live, the run ends after this many packets; None for no limit.
-        duration_ns: live, the run ends after this time; None for no limit.
-    """
-
-    speed: float | None = None
-    packets: int | None = None
-    duration_ns: int | None = None
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether a live run ends by itself."""
-        return self.packets is not None or self.duration_ns is not None
 
 
 def expected_bytes(interfaces: Sequence[InterfaceSettings]) -> int | None:

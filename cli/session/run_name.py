@@ -1,4 +1,4 @@
-"""Names of runs: given, or made from what is asked."""
+"""Names of runs: given, or made from what is request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from gscope.cli.session.request import Asked
+    from gscope.cli.session.request import QueryRequest
 
 MAX_LENGTH = 64
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_LENGTH - 1}}}")
@@ -32,12 +32,12 @@ def ensure_name(text: str) -> str:
     return text
 
 
-def default_name(asked: Asked) -> str:
+def default_name(request: QueryRequest) -> str:
     """The name of the first query, without looking into files: of a file its base name."""
-    if asked.queries:
-        name = Path(asked.queries[0]).name.removesuffix(".gsql")
+    if request.queries:
+        name = Path(request.queries[0]).name.removesuffix(".gsql")
     else:
-        declared = _DECLARED.search(asked.expressions[0]) if asked.expressions else None
+        declared = _DECLARED.search(request.expressions[0]) if request.expressions else None
         name = declared[1] if declared is not None else _FALLBACK
     name = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".-")[: MAX_LENGTH - 4]
     return name or _FALLBACK

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.config.effective import Config
+    from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.session.lifecycle import Listener
-    from gscope.cli.session.request import Asked, Bounds
+    from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
@@ -50,13 +51,13 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What is asked, over what, and where the answers go.
+class Session:
+    """What is request, over what, and where the answers go.
 
     Attributes:
-        asked: the queries.
+        request: the queries.
         interfaces: captures or devices.
-        bounds: how fast and how long.
+        limits: how fast and how long.
         expected_bytes: of all captures together, None if that is not known.
         folder: for files; None for standard output.
         config: everything else.
@@ -64,9 +65,9 @@ class Run:
         log_file: where the run's log goes as well.
     """
 
-    asked: Asked
+    request: QueryRequest
     interfaces: tuple[InterfaceSettings, ...]
-    bounds: Bounds
+    limits: RunLimits
     expected_bytes: int | None
     folder: Path | None
     config: Config
@@ -109,11 +110,11 @@ class Run:
             GscopeError: a query is wrong, or a process failed.
         """
         from gscope.cli.rundir.run_dir import RunDir
-        from gscope.cli.session.lifecycle import ensure_same, life, namesake
+        from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
 
         is_named = self.name is not None
-        name = self.name or default_name(self.asked)
+        name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
             program = None
             if run_dir.resumed is not None:
@@ -121,7 +122,7 @@ class Run:
                 ensure_same(run_dir, program)
             if sentence := namesake(run_dir, name):
                 observer.on_notice(sentence)
-            with life(run_dir, self.log_file, listeners) as log:
+            with run_lifecycle(run_dir, self.log_file, listeners) as log:
                 outcome, rows = self._run(run_dir, log, program, observer, began)
                 said = list(_said(outcome, rows, report))
                 run_dir.write_summary("".join(f"{line}\n" for line in said))
@@ -139,8 +140,8 @@ class Run:
         began: float,
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; how it went, and rows by query."""
-        from gscope.cli.session.signals import heeded
-        from gscope.cli.supervision.liveness import Patience
+        from gscope.cli.session.signals import signal_handlers
+        from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
         from gscope.engine.settings import JobSettings
 
@@ -151,16 +152,16 @@ class Run:
             is_live=self.is_live,
             folder=None if self.folder is None else str(self.folder.resolve()),
         )
-        patience = Patience.of(
+        silence_limits = SilenceLimits.of(
             config.failure_timeout_ns,
             config.heartbeat_interval_ns,
             config.failure_step_timeout_ns,
         )
         confinement = self._prepared(run_dir)
         supervisor = Supervisor(
-            run_dir.file, observer, began, patience, log=log, confinement=confinement
+            run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )
-        with heeded(supervisor):
+        with signal_handlers(supervisor):
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(
@@ -196,15 +197,15 @@ class Run:
             raise UsageError(message) from error
 
     def _compiled(self, run_dir: RunDir) -> Program:
-        from gscope.cli.session.compile_request import compile_asked
+        from gscope.cli.session.compile_request import compile_request
 
         names = tuple(interface.name for interface in self.interfaces)
         try:
-            program = compile_asked(
-                self.asked,
+            program = compile_request(
+                self.request,
                 names,
                 self.config,
-                is_unbounded=self.is_live and not self.bounds.is_bounded,
+                is_unbounded=self.is_live and not self.limits.is_bounded,
                 is_repeatable=not self.is_live,
                 is_interleaved=self.is_interleaved,
             ).program
@@ -251,7 +252,7 @@ class Run:
         elif closed := self._closed_watchlists(program):
             supervisor.restart_job(closed)
         supervisor.start_capture(
-            program, capture_settings(program, self.interfaces, self.config, self.bounds)
+            program, capture_settings(program, self.interfaces, self.config, self.limits)
         )
         # Imported while the daemon starts: it takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint

@@ -18,7 +18,7 @@ once more from the shell when a terminal is closed, and counts only if it is the
 
 
 @contextmanager
-def heeded(supervisor: Supervisor) -> Iterator[None]:
+def signal_handlers(supervisor: Supervisor) -> Iterator[None]:
     """Pass signals on to ``supervisor``: those that end a run, and SIGUSR1, which asks for counters.
 
     What is ignored on purpose, as ``nohup`` ignores SIGHUP, stays ignored.

@@ -18,7 +18,7 @@ _RIGHT, _LEFT = ">", "="
 _GAP = 2
 
 
-class Table:
+class StatusTable:
     """Rows below headings, as wide as they need or as there is room; a rich renderable.
 
     Args:

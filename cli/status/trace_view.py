@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gscope.cli.status.human import count, duration, moment, size
-from gscope.cli.status.tables import Table
+from gscope.cli.status.tables import StatusTable
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SLOWEST = "*"
 _SHOWN = 5
 
 
-def latest_traces(traces: Sequence[Mapping[str, Any]]) -> Table:
+def latest_traces(traces: Sequence[Mapping[str, Any]]) -> StatusTable:
     """A line for each of the latest heartbeats that released something: the delay of each stage, the slowest marked."""
     rows: list[list[str | Text]] = []
     for trace in [each for each in traces if "hops" in each][-_SHOWN:]:
@@ -37,7 +37,7 @@ def latest_traces(traces: Sequence[Mapping[str, Any]]) -> Table:
             ]
         )
     headings = ("HEARTBEAT", *STAGES, "TOTAL", "ROWS")
-    return Table([f">{name.upper()}" for name in headings], rows)
+    return StatusTable([f">{name.upper()}" for name in headings], rows)
 
 
 def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -108,7 +108,7 @@ def _trace(trace: Mapping[str, Any]) -> Iterator[RenderableType]:
         made = f"step {trace['step']}, {count(trace['rows'])} rows"
     yield Text(f"heartbeat {trace['id']} of {moment(trace['clock_ns'])}: {made}, {took}")
     slowest = max(trace["hops"], key=lambda hop: hop["queued_ns"] + hop["worked_ns"])
-    yield Table(
+    yield StatusTable(
         ("HOP", ">AFTER", ">QUEUED", ">WORKED", ">IN", ">OUT", ">WAITING", ">BYTES"),
         [
             (

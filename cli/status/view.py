@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gscope.cli.render.accounting import tuple_equation
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
-from gscope.cli.status.tables import Table
+from gscope.cli.status.tables import StatusTable
 from gscope.cli.status.trace_view import latest_traces
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def _privileges(privileges: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _interfaces(capture: Mapping[str, Any]) -> Table:
-    return Table(
+def _interfaces(capture: Mapping[str, Any]) -> StatusTable:
+    return StatusTable(
         (
             "INTERFACE",
             "=STATE",
@@ -144,9 +144,9 @@ def _interfaces(capture: Mapping[str, Any]) -> Table:
     )
 
 
-def _queries(queries: Sequence[Mapping[str, Any]], *, is_live: bool) -> Table:
+def _queries(queries: Sequence[Mapping[str, Any]], *, is_live: bool) -> StatusTable:
     answered = of_day if is_live else moment
-    return Table(
+    return StatusTable(
         ("QUERY", "=WATERMARK", ">LAG", ">ROWS", ">LATE", "=LAST ANSWER"),
         [
             (
@@ -174,8 +174,8 @@ def _watermark(progress: Mapping[str, Any]) -> str:
     return NOTHING if progress["watermark"] is None else str(progress["watermark"])
 
 
-def _operators(operators: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> Table:
-    return Table(
+def _operators(operators: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> StatusTable:
+    return StatusTable(
         ("OPERATOR", "=KIND", ">BUFFERED", ">BYTES", ">STATE", "WAITS FOR"),
         [
             (

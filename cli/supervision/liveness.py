@@ -20,7 +20,7 @@ STILL_S = 300.0
 """Of a step of which no task has ended for so long the user is told: it may hang, or take long."""
 
 STARVED_FACTOR = 12
-"""A process that wants the processor is given so many times the patience."""
+"""The limit of silence is this many times longer for a process that waits for a processor."""
 
 LOOK_S = 0.5
 """How often to look; the supervisor was away when it comes back more than ``AWAY_S`` later than that."""
@@ -79,7 +79,7 @@ def is_runnable(pid: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SilenceLimits:
     """How long what may be silent.
 
     Attributes:
@@ -95,7 +95,7 @@ class Patience:
     @classmethod
     def of(
         cls, timeout_ns: int | None, interval_ns: int, step_timeout_ns: int | None = None
-    ) -> Patience:
+    ) -> SilenceLimits:
         """That of a run with heartbeats so often; by default five may be missing, but never less than 5 s."""
         return cls(
             max(5 * interval_ns / 1e9, 5.0) if timeout_ns is None else timeout_ns / 1e9,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gscope.cli.events import Events
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
-    from gscope.cli.supervision.liveness import Patience
+    from gscope.cli.supervision.liveness import SilenceLimits
     from gscope.cli.supervision.restart_policy import RestartPolicy
     from gscope.engine.settings import JobSettings
     from gscope.queries.plan.program import Program
@@ -41,7 +41,7 @@ class RunProcesses:
     Args:
         file: the run's record of itself, updated at each change.
         events: the queue for the events of the processes.
-        patience: how long the processes may be silent.
+        limits: how long the processes may be silent.
         policy: how often they are restarted.
         log: receives what they write to standard error; None: no log is kept.
         confinement: what the processes give up; it is in the run's folder already.
@@ -49,14 +49,14 @@ class RunProcesses:
     Attributes:
         settings: the settings of the first daemon; None before it is started.
         is_resumed: whether an earlier run of this name left a log.
-        patience: how long the processes may be silent.
+        limits: how long the processes may be silent.
     """
 
     def __init__(
         self,
         file: RunFile,
         events: Events,
-        patience: Patience,
+        limits: SilenceLimits,
         policy: RestartPolicy,
         log: RunLog | None,
         confinement: Confinement | None = None,
@@ -66,7 +66,7 @@ class RunProcesses:
         self._plain_dir = plain_path(self._run_dir)
         self._file = file
         self._events = events
-        self.patience = patience
+        self.limits = limits
         self._policy = policy
         self._log = log
         self._confinement = confinement or Confinement()
@@ -180,7 +180,7 @@ class RunProcesses:
         capture = self._managed[CAPTURE]
         is_starting = capture.state is ProcessState.STARTING
         if capture.state is ProcessState.RUNNING or (is_starting and not self.is_live):
-            capture.end_input(self.patience.start_s if self.is_live else None)
+            capture.end_input(self.limits.start_s if self.is_live else None)
 
     def last_words(self, name: str) -> str:
         """Return the last line that a process wrote to standard error, "" for none."""
@@ -204,7 +204,7 @@ class RunProcesses:
             )
 
         self._managed[name] = ManagedProcess(
-            name, spawn, self.patience.start_s, self._file, self._policy
+            name, spawn, self.limits.start_s, self._file, self._policy
         )
 
     def _write_settings(self, settings: CaptureSettings) -> None:

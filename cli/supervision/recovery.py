@@ -88,7 +88,7 @@ class Recovery:
         """A signal has ended the input: from now on a process that the run waits for must give signs of life, in a replay as well."""
         if not self._processes.is_live:
             for process in self._processes:
-                process.liveness.expect(self._processes.patience.job_s)
+                process.liveness.expect(self._processes.limits.job_s)
 
     def _on_silence(self, name: str, silent_s: float) -> None:
         """A process hangs: start it again, or leave if the run is to end anyway and cannot be resumed.

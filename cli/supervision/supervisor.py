@@ -29,7 +29,7 @@ from gscope.cli.events import (
 from gscope.cli.render.accounting import standing_lines
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.summary import counter_line
-from gscope.cli.supervision.liveness import STILL_S, Patience
+from gscope.cli.supervision.liveness import STILL_S, SilenceLimits
 from gscope.cli.supervision.process_set import RunProcesses
 from gscope.cli.supervision.recovery import Recovery
 from gscope.cli.supervision.restart_policy import RestartPolicy
@@ -88,7 +88,7 @@ class Supervisor:
     Args:
         run_file: the run's record of itself, kept true; its folder is where everything is.
         began: ``time.monotonic()`` when the command began, where phases are counted from.
-        patience: how long processes may be silent.
+        limits: how long processes may be silent.
         policy: how often they are started again.
         log: told what they write to standard error.
         confinement: what the processes give up; written down already.
@@ -99,7 +99,7 @@ class Supervisor:
         run_file: RunFile,
         observer: RunObserver,
         began: float,
-        patience: Patience | None = None,
+        limits: SilenceLimits | None = None,
         policy: RestartPolicy | None = None,
         log: RunLog | None = None,
         confinement: Confinement | None = None,
@@ -108,7 +108,7 @@ class Supervisor:
         self.outcome = Outcome()
         self._file = run_file
         self._observer = observer
-        self._limits = patience or Patience()
+        self._limits = limits or SilenceLimits()
         self._log = log
         self._began = began
         self._progress: CaptureProgress | None = None

@@ -1,4 +1,4 @@
-"""Imports by folder: a table of which folder may import which, and the imports against it that are left.
+"""Imports by folder: a table of which folder may import which.
 
 A folder stands for the modules directly in it. A few modules that bring others together stand for
 themselves. ``docs/architecture.md`` shows the same table.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,11 +154,6 @@ MAY_IMPORT = rows(_ROWS)
 DOORS = {(key.split()[0], key.split()[1]): names for key, names in rows(_DOORS).items()}
 """Which folders of another room a room may import."""
 
-UPWARD: dict[tuple[str, str], int] = {
-    ("cli/config", "cli/session"): 1,
-}
-"""Imports against the table that are left, counted. The numbers may only fall."""
-
 
 def part_of(path: Path) -> str:
     """Return the entry of the table that ``path`` belongs to: itself, or its folder."""
@@ -230,13 +224,7 @@ def test_the_table_has_no_circle() -> None:
 
 
 def test_imports_follow_the_table() -> None:
-    against = [each for each in IMPORTS if not is_allowed(*each[:2])]
-    unknown = [text for importer, target, text in against if (importer, target) not in UPWARD]
-    assert unknown == []
-    counted = Counter((importer, target) for importer, target, _ in against)
-    assert counted == UPWARD, (
-        "fewer than listed: lower the numbers of UPWARD; more: find another way"
-    )
+    assert [text for importer, target, text in IMPORTS if not is_allowed(importer, target)] == []
 
 
 def test_every_permission_is_used() -> None:
@@ -247,18 +235,16 @@ def test_every_permission_is_used() -> None:
     assert unused == []
 
 
-@pytest.mark.parametrize("name", ["MAY_IMPORT", "DOORS", "UPWARD"])
+@pytest.mark.parametrize("name", ["MAY_IMPORT", "DOORS"])
 def test_the_page_shows_the_table(name: str) -> None:
     """The rows of the page are made of the same names, in the same order."""
     section = PAGE.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2].partition("<!--")[0]
     rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
-    shown = [[re.findall(r"`([^`]+)`|(\d+)", cell) for cell in row] for row in rows]
-    cells = [[[a or b for a, b in cell] for cell in row] for row in shown]
+    cells = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows]
     assert (
         cells
         == {
             "MAY_IMPORT": [[[part], list(targets)] for part, targets in MAY_IMPORT.items()],
             "DOORS": [[[a], [b], list(targets)] for (a, b), targets in DOORS.items()],
-            "UPWARD": [[[a], [b], [str(count)]] for (a, b), count in UPWARD.items()],
         }[name]
     )

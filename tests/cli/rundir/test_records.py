@@ -10,7 +10,7 @@ import pytest
 from gscope.cli.rundir.record_file import RunFile
 from gscope.cli.rundir.records import ProcessRecord, choose_run, find_runs, read_run
 from gscope.cli.rundir.run_dir import RunDir
-from gscope.cli.session.request import Asked
+from gscope.cli.session.request import QueryRequest
 from gscope.cli.session.run_name import default_name, ensure_name
 from gscope.errors import GscopeError, UsageError
 
@@ -148,15 +148,15 @@ def test_restarts_that_are_kept_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "name"),
     [
-        (Asked(("queries/my flows.gsql",)), "my_flows"),
-        (Asked(("published/flow",)), "flow"),
-        (Asked((), ("DEFINE { query_name tcp_flows; } SELECT …",)), "tcp_flows"),
-        (Asked((), ("SELECT time FROM IP",)), "query"),
-        (Asked(("....gsql",)), "query"),
-        (Asked(("x" * 300,)), "x" * 60),
+        (QueryRequest(("queries/my flows.gsql",)), "my_flows"),
+        (QueryRequest(("published/flow",)), "flow"),
+        (QueryRequest((), ("DEFINE { query_name tcp_flows; } SELECT …",)), "tcp_flows"),
+        (QueryRequest((), ("SELECT time FROM IP",)), "query"),
+        (QueryRequest(("....gsql",)), "query"),
+        (QueryRequest(("x" * 300,)), "x" * 60),
     ],
 )
-def test_the_default_name_is_that_of_the_first_query(asked: Asked, name: str) -> None:
+def test_the_default_name_is_that_of_the_first_query(asked: QueryRequest, name: str) -> None:
     assert default_name(asked) == name
     assert ensure_name(name) == name
 

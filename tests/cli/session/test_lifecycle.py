@@ -13,7 +13,7 @@ from tests.safety.planted import Trap
 from gscope import __version__
 from gscope.cli.rundir.records import choose_run, find_runs
 from gscope.cli.rundir.run_dir import RunDir
-from gscope.cli.session.lifecycle import ensure_same, life, namesake
+from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
@@ -39,7 +39,7 @@ def lived(
     """A run called flows that ends with that error."""
     with (
         RunDir(root, "flows", is_exact=True) as run_dir,
-        life(run_dir, root / "flows.log", ()),
+        run_lifecycle(run_dir, root / "flows.log", ()),
     ):
         run_dir.file.change(is_live=is_live)
         if has_captured:
@@ -175,7 +175,7 @@ def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     with (
         RunDir(tmp_path, "flows", is_exact=True) as run_dir,
         pytest.raises(UsageError, match="cannot write the log"),
-        life(run_dir, tmp_path / "nowhere" / "x.log", ()),
+        run_lifecycle(run_dir, tmp_path / "nowhere" / "x.log", ()),
     ):
         pass
     assert choose_run(tmp_path, "flows").standing == "stale"

@@ -12,7 +12,7 @@ import pytest
 
 RUN = """
 import os, signal, sys
-from gscope.cli.session.signals import heeded
+from gscope.cli.session.signals import signal_handlers
 
 class Outcome:
     signal = 0
@@ -30,7 +30,7 @@ class Supervisor:
 
 report = int(sys.argv[1])
 supervisor = Supervisor()
-with heeded(supervisor):
+with signal_handlers(supervisor):
     os.write(report, b"up\\n")
     while signal.SIGTERM not in supervisor.came:
         signal.pause()
@@ -91,9 +91,9 @@ def test_usr1_asks_for_counters() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_afterwards_signals_mean_what_they_meant(number: signal.Signals) -> None:
-    from gscope.cli.session.signals import heeded
+    from gscope.cli.session.signals import signal_handlers
 
     before = signal.getsignal(number)
-    with heeded(None):  # type: ignore[arg-type]  # no signal comes
+    with signal_handlers(None):  # type: ignore[arg-type]  # no signal comes
         assert signal.getsignal(number) is not before
     assert signal.getsignal(number) is before

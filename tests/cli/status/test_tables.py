@@ -6,10 +6,10 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from gscope.cli.status.tables import Table
+from gscope.cli.status.tables import StatusTable
 
 NAME = "protocol_mix_of_all_links"
-TABLE = Table(
+TABLE = StatusTable(
     ("QUERY", "=WATERMARK", ">ROWS", "WAITS FOR"),
     [
         (NAME, "2026-11-21 03:58:30", "123,456", ", ".join(f"eth{n}" for n in range(12))),

@@ -16,7 +16,7 @@ from gscope.cli.events import CAPTURE, JOB
 from gscope.cli.rundir.record_file import RunFile
 from gscope.cli.rundir.records import RunRecord
 from gscope.cli.supervision import process_set, recovery
-from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.liveness import SilenceLimits
 from gscope.cli.supervision.restart_policy import RestartPolicy
 from gscope.cli.supervision.supervisor import Supervisor
 from gscope.engine.settings import JobSettings
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 PROGRAM = Program(("a",), (), (), (), ())
 SETTINGS = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
 LIVE = CaptureSettings((InterfaceSettings("a", device=DeviceSettings("a")),))
-PATIENT = Patience(stream_s=60.0, start_s=60.0)
-IMPATIENT = Patience(stream_s=5.0, start_s=60.0)
+PATIENT = SilenceLimits(stream_s=60.0, start_s=60.0)
+IMPATIENT = SilenceLimits(stream_s=5.0, start_s=60.0)
 """Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
 SUMMARY = 'tell("summary", phases={})\n'
 CAPTURES = 'tell("listening")\n' + SUMMARY
@@ -128,7 +128,7 @@ class Stage:
         self.file = RunFile(RunRecord(run_dir, True, "run", os.getpid()))
         self.resume()
 
-    def resume(self, patience: Patience = PATIENT) -> None:
+    def resume(self, patience: SilenceLimits = PATIENT) -> None:
         """Begin with what is in the run's folder."""
         self.supervisor = Supervisor(
             self.file,

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.supervision.stage import CAPTURES, Stage, stage
 from tests.support.gscope_command import descendants
 
-from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.liveness import SilenceLimits
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import GscopeError
 
@@ -27,7 +27,7 @@ while True:
 def test_a_signal_ends_a_replay_whose_job_never_answers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Patience, "job_s", 1.0)
+    monkeypatch.setattr(SilenceLimits, "job_s", 1.0)
     stage.start(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + CAPTURES + "time.sleep(1000)\n", DEAF
     )

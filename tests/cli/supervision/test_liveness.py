@@ -9,7 +9,7 @@ import pytest
 from tests.support.gscope_command import wait_for
 
 from gscope.cli.config.settings import SETTINGS
-from gscope.cli.supervision.liveness import LOOK_S, Liveness, Patience, is_runnable
+from gscope.cli.supervision.liveness import LOOK_S, Liveness, SilenceLimits, is_runnable
 
 SECOND = 1_000_000_000
 
@@ -73,10 +73,10 @@ def test_time_in_which_the_supervisor_itself_did_not_look_is_no_silence() -> Non
 
 
 def test_by_default_five_heartbeats_may_be_missing_but_never_less_than_five_seconds() -> None:
-    assert Patience.of(None, SECOND // 10).stream_s == 5
-    assert Patience.of(None, 3 * SECOND).stream_s == 15
-    assert Patience.of(2 * SECOND, SECOND).stream_s == 2
-    assert Patience.of(2 * SECOND, SECOND).job_s == 60
+    assert SilenceLimits.of(None, SECOND // 10).stream_s == 5
+    assert SilenceLimits.of(None, 3 * SECOND).stream_s == 15
+    assert SilenceLimits.of(2 * SECOND, SECOND).stream_s == 2
+    assert SilenceLimits.of(2 * SECOND, SECOND).job_s == 60
 
 
 def test_a_process_that_waits_for_a_processor_is_given_more_time() -> None:

@@ -27,7 +27,7 @@ from tests.support.gscope_command import is_alive
 
 from gscope.cli.events import CAPTURE, JOB
 from gscope.cli.supervision import recovery
-from gscope.cli.supervision.liveness import Patience
+from gscope.cli.supervision.liveness import SilenceLimits
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.run_folder.layout import LOG_FOLDER
@@ -287,7 +287,7 @@ def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
 
 
 def test_a_daemon_that_has_ended_is_not_restarted_while_the_job_ends(stage: Stage) -> None:
-    stage.resume(Patience(stream_s=0.5, start_s=60.0))
+    stage.resume(SilenceLimits(stream_s=0.5, start_s=60.0))
     answers_late = ANSWERS.replace('tell("finished"', 'time.sleep(3)\ntell("finished"')
     stage.start(CAPTURES, answers_late, LIVE)
     stage.run()
@@ -337,7 +337,7 @@ def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -
 def test_a_step_that_stands_still_for_too_long_is_tried_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage.supervisor, "_limits", Patience(step_s=300.0))
+    monkeypatch.setattr(stage.supervisor, "_limits", SilenceLimits(step_s=300.0))
     hangs = STANDS_STILL + "    time.sleep(600)\n"
     stage.start(CAPTURES, READY + hangs + FINISHES)
     stage.run()

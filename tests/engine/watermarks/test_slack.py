@@ -15,7 +15,7 @@ from gscope.capture.replay.replay_capture import replay_capture
 from gscope.cli.config.capture_files import chosen_interfaces
 from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.config.effective import load_config
-from gscope.cli.session.request import Bounds
+from gscope.cli.config.run_limits import RunLimits
 from gscope.engine.watermarks.slack import least_skews
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch
@@ -71,7 +71,7 @@ def times_of(folder: Path, query: str, skew: str) -> tuple[list[int], int]:
     interfaces = chosen_interfaces(
         [f"{name}={folder / f'{name}.pcap'}" for name in "abc"], (), [skew], {}
     )
-    settings = capture_settings(program, interfaces, load_config({}, None), Bounds())
+    settings = capture_settings(program, interfaces, load_config({}, None), RunLimits())
     log_folder = folder / f"log-{len(list(folder.iterdir()))}"
     log = open_log(log_folder, program, settings)
     try:
