@@ -72,7 +72,9 @@ _CALLS: dict[str, tuple[int, int]] = {
 _EXECUTIONS = frozenset({"execve", "execveat"})
 
 
-class _Program(ctypes.Structure):
+class SeccompProgram(ctypes.Structure):
+    """``struct sock_fprog`` of linux/filter.h."""
+
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
@@ -98,7 +100,7 @@ def refuse_calls(*, may_execute: bool, has_internet: bool) -> None:
         families += [socket.AF_INET, socket.AF_INET6]
     refused = [name for name in _CALLS if not (may_execute and name in _EXECUTIONS)]
     filter_ = instructions(os.uname().machine, refused, [int(family) for family in families])
-    program = _Program(len(filter_) // 8, filter_)
+    program = SeccompProgram(len(filter_) // 8, filter_)
     process_control(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program))
 
 

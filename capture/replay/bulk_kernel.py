@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gscope.capture.kernels.intrinsics import address_of, call_at, copy_bytes, ld64
 from gscope.capture.kernels.jit import kernel, libc, types
-from gscope.capture.sources.files.file import Passed
+from gscope.capture.sources.files.file import ReadProgress
 from gscope.capture.sources.files.pcap import index_usual
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def pump_blocks(
     arrays: tuple[NDArray[Any], ...],
     last_arguments: tuple[Any, ...],
     clock: NDArray[np.int64],
-) -> tuple[int, int, int, Passed]:
+) -> tuple[int, int, int, ReadProgress]:
     """Read, index and process up to ``blocks`` blocks.
 
     A ``read`` that returns no bytes ends the loop. Its reason (end of input or an error) is left to
@@ -121,7 +121,7 @@ def pump_blocks(
         used_bytes += used
         filled -= used
         used = 0
-    passed = Passed(
+    passed = ReadProgress(
         read_bytes,
         used_bytes,
         packets,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.link_headers import (
+    DecodeFailure,
     Frame,
     Network,
-    Odd,
     follow,
 )
 from gscope.capture.packet.dissector.link_types import first_layer
@@ -89,8 +89,8 @@ def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[
     try:
         network = follow(frame, first_layer(linktype), 0)
         packet = _read_network(frame, network, fields)
-    except Odd as odd:
-        reason = odd.reason
+    except DecodeFailure as failure:
+        reason = failure.reason
     _read_link(frame, fields)
     if packet is not None:
         reason = packet.reason
@@ -122,19 +122,19 @@ def _read_network(
         _read_arp(frame, at, fields)
         return None
     if at >= frame.end:
-        raise Odd(Reason.IP_TRUNCATED)
+        raise DecodeFailure(Reason.IP_TRUNCATED)
     version = frame.data[at] >> 4
     if version == 4 and layer is not Network.IPV6:
         return _ipv4(frame, at)
     if version == 6 and layer is not Network.IPV4:
         return _ipv6(frame, at)
-    raise Odd(Reason.IP_BAD_VERSION)
+    raise DecodeFailure(Reason.IP_BAD_VERSION)
 
 
 def _read_arp(frame: Frame, at: int, fields: Fields) -> None:
     data = frame.data[at : frame.end]
     if len(data) < 8:
-        raise Odd(Reason.IP_TRUNCATED)
+        raise DecodeFailure(Reason.IP_TRUNCATED)
     fields["op"] = int.from_bytes(data[6:8], "big")
     if len(data) < 28 or data[4:6] != b"\x06\x04":
         return
@@ -147,11 +147,11 @@ def _read_arp(frame: Frame, at: int, fields: Fields) -> None:
 def _ipv4(frame: Frame, at: int) -> _Packet:
     header = frame.data[at : min(frame.end, at + 20)]
     if len(header) < 20:
-        raise Odd(Reason.IP_TRUNCATED)
+        raise DecodeFailure(Reason.IP_TRUNCATED)
     length = header[0] % 16 * 4
     total = int.from_bytes(header[2:4], "big")
     if length < 20 or 0 < total < length:
-        raise Odd(Reason.IP_BAD_LENGTH)
+        raise DecodeFailure(Reason.IP_BAD_LENGTH)
     end = min(frame.end, at + total) if total else frame.end
     fragment = int.from_bytes(header[6:8], "big")
     packet = _Packet(frame.data, 4, at, at + length, end, header[9])
@@ -163,7 +163,7 @@ def _ipv4(frame: Frame, at: int) -> _Packet:
 
 def _ipv6(frame: Frame, at: int) -> _Packet:
     if at + 40 > frame.end:
-        raise Odd(Reason.IP_TRUNCATED)
+        raise DecodeFailure(Reason.IP_TRUNCATED)
     length = int.from_bytes(frame.data[at + 4 : at + 6], "big")
     end = min(frame.end, at + 40 + length) if length else frame.end
     packet = _Packet(frame.data, 6, at, at + 40, end, frame.data[at + 6])
@@ -208,7 +208,7 @@ def _inner_packet(packet: _Packet) -> _Packet | None:
         begin = tunnel_layer(frame, packet.protocol, packet.payload)
         network = None if begin is None else follow(frame, *begin)
         return _read_network(frame, network, {})
-    except Odd:
+    except DecodeFailure:
         return None
 
 

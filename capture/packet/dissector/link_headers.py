@@ -15,7 +15,7 @@ from gscope.capture.packet.decode_errors import Reason
 MAX_LAYERS = 256
 
 
-class Odd(Exception):
+class DecodeFailure(Exception):
     """The packet cannot be followed further."""
 
     def __init__(self, reason: Reason) -> None:
@@ -49,20 +49,20 @@ class Frame:
         """The unsigned number of ``size`` bytes at ``at``.
 
         Raises:
-            Odd: not all of it is captured.
+            DecodeFailure: not all of it is captured.
         """
         if at + size > self.end:
-            raise Odd(Reason.LINK_TRUNCATED)
+            raise DecodeFailure(Reason.LINK_TRUNCATED)
         return int.from_bytes(self.data[at : at + size], "little" if order == "little" else "big")
 
     def require(self, at: int, size: int) -> None:
         """Check that ``size`` bytes at ``at`` are captured.
 
         Raises:
-            Odd: they are not.
+            DecodeFailure: they are not.
         """
         if at + size > self.end:
-            raise Odd(Reason.LINK_TRUNCATED)
+            raise DecodeFailure(Reason.LINK_TRUNCATED)
 
 
 class Network(Enum):
@@ -82,7 +82,7 @@ def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
     """The network layer reached from ``layer`` at ``at``, and where; None where there is none.
 
     Raises:
-        Odd: the bytes end before, contradict themselves, or nest too deep.
+        DecodeFailure: the bytes end before, contradict themselves, or nest too deep.
     """
     for _ in range(MAX_LAYERS):
         if isinstance(layer, Network):
@@ -91,7 +91,7 @@ def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
         if following is None:
             return None
         layer, at = following
-    raise Odd(Reason.TOO_DEEP)
+    raise DecodeFailure(Reason.TOO_DEEP)
 
 
 def ethernet(frame: Frame, at: int) -> Next:
@@ -108,7 +108,7 @@ def _typed_or_long(frame: Frame, at: int) -> Next:
     if value >= 0x600:
         return ethertype(value), at
     if value > 1500:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     if value == 0:
         return None
     frame.end = min(frame.end, at + value)
@@ -167,7 +167,7 @@ def _nsh(frame: Frame, at: int) -> Next:
     frame.require(at, 8)
     length = frame.data[at + 1] % 64 * 4
     if length < 8:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     frame.require(at, length)
     layers: dict[int, Layer] = {
         1: Network.IPV4,

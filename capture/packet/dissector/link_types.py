@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.link_headers import (
+    DecodeFailure,
     Frame,
     Network,
     Next,
-    Odd,
     chdlc,
     ethernet,
     ethertype,
@@ -34,10 +34,10 @@ def first_layer(linktype: int) -> Layer:
     """The layer that packets of a pcap link type begin with.
 
     Raises:
-        Odd: it is not known.
+        DecodeFailure: it is not known.
     """
     if linktype not in _LINKTYPES:
-        raise Odd(Reason.UNKNOWN_LINKTYPE)
+        raise DecodeFailure(Reason.UNKNOWN_LINKTYPE)
     return _LINKTYPES[linktype]
 
 
@@ -100,10 +100,10 @@ def _ppi(frame: Frame, at: int) -> Next:
     length = frame.number(at + 2, 2, "little")
     linktype = frame.number(at + 4, 4, "little")
     if length < 8:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     frame.require(at, length)
     if linktype in (192, 258):
-        raise Odd(Reason.UNKNOWN_LINKTYPE)
+        raise DecodeFailure(Reason.UNKNOWN_LINKTYPE)
     return first_layer(linktype), at + length
 
 
@@ -111,12 +111,12 @@ def _pktap(frame: Frame, at: int) -> Next:
     frame.require(at, 12)
     length, kind, linktype = (frame.number(at + n, 4, "little") for n in (0, 4, 8))
     if length < 12:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     if kind != 1:
         return None
     frame.require(at, length)
     if linktype in (192, 258):
-        raise Odd(Reason.UNKNOWN_LINKTYPE)
+        raise DecodeFailure(Reason.UNKNOWN_LINKTYPE)
     return first_layer(linktype), at + length
 
 
@@ -124,7 +124,7 @@ def _radiotap(frame: Frame, at: int) -> Next:
     frame.require(at, 8)
     length = frame.number(at + 2, 2, "little")
     if length < 8:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     frame.require(at, length)
     words = [frame.number(at + 4, 4, "little")]
     position = 8
@@ -184,7 +184,7 @@ def _nflog(frame: Frame, at: int) -> Next:
     while at + 4 <= frame.end:
         length = frame.number(at, 2, order)
         if length < 4:
-            raise Odd(Reason.LINK_MALFORMED)
+            raise DecodeFailure(Reason.LINK_MALFORMED)
         if frame.number(at + 2, 2, order) % 0x8000 == 9:
             payload = at + 4, min(frame.end, at + length)
         at += (length + 3) // 4 * 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.packet.decode_errors import Reason
-from gscope.capture.packet.dissector.link_headers import Frame, Network, Odd
+from gscope.capture.packet.dissector.link_headers import DecodeFailure, Frame, Network
 
 if TYPE_CHECKING:
     from gscope.capture.packet.dissector.link_headers import Next
@@ -39,7 +39,7 @@ def _frame(frame: Frame, at: int, checksum: int) -> Next:
         return None
     modes = control >> 10 & 3, control >> 14
     if 1 in modes:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     sizes = [_ADDRESS_SIZES[mode] for mode in modes]
     pans = [2 if size else 0 for size in sizes]
     if control & 0x40 and all(sizes):
@@ -52,7 +52,7 @@ def _frame(frame: Frame, at: int, checksum: int) -> Next:
         return Network.IPV6, at + 1
     if dispatch & 0xE0 == 0x60:
         if frame.wire_end - begin > _LONGEST_FRAME:
-            raise Odd(Reason.LINK_MALFORMED)
+            raise DecodeFailure(Reason.LINK_MALFORMED)
         destination, source = (
             frame.data[place : place + size][::-1]
             for place, size in zip(places, sizes, strict=True)
@@ -61,9 +61,9 @@ def _frame(frame: Frame, at: int, checksum: int) -> Next:
         frame.end = len(frame.data)
         return Network.IPV6, 0
     if dispatch & 0xF8 in (0xC0, 0xE0):
-        raise Odd(Reason.LOWPAN_FRAGMENT)
+        raise DecodeFailure(Reason.LOWPAN_FRAGMENT)
     if dispatch in (0x42, 0x50):
-        raise Odd(Reason.LOWPAN_UNSUPPORTED)
+        raise DecodeFailure(Reason.LOWPAN_UNSUPPORTED)
     return None
 
 
@@ -84,13 +84,13 @@ class _Header:
         flags, modes = self.take(2)
         source_mode, destination_mode, is_group = modes >> 4 & 7, modes & 7, bool(modes & 8)
         if destination_mode > 4 if is_group else destination_mode == 4:
-            raise Odd(Reason.LINK_MALFORMED)
+            raise DecodeFailure(Reason.LINK_MALFORMED)
         if source_mode > 4 or destination_mode > 3:
-            raise Odd(Reason.LOWPAN_CONTEXT)
+            raise DecodeFailure(Reason.LOWPAN_CONTEXT)
         if source_mode == 3 and not link_source:
-            raise Odd(Reason.LINK_MALFORMED)
+            raise DecodeFailure(Reason.LINK_MALFORMED)
         if destination_mode == 3 and not is_group and not link_destination:
-            raise Odd(Reason.LINK_MALFORMED)
+            raise DecodeFailure(Reason.LINK_MALFORMED)
         if modes & 0x80:
             self.take(1)
         first = 6 << 28 | self._class_and_flow(flags >> 3 & 3)
@@ -142,7 +142,7 @@ class _Header:
     def _udp(self) -> bytes:
         form = self.take(1)[0]
         if form & 0xF8 != 0xF0:
-            raise Odd(Reason.LOWPAN_UNSUPPORTED)
+            raise DecodeFailure(Reason.LOWPAN_UNSUPPORTED)
         if form & 3 == 3:
             both = self.take(1)[0]
             ports = 0xF0B0 + both // 16, 0xF0B0 + both % 16

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.link_headers import (
+    DecodeFailure,
     Frame,
     Network,
     Next,
-    Odd,
     ethernet,
     ethertype,
     ppp,
@@ -25,7 +25,7 @@ def frame_relay(frame: Frame, at: int) -> Next:
     """Q.922 address of two to four octets, then RFC 2427 or Cisco's type."""
     size = next((n for n in range(1, 5) if frame.number(at + n - 1, 1) % 2), 0)
     if size < 2:
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     at += size
     begin = frame.number(at, 2)
     if begin >> 8 != 3:
@@ -64,7 +64,7 @@ def juniper_ethernet(frame: Frame, at: int) -> Next:
     """Ethernet behind Juniper's header."""
     frame.require(at, 4)
     if frame.data[at : at + 3] != b"MGC":
-        raise Odd(Reason.LINK_MALFORMED)
+        raise DecodeFailure(Reason.LINK_MALFORMED)
     flags = frame.data[at + 3]
     if flags & 2:
         return None

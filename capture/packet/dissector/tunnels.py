@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.link_headers import (
+    DecodeFailure,
     Frame,
     Network,
     Next,
-    Odd,
     ethernet,
     ethertype,
     mpls,
@@ -26,7 +26,7 @@ def tunnel_layer(frame: Frame, protocol: int, at: int) -> Next:
     """The first layer inside an IP packet whose transport begins at ``at``; None when it is no tunnel.
 
     Raises:
-        Odd: the tunnel's header is cut off or contradicts itself.
+        DecodeFailure: the tunnel's header is cut off or contradicts itself.
     """
     if protocol == 17:
         if at + 8 > frame.end:
@@ -97,7 +97,7 @@ def _gtpu(frame: Frame, at: int) -> Next:
         while extension:
             size = frame.number(at, 1) * 4
             if size == 0:
-                raise Odd(Reason.LINK_MALFORMED)
+                raise DecodeFailure(Reason.LINK_MALFORMED)
             frame.require(at, size)
             extension = frame.data[at + size - 1]
             at += size

@@ -64,7 +64,7 @@ _FLAG_BITS = {"FIN": 0, "SYN": 1, "RST": 2, "PSH": 3, "ACK": 4, "URG": 5, "ECE":
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class FieldOffset:
     """Where a field is: ``size`` bytes, ``at`` so many bytes into the frame, or into what is behind the IP header."""
 
     at: int
@@ -74,21 +74,21 @@ class _Place:
 
 
 _TRANSPORT = {
-    "srcPort": _Place(0, 2, is_transport=True),
-    "destPort": _Place(2, 2, is_transport=True),
-    "flags": _Place(13, 1, is_transport=True),
-    **{name: _Place(13, 1, is_transport=True, bit=bit) for name, bit in _FLAG_BITS.items()},
+    "srcPort": FieldOffset(0, 2, is_transport=True),
+    "destPort": FieldOffset(2, 2, is_transport=True),
+    "flags": FieldOffset(13, 1, is_transport=True),
+    **{name: FieldOffset(13, 1, is_transport=True, bit=bit) for name, bit in _FLAG_BITS.items()},
 }
 _IN_IPV4 = {
-    "protocol": _Place(_L3 + 9, 1),
-    "srcIP": _Place(_L3 + 12, 4),
-    "destIP": _Place(_L3 + 16, 4),
+    "protocol": FieldOffset(_L3 + 9, 1),
+    "srcIP": FieldOffset(_L3 + 12, 4),
+    "destIP": FieldOffset(_L3 + 16, 4),
     **_TRANSPORT,
 }
 _IN_IPV6 = {
-    "protocol": _Place(_L3 + 6, 1),
-    "srcIP": _Place(_L3 + 8, 16),
-    "destIP": _Place(_L3 + 24, 16),
+    "protocol": FieldOffset(_L3 + 6, 1),
+    "srcIP": FieldOffset(_L3 + 8, 16),
+    "destIP": FieldOffset(_L3 + 24, 16),
     **_TRANSPORT,
 }
 
@@ -97,7 +97,7 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
     """The program that accepts what may fulfil ``condition``, cut to ``snaplen`` bytes."""
     if condition == TRUE:
         return accept_all(snaplen)
-    program = _Program()
+    program = FilterProgram()
     program.emit(_LD_LEN)
     program.decide(_JGE, _L3 + _IPV4_BYTES, "look", "accept")
     program.label("look")
@@ -108,11 +108,11 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
         program.label(f"not {name}")
     program.jump("accept")
     program.label("ipv4")
-    _ipv4(program, _known(condition, {"ethertype": _IPV4, "ipversion": 4}, _IN_IPV4))
+    _ipv4(program, _specialized(condition, {"ethertype": _IPV4, "ipversion": 4}, _IN_IPV4))
     program.label("ipv6")
-    _ipv6(program, _known(condition, {"ethertype": _IPV6, "ipversion": 6}, _IN_IPV6))
+    _ipv6(program, _specialized(condition, {"ethertype": _IPV6, "ipversion": 6}, _IN_IPV6))
     program.label("arp")
-    program.test(_known(condition, {"ethertype": _ARP}, {}), {}, 0)
+    program.test(_specialized(condition, {"ethertype": _ARP}, {}), {}, 0)
     program.label("accept")
     program.emit(_RETURN, snaplen)
     program.label("reject")
@@ -134,7 +134,7 @@ def both(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[In
     return [*joined, *second]
 
 
-def _ipv4(program: _Program, condition: Condition) -> None:
+def _ipv4(program: FilterProgram, condition: Condition) -> None:
     program.emit(_LD[1], _L3)
     program.emit(_AND, 0xF0)
     program.decide(_JEQ, 0x40, "is ipv4", "accept")
@@ -153,7 +153,7 @@ def _ipv4(program: _Program, condition: Condition) -> None:
     program.test(condition, _IN_IPV4, None)
 
 
-def _ipv6(program: _Program, condition: Condition) -> None:
+def _ipv6(program: FilterProgram, condition: Condition) -> None:
     program.emit(_LD_LEN)
     program.decide(_JGE, _L3 + _IPV6_BYTES + _transport_bytes(condition), "long enough", "accept")
     program.label("long enough")
@@ -168,13 +168,13 @@ def _ipv6(program: _Program, condition: Condition) -> None:
     program.test(condition, _IN_IPV6, _L3 + _IPV6_BYTES)
 
 
-def _known(
-    condition: Condition, values: Mapping[str, int], places: Mapping[str, _Place]
+def _specialized(
+    condition: Condition, values: Mapping[str, int], places: Mapping[str, FieldOffset]
 ) -> Condition:
     """``condition`` where some fields are known, others have a place, and the rest is NULL."""
     if not isinstance(condition, Test):
         join: Callable[..., Condition] = all_of if isinstance(condition, AllOf) else any_of
-        return join(_known(part, values, places) for part in condition.parts)
+        return join(_specialized(part, values, places) for part in condition.parts)
     if condition.field in values:
         return TRUE if condition.holds(values[condition.field]) else FALSE
     place = places.get(condition.field)
@@ -200,7 +200,7 @@ def _transport_bytes(condition: Condition) -> int:
 
 
 @dataclass(slots=True)
-class _Program:
+class FilterProgram:
     """Instructions whose jumps name labels; all jumps go forward."""
 
     instructions: list[tuple[int, str | int]] = field(default_factory=list)
@@ -228,7 +228,7 @@ class _Program:
     def test(
         self,
         condition: Condition,
-        places: Mapping[str, _Place],
+        places: Mapping[str, FieldOffset],
         transport_at: int | None,
         if_true: str = "accept",
         if_false: str = "reject",
@@ -247,7 +247,7 @@ class _Program:
         self.jump(if_true if is_all else if_false)
 
     def _compare(
-        self, test: Test, place: _Place, transport_at: int | None, if_true: str, if_false: str
+        self, test: Test, place: FieldOffset, transport_at: int | None, if_true: str, if_false: str
     ) -> None:
         at, indirect = place.at, 0
         if place.is_transport:

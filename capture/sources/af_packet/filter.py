@@ -72,7 +72,7 @@ def compile_filter(
     return program
 
 
-class _Program(ctypes.Structure):
+class PcapProgram(ctypes.Structure):
     """``struct bpf_program`` of pcap/bpf.h."""
 
     _fields_ = (("length", ctypes.c_uint), ("instructions", ctypes.c_void_p))
@@ -90,7 +90,7 @@ def _by_libpcap(
         ]
     pcap.pcap_compile.argtypes = (
         ctypes.c_void_p,
-        ctypes.POINTER(_Program),
+        ctypes.POINTER(PcapProgram),
         ctypes.c_char_p,
         ctypes.c_int,
         ctypes.c_uint32,
@@ -105,7 +105,7 @@ def _by_libpcap(
             raise CaptureError(message)
         linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
         handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
-    program = _Program()
+    program = PcapProgram()
     try:
         compiled = pcap.pcap_compile(
             handle, ctypes.byref(program), expression.encode(), 1, _NETMASK_UNKNOWN

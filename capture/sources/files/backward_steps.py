@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.kernels.jit import kernel
 from gscope.capture.sources.files.compressed import MAGIC_BYTES, is_compressed
-from gscope.capture.sources.files.file import FileSource, Passed
+from gscope.capture.sources.files.file import FileSource, ReadProgress
 from gscope.capture.sources.files.held import borrow, status_of
 from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.stored import STANDARD_INPUT
@@ -143,7 +143,9 @@ class Walk:
             self.deepest_ns,
         )
         self._bytes_left -= walked
-        source.end_pass(raw.block, Passed(read, done, packets, walked, filled, used, 0, 0, 0, 0))
+        source.end_pass(
+            raw.block, ReadProgress(read, done, packets, walked, filled, used, 0, 0, 0, 0)
+        )
         return read > 0 and packets > 0
 
 

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 256 * 1024
 """What is read at a time."""
 
 
-class Member(Protocol):
+class MemberDecoder(Protocol):
     """One member (gzip) or frame (zstd, lz4) of a compressed file, with the methods of ``bz2.BZ2Decompressor``."""
 
     @property
@@ -62,7 +62,7 @@ class DecompressedBytes:
         self._used = 0
         self._output = memoryview(b"")
         self._kind = ""
-        self._member: Member | None = None
+        self._member: MemberDecoder | None = None
         self._at_end = False
 
     @property
@@ -173,7 +173,7 @@ def is_compressed(head: bytes) -> bool:
 
 
 class _GzipMember:
-    """See ``Member``. After an error the member is replayed byte by byte, so that nothing whole is lost."""
+    """See ``MemberDecoder``. After an error the member is replayed byte by byte, so that nothing whole is lost."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
@@ -214,7 +214,7 @@ def _inflate_bytewise(inflate: Any, data: bytes) -> bytes:
 
 
 class _ZstdMember:
-    """See ``Member``."""
+    """See ``MemberDecoder``."""
 
     needs_input = True
 
@@ -234,7 +234,7 @@ class _ZstdMember:
 
 
 class _Lz4Member:
-    """See ``Member``. A call that fails loses what it made, so each makes little, whatever is asked for."""
+    """See ``MemberDecoder``. A call that fails loses what it made, so each makes little, whatever is asked for."""
 
     def __init__(self) -> None:
         self._frame = lz4.frame.LZ4FrameDecompressor()
@@ -257,7 +257,7 @@ class _Lz4Member:
         return made
 
 
-_MEMBERS: dict[str, Callable[[], Member]] = {
+_MEMBERS: dict[str, Callable[[], MemberDecoder]] = {
     "gzip": _GzipMember,
     "zstd": _ZstdMember,
     "lz4": _Lz4Member,

@@ -48,7 +48,7 @@ class RawInput(NamedTuple):
     layout: PcapLayout
 
 
-class Passed(NamedTuple):
+class ReadProgress(NamedTuple):
     """How far somebody came who read on by himself: blocks that are done with, and the one at hand.
 
     Attributes:
@@ -220,21 +220,21 @@ class FileSource:
         self._block.view()[:carried] = self._carry
         return RawInput(self._block, descriptor, carried, limit, layout)
 
-    def end_pass(self, block: Block, passed: Passed) -> None:
+    def end_pass(self, block: Block, progress: ReadProgress) -> None:
         """Go on behind what was read into ``block`` since ``begin_pass``."""
         assert self._stored is not None
-        self._stored.position += passed.read_bytes
-        self._carry = bytes(block.view()[passed.used : passed.filled])
-        self._base += passed.used_bytes + passed.used
-        sums = PacketSums(passed.block_wire_bytes, passed.least_ns, passed.greatest_ns)
-        block.fill_in(passed.block_packets, sums)
+        self._stored.position += progress.read_bytes
+        self._carry = bytes(block.view()[progress.used : progress.filled])
+        self._base += progress.used_bytes + progress.used
+        sums = PacketSums(progress.block_wire_bytes, progress.least_ns, progress.greatest_ns)
+        block.fill_in(progress.block_packets, sums)
         block.position = self._stored.position
-        self.stats.received_packets += passed.packets + passed.block_packets
-        self.stats.received_bytes += passed.wire_bytes
-        if passed.block_packets:
-            self.stats.received_bytes += passed.block_wire_bytes
+        self.stats.received_packets += progress.packets + progress.block_packets
+        self.stats.received_bytes += progress.wire_bytes
+        if progress.block_packets:
+            self.stats.received_bytes += progress.block_wire_bytes
         for linktype in self._format.unread_links if self._format is not None else ():
-            self._count_unread(linktype, passed.packets + passed.block_packets)
+            self._count_unread(linktype, progress.packets + progress.block_packets)
 
     def interrupt(self) -> None:
         """See ``BlockSource``."""

@@ -60,10 +60,10 @@ def status_of(path: str) -> os.stat_result:
 def borrow(path: str) -> io.FileIO | None:
     """Return the held file at ``path``, from its beginning; None if it is not held, or all readers have it."""
     descriptors = _held.get(path)
-    return _Borrowed(descriptors.pop(), descriptors) if descriptors else None
+    return _HeldFile(descriptors.pop(), descriptors) if descriptors else None
 
 
-class _Borrowed(io.FileIO):
+class _HeldFile(io.FileIO):
     """A file whose descriptor is used again by the next who borrows it."""
 
     def __init__(self, descriptor: int, owner: list[int]) -> None:

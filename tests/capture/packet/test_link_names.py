@@ -16,7 +16,7 @@ from tests.capture.sources.files.capture_bytes import (
     section,
 )
 
-from gscope.capture.packet.dissector.link_headers import Odd
+from gscope.capture.packet.dissector.link_headers import DecodeFailure
 from gscope.capture.packet.dissector.link_types import first_layer
 from gscope.capture.packet.link_names import READ_LINK_TYPES, link_type_name
 from gscope.capture.sources.files.open import open_source
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def is_read(linktype: int) -> bool:
     try:
         first_layer(linktype)
-    except Odd:
+    except DecodeFailure:
         return False
     return True
 
