@@ -43,9 +43,9 @@ def check(
 ) -> int:
     """Check query files, folders of query files, library queries by name, or texts.
 
-    Prints a line for each valid query, and each error with its position. Any interface name is valid
-    unless interfaces are given with -i or in the configuration file. Marks queries that run on finite
-    input only. Checks files of user code (--udf) even without a query.
+    Prints a line for each valid query, and each error with its position. Any interface name is
+    valid unless interfaces are given with -i or in the configuration file. Marks queries that run
+    on finite input only. Checks files of user code (--udf) even without a query.
 
     Exit codes: 0 all queries are valid, 2 some are invalid.
     """

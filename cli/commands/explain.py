@@ -62,9 +62,9 @@ def explain(
 ) -> None:
     """Explain query files, library queries by name, or texts, compiled together.
 
-    Shows each query as parsed, its logical plan, the plan after each rewrite, the split into LFTAs (in
-    the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of columns,
-    and what bounds the state.
+    Shows each query as parsed, its logical plan, the plan after each rewrite, the split into LFTAs
+    (in the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of
+    columns, and what bounds the state.
     """
     if is_dot and (is_json or shows_kernel or shows_spark):
         message = "--dot cannot be combined with --json, --lfta or --spark"

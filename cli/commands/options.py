@@ -79,7 +79,8 @@ def quantity(
     """Return a ``callback`` that reads the text of an option with ``parse``.
 
     Args:
-        parse: a function of ``cli/config/quantities.py`` or alike; raises ValueError with a sentence.
+        parse: a function such as those of ``cli/config/quantities.py``; raises ValueError with a
+            sentence.
     """
 
     def read(context: click.Context, parameter: click.Parameter, text: str | None) -> T | None:

@@ -99,16 +99,16 @@ def replay(
     """Answer GSQL queries over captures: pcap or pcapng, compressed or not; - reads standard input.
 
     Each capture is an interface called NAME, by default the base name of the file (main1 for
-    a/main1.pcap.gz). Captures with the same NAME form one interface and are read in the given order.
-    Without captures, reads the interfaces of the configuration file that have files.
+    a/main1.pcap.gz). Captures with the same NAME form one interface and are read in the given
+    order. Without captures, reads the interfaces of the configuration file that have files.
 
     \b
       gscope replay trace.pcap -q top_talkers
       gscope replay a.pcap -e 'SELECT tb, count(*) FROM TCP GROUP BY time/60 as tb'
       gscope replay in=a.pcap out=b.pcap -q flows.gsql -o csv -w answers
 
-    Exit codes: 0 success, 1 a capture or process failed, 2 usage or query error, 3 success but packets
-    or input were lost (--strict), 128+n terminated by signal n.
+    Exit codes: 0 success, 1 a capture or process failed, 2 usage or query error, 3 success but
+    packets or input were lost (--strict), 128+n terminated by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)

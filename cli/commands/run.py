@@ -236,8 +236,8 @@ with_service = option_group(
 @with_overrides
 @with_limits
 @with_output(
-    "Append each result to a file in DIR as answers are emitted; parquet and arrow results are split"
-    " into files of at most one minute."
+    "Append each result to a file in DIR as answers are emitted; parquet and arrow results are"
+    " split into files of at most one minute."
 )
 @with_service
 @with_config(without=("limits.block",))
@@ -252,10 +252,10 @@ def run(
 ) -> int:
     """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
 
-    QUERY is a file or the name of a library query. Rows are emitted when their epoch ends, even while
-    interfaces are silent. Ctrl-C (or SIGTERM) closes all windows, emits the remaining answers and
-    prints the loss summary; a second one exits immediately. Requires CAP_NET_RAW, and drops it once
-    the sockets are open.
+    QUERY is a file or the name of a library query. Rows are emitted when their epoch ends, even
+    while interfaces are silent. Ctrl-C (or SIGTERM) closes all windows, emits the remaining answers
+    and prints the loss summary; a second one exits immediately. Requires CAP_NET_RAW, and drops it
+    once the sockets are open.
 
     \b
       gscope run top_talkers -i eth0

@@ -43,7 +43,7 @@ def status(
     is_prometheus: bool,
     config: Config,
 ) -> int:
-    """Show the state of a run: interfaces, queries, operators and what they wait for, heartbeat traces.
+    """Show the state of a run: interfaces, queries, operators and their inputs, heartbeat traces.
 
     Reads the files that the run writes to its folder, so it also shows a run that was killed.
 

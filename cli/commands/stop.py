@@ -43,8 +43,8 @@ _END = {"stale": "been killed", "failed": "failed"}
 def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config) -> None:
     """Stop a run as Ctrl-C does: close all windows and emit the remaining answers.
 
-    Returns when the run has ended, and prints its loss summary. If --run names a run that was killed,
-    removes it with everything it has not answered; `gscope run --run NAME` resumes it instead.
+    Returns when the run has ended, and prints its loss summary. If --run names a run that was
+    killed, removes it with its unanswered data; `gscope run --run NAME` resumes it instead.
 
     Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
     """
@@ -86,8 +86,8 @@ def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
         if not _has_ended(supervisor, timeout_ns):
             waited = show_duration(timeout_ns or 0)
             message = (
-                f"{run.name} is still emitting its remaining answers after {waited}, and will stop when done;"
-                f" `gscope stop --now --run {run.name}` stops it immediately"
+                f"{run.name} is still emitting its remaining answers after {waited}, and will stop"
+                f" when done; `gscope stop --now --run {run.name}` stops it immediately"
             )
             raise GscopeError(message)
     click.echo(f"{run.name} has ended")

@@ -121,7 +121,10 @@ def _parse_positive_size(text: str) -> int:
 def _parse_slots(text: str) -> int:
     slots = parse_count(text)
     if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
-        message = f"invalid number of slots {text!r}: expected a power of two of at least {MIN_TABLE_SLOTS}"
+        message = (
+            f"invalid number of slots {text!r}: expected a power of two of at least"
+            f" {MIN_TABLE_SLOTS}"
+        )
         raise ValueError(message)
     return slots
 
@@ -196,31 +199,32 @@ SETTINGS: tuple[Setting, ...] = (
         "heartbeat_interval_ns",
         DURATION,
         _CAPTURE.heartbeat_interval_ns,
-        "interval between heartbeats, in the time of the trace or of the clock; does not change answers",
+        "interval between heartbeats, in the time of the trace or of the clock; does not change"
+        " answers",
     ),
     Setting(
         "heartbeat.mode",
         "heartbeat_mode",
         MODE,
         _CAPTURE.heartbeat_mode,
-        "when to send heartbeats: at every interval, when a waiting operator requests one, both, or never;"
-        " affects how soon answers are emitted, not their content",
+        "when to send heartbeats: at every interval, when a waiting operator requests one, both, or"
+        " never; affects how soon answers are emitted, not their content",
     ),
     Setting(
         "failure.timeout",
         "failure_timeout_ns",
         FAILURE_TIMEOUT,
         None,
-        "restart the capture daemon if a live interface sends no heartbeat for DURATION. Default: 5 heartbeat"
-        " intervals, at least 5s",
+        "restart the capture daemon if a live interface sends no heartbeat for DURATION. Default: 5"
+        " heartbeat intervals, at least 5s",
     ),
     Setting(
         "failure.step_timeout",
         "failure_step_timeout_ns",
         STEP_TIMEOUT,
         None,
-        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION. Default:"
-        " only report such a step, after 5min",
+        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION."
+        " Default: only report such a step, after 5min",
     ),
     Setting(
         "spark.cores",
@@ -293,7 +297,8 @@ SETTINGS: tuple[Setting, ...] = (
         "memory_bytes",
         SIZE,
         _CAPTURE.memory_bytes,
-        "memory limit of the capture daemon (tables, buffers, rings). Default: half of the machine's memory",
+        "memory limit of the capture daemon (tables, buffers, rings). Default: half of the machine's"
+        " memory",
         flag="--memory",
     ),
     Setting(
@@ -309,15 +314,16 @@ SETTINGS: tuple[Setting, ...] = (
         "user",
         USER,
         None,
-        "user that decodes packets and evaluates queries if root starts the run; root stays root, without"
-        " capabilities. Default: gscope if that user exists, else the user nobody",
+        "user that decodes packets and evaluates queries if root starts the run; root stays root,"
+        " without capabilities. Default: gscope if that user exists, else the user nobody",
     ),
     Setting(
         "sandbox",
         "is_sandboxed",
         SWITCH,
         True,
-        "restrict file access and system calls of the processes that handle packets, as far as the kernel supports it",
+        "restrict file access and system calls of the processes that handle packets, as far as the"
+        " kernel supports it",
     ),
     Setting(
         "work_dir",
