@@ -173,8 +173,9 @@ _ENTRIES = (
         GsqlType.INT,
         ("count", DISTINCT_VALUES),
         _repeats,
-        "Tuples whose value had come before in the life of the group: of TCP sequence numbers the "
-        "retransmissions, also those that count_dups misses because they come in another epoch.",
+        "The number of tuples whose value occurred before in the life of the group: of TCP sequence "
+        "numbers the retransmissions, including those that count_dups misses because they are in "
+        "another epoch.",
         is_never_null=True,
     ),
     RunningEntry(
@@ -183,7 +184,7 @@ _ENTRIES = (
         None,
         _SUMMED,
         _added,
-        "The sums of all epochs of the group's life, added up oldest first.",
+        "The sum over all epochs in the life of the group, added oldest first.",
     ),
     RunningEntry(
         "running_count",
@@ -191,7 +192,7 @@ _ENTRIES = (
         GsqlType.INT,
         ("count",),
         _count,
-        "Tuples, or values that are not NULL, in the life of the group.",
+        "The number of tuples, or of values that are not NULL, in the life of the group.",
         takes_star=True,
         is_never_null=True,
     ),
@@ -201,7 +202,7 @@ _ENTRIES = (
         None,
         _SUMMED,
         _moving_sum,
-        "The sum over the last n epochs, this one among them; epochs without tuples count.",
+        "The sum over the last n epochs, including this one; epochs without tuples count.",
         constants=_WINDOW,
         moves_when_idle=True,
     ),
@@ -221,8 +222,8 @@ _ENTRIES = (
         GsqlType.FLOAT,
         _AVERAGED,
         _smoothed,
-        "alpha · average of the epoch + (1 - alpha) · what it was before; it begins with the first "
-        "average there is, and an epoch without a value leaves it.",
+        "alpha · average of the epoch + (1 - alpha) · previous value; it begins with the first average, "
+        "and an epoch without a value does not change it.",
         constants=_WEIGHT,
     ),
     RunningEntry(
@@ -231,7 +232,7 @@ _ENTRIES = (
         None,
         ("first",),
         _earliest,
-        "What first(x) is in a query with CLOSING_WHEN: the earliest value in the life of the group.",
+        "The earliest value in the life of the group; first(x) in a query with CLOSING_WHEN.",
         is_ordered=True,
     ),
     RunningEntry(
@@ -240,7 +241,7 @@ _ENTRIES = (
         None,
         ("last",),
         _latest,
-        "What last(x) is in a query with CLOSING_WHEN: the latest value in the life of the group.",
+        "The latest value in the life of the group; last(x) in a query with CLOSING_WHEN.",
         is_ordered=True,
     ),
     RunningEntry(
@@ -249,7 +250,7 @@ _ENTRIES = (
         GsqlType.BOOL,
         (),
         lambda _: False,
-        "Whether this is the last epoch because the input ends: HAVING can report groups then that "
+        "Whether this is the last epoch because the input ends, so that HAVING can report groups that "
         "are still alive.",
         takes_star=True,
         is_never_null=True,

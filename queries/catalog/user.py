@@ -178,9 +178,7 @@ def _type(name: object) -> GsqlType:
 def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
     count = len(facts.parameters)
     if count == 0:
-        message = (
-            f"{made.__name__} is declared without a parameter; a function of nothing is a constant"
-        )
+        message = f"{made.__name__} is declared without a parameter; a function without parameters is a constant"
         raise UsageError(message)
     try:
         inspect.signature(made).bind(*facts.parameters)
@@ -197,10 +195,10 @@ def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
     wide = [kind for kind in (*facts.parameters, facts.returns) if kind not in _LFTA_TYPES]
     if wide:
         message = (
-            f"{made.__name__} is declared lfta_safe, but an LFTA computes no user function on "
+            f"{made.__name__} is declared lfta_safe, but an LFTA cannot compute user functions on "
             f"{wide[0].value}; declare lfta_safe=False"
         )
         raise UsageError(message)
     if facts.is_nullable or facts.accepts_null or not facts.is_pure:
-        message = f"{made.__name__} is declared lfta_safe; then it is pure, and neither takes nor gives None"
+        message = f"{made.__name__} is declared lfta_safe; then it must be pure, and neither accept nor return None"
         raise UsageError(message)

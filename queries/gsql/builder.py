@@ -265,7 +265,7 @@ def _query_name(entry: nodes.DefineEntry) -> _QueryName:
         or not isinstance(name, str)
         or not _IDENTIFIER.fullmatch(name)
     ):
-        message = "a query's name has only letters, digits and _, and starts with no digit"
+        message = "invalid query name: expected letters, digits and _, not starting with a digit"
         raise GsqlSyntaxError(
             message, position=entry.value.position, remedy="for example query_name 'flows';"
         )

@@ -36,7 +36,7 @@ def cast_function(type_name: Token, *, has_length: bool) -> Token:
     if function is None:
         known = "INT, FLOAT, STRING, BOOL, TIMESTAMP and IP"
         remedy = suggestion(name, _FUNCTIONS, f"types to cast to are {known}")
-        message = f"CAST does not know the type {type_name}"
+        message = f"unknown type in CAST: {type_name}"
         raise GsqlSyntaxError(message, position=token_position(type_name), remedy=remedy)
     if has_length:
         # A length truncates the text in some systems and is an error in others.

@@ -90,14 +90,14 @@ def _check_width(select: nodes.Select) -> None:
             raise GsqlSyntaxError(message, position=columns[MAX_COLUMNS].position, remedy=remedy)
     if len(select.inputs) > MAX_JOINED:
         message = f"too many inputs: expected at most {MAX_JOINED}, got {len(select.inputs)}"
-        remedy = "join the results of smaller joins, each a query of its own, or merge like streams"
+        remedy = "join the results of smaller joins, each a query of its own, or merge streams with the same columns"
         raise GsqlSyntaxError(message, position=select.inputs[MAX_JOINED].position, remedy=remedy)
 
 
 def _refuse_parts(node: Any) -> None:
     message = (
         f"the query is too long: expected at most {MAX_PARTS} names, operators and calls, "
-        "which are exceeded here"
+        "exceeded here"
     )
     remedy = (
         "write long lists of values as x IN (a, b, …) or join a WATCHLIST, "

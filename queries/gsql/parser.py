@@ -65,7 +65,7 @@ def definition_literal(entry: nodes.DefineEntry) -> nodes.LiteralSyntax:
 
 def _parse(text: str, source: str, start: str) -> Any:
     if len(text) > MAX_TEXT:
-        message = f"{len(text)} characters are too many for one text: at most {MAX_TEXT}"
+        message = f"the text is too long: expected at most {MAX_TEXT} characters, got {len(text)}"
         raise GsqlSyntaxError(
             message, text=text, source=source, remedy="split it into several files"
         )

@@ -125,7 +125,7 @@ _MOST = 6
 FOREIGN_WORDS = {
     "ORDER": "answers come in the order of their time; sort them where they are read",
     "LIMIT": "a stream has no end to count to; use HAVING, or cut where the answer is read",
-    "UNION": "streams are put together with MERGE a.time : b.time FROM a, b",
+    "UNION": "combine streams with MERGE a.time : b.time FROM a, b",
     "OVER": "write running_sum(len) or moving_avg(len, 5) "
     "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",
     "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
@@ -243,7 +243,7 @@ def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, s
 def _runaway_text(unexpected: UnexpectedToken) -> str:
     for token in (unexpected.token, *unexpected.before[-1:]):
         if token.type == "STRING" and "\n" in token:
-            return f"the text in quotes that starts in line {token.line} goes over several lines: is its end quote missing?"
+            return f"the text in quotes that starts in line {token.line} spans several lines: is its end quote missing?"
     return ""
 
 

@@ -54,7 +54,7 @@ def type_running_call(
     """
     entry = RUNNING[function]
     if not is_running:
-        message = f"{node.name} runs across epochs, but nothing says when its group closes"
+        message = f"{node.name} runs across epochs, but no CLOSING_WHEN says when its groups close"
         raise TemporalError(message, position=node.position, remedy=_ADD_CLAUSE)
     if node.distinct:
         message = f"{node.name} does not take DISTINCT"
@@ -95,7 +95,7 @@ def running_group(
     step = next(k.ordering.step for k in keys if k.name == group.epoch)
     if step != 1:
         how = f"in steps of {step}" if step else "in uneven steps"
-        message = f"{group.epoch} moves {how}, so that no epoch after another can be ended"
+        message = f"{group.epoch} moves {how}, so epochs cannot be closed one after the other"
         remedy = (
             f"group by {group.epoch}/{step}" if step else "group by a part of time: time/60 as tb"
         )

@@ -95,7 +95,7 @@ def read_lookback(
             raise ResolveError(message, position=bound.column.position, remedy=remedy)
         if each.node.schema[column.name].ordering.direction is not Direction.INCREASING:
             message = (
-                f"{text} does not increase in {each.label}, so no join could look back along it"
+                f"{text} does not increase in {each.label}, so a join cannot look back along it"
             )
             remedy = increasing_instead(each.node.schema, column.name, "look back along")
             raise TemporalError(message, position=bound.column.position, remedy=remedy)
@@ -121,7 +121,7 @@ def filter_join(
         UnsupportedError: a condition on both inputs is not an equality.
     """
     if conditions.residual:
-        message = "FILTER_JOIN compares its inputs by equalities only"
+        message = "FILTER_JOIN supports only equalities between its inputs"
         remedy = "test each input alone, or write INNER_JOIN"
         raise UnsupportedError(message, position=join.position, remedy=remedy)
     keys = conditions.equalities

@@ -101,7 +101,7 @@ class JoinSource(Source):
         if column not in self.columns:
             label = self.names.inputs[column.input].label
             message = (
-                f"FILTER_JOIN asks only whether {label} has a match: it gives none of its columns"
+                f"FILTER_JOIN only tests whether {label} has a match; its columns are unavailable"
             )
             remedy = f"take it from {self.names.inputs[0].label}, or write INNER_JOIN"
             raise ResolveError(message, position=name.position, remedy=remedy)

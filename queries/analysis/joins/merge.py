@@ -104,7 +104,7 @@ def _merge_position(source: Source, column: nodes.Name) -> int:
     schema = source.node.schema
     name = next((n for n in source.stars if source.fields[n] == meaning), None)
     if name is None or schema[name].ordering.direction is not Direction.INCREASING:
-        message = f"{'.'.join(column.parts)} does not increase, so nothing could be merged on it"
+        message = f"{'.'.join(column.parts)} does not increase, so streams cannot be merged on it"
         remedy = increasing_instead(schema, name, "merge on")
         raise TemporalError(message, position=column.position, remedy=remedy)
     return schema.names.index(name)

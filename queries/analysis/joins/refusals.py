@@ -91,13 +91,13 @@ def _half_bounded(
     one, other = (_show(each, before, later) for each in (left, right))
     extent = _example_length(left.type)
     if ends.least is None:
-        missing, remedy = "not how far behind", f"add {other} >= {one} - {extent}"
+        missing, remedy = "lower", f"add {other} >= {one} - {extent}"
     else:
-        missing, remedy = "not how far ahead", f"add {other} <= {one} + {extent}"
+        missing, remedy = "upper", f"add {other} <= {one} + {extent}"
     if ends.least == 0:
         remedy += f", or write {other} BETWEEN {one} AND {one} + {extent}"
     message = (
-        f"the interval of {other} around {one} has one end, {missing} it may be, "
+        f"the interval of {other} around {one} has no {missing} bound, "
         "so the join would have to remember every tuple"
     )
     return TemporalError(message, position=position.position, remedy=remedy)

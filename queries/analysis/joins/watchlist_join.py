@@ -40,7 +40,7 @@ def check_kind(join: nodes.JoinClause, source: Source, position: nodes.Node) -> 
             message = f"{source.what} is a stream, not a watchlist"
             raise TypeMismatchError(message, position=position.position, remedy="write INNER_JOIN")
     elif join.kind not in (JoinKind.INNER, JoinKind.WATCHLIST):
-        message = f"this version does not run {join.kind.value} with a watchlist"
+        message = f"this version does not support {join.kind.value} with a watchlist"
         raise UnsupportedError(message, position=position.position, remedy="write WATCHLIST_JOIN")
 
 

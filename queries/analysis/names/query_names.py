@@ -52,7 +52,7 @@ def check_name(
         message = f"{name[:100]!r} cannot be the name of a query"
         remedy = "use up to 100 letters, digits, _ and -, a letter or _ first"
     elif name in protocols:
-        message = f"a query cannot be called {name} as the protocol is"
+        message = f"a query cannot have the name of the protocol {name}"
     elif name in taken:
         message = f"two queries are called {name}"
     else:

@@ -370,7 +370,7 @@ def _check_binding(
     bound: nodes.WithBinding, protocols: Mapping[str, Protocol], bindings: Mapping[str, Binding]
 ) -> None:
     if bound.name in protocols:
-        message = f"a subquery cannot be called {bound.name} as the protocol is"
+        message = f"a subquery cannot have the name of the protocol {bound.name}"
     elif bound.name in bindings:
         message = f"two subqueries are called {bound.name}"
     else:

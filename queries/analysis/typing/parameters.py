@@ -70,7 +70,7 @@ class Substitutes:
             raise ResolveError(message, position=node.position, remedy=remedy)
         target = _declared_type(entries[node.name])
         if node.name not in self.values:
-            message = f"the parameter {node.name} was given no value"
+            message = f"the parameter {node.name} has no value"
             raise ResolveError(
                 message, position=node.position, remedy=f"give it one: --param {node.name}=…"
             )
@@ -106,7 +106,9 @@ def _read(text: str, target: GsqlType, node: nodes.ParameterReference) -> Litera
     except TypeMismatchError:
         converted = value
     if not isinstance(converted, Literal) or converted.type is not target:
-        message = f"{text!r} is no {target.value}, which the parameter {node.name} must be"
+        message = (
+            f"invalid value of the parameter {node.name}: expected {target.value}, got {text!r}"
+        )
         raise TypeMismatchError(message, position=node.position)
     return converted
 

@@ -132,7 +132,7 @@ class Typer:
             case nodes.Definition():
                 return self.substitutes.definition(node)
             case nodes.Property():
-                message = f"this version knows no interface properties such as @{node.name}"
+                message = f"this version does not support interface properties such as @{node.name}"
                 raise UnsupportedError(message, position=node.position)
             case nodes.Unary():
                 return self._unary(node)
@@ -171,7 +171,7 @@ class Typer:
 
     def _call(self, node: nodes.FunctionCall) -> Expression:
         if node.superaggregate:
-            message = f"this version does not run superaggregates such as {node.name}$"
+            message = f"this version does not support superaggregates such as {node.name}$"
             raise UnsupportedError(message, position=node.position)
         if is_aggregate(node):
             return self.aggregate(node)

@@ -1,4 +1,4 @@
-"""Constructs of GSQL that this version does not run, and those that no version could run."""
+"""Constructs of GSQL that this version does not support, and those that no version could run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unsupported(body: nodes.Select) -> None:
-    """Refuse the clauses of SELECT that this version does not run.
+    """Refuse the clauses of SELECT that this version does not support.
 
     Raises:
         UnsupportedError: there is such a clause.
@@ -33,7 +33,7 @@ def refuse_unsupported(body: nodes.Select) -> None:
     )
     for name, clause in clauses:
         if clause is not None:
-            message = f"this version does not run {name}"
+            message = f"this version does not support {name}"
             raise UnsupportedError(message, position=clause.position)
     refuse_windows(body.inputs)
 
@@ -58,7 +58,7 @@ def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
     for one in inputs:
         if one.window is not None:
             kind = "SLICES" if isinstance(one.window, nodes.SlicesWindow) else "RANGE"
-            message = f"this version does not run windows ([{kind} …])"
+            message = f"this version does not support windows ([{kind} …])"
             remedy = "group by an epoch instead, such as time/60 as tb"
             raise UnsupportedError(message, position=one.window.position, remedy=remedy)
 

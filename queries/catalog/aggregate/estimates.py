@@ -111,7 +111,7 @@ ESTIMATES = (
         (PartialRule(PartialOp.MIN, _rest),),
         lambda entries, _type_name: estimate(entries),
         FIXED_SIZE - {GsqlType.FLOAT},
-        "About how many different values there are; the same estimate however tuples come.",
+        "An estimate of the number of different values, which does not depend on the order of tuples.",
         error=f"standard error {STANDARD_ERROR:.1%}",
         is_never_null=True,
         joins_key=True,

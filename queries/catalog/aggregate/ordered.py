@@ -75,13 +75,13 @@ ORDERED_ENTRIES = (
         "first",
         PartialOp.MIN,
         _first,
-        "The value of the earliest tuple that has one; of tuples of one time the least value.",
+        "The value of the earliest tuple that has one; among tuples of one time the least value.",
     ),
     _end(
         "last",
         PartialOp.MAX,
         _last,
-        "The value of the latest tuple that has one; of tuples of one time the greatest value.",
+        "The value of the latest tuple that has one; among tuples of one time the greatest value.",
     ),
     AggregateEntry(
         "count_diff",
@@ -91,8 +91,8 @@ ORDERED_ENTRIES = (
         (),
         _changes,
         frozenset(),
-        "How often the value differs from the one before it in time (tuples of one time in the order of "
-        "their values); the first value counts.",
+        "The number of times that the value differs from the previous one (tuples of one time in "
+        "order of their values); the first value counts.",
         is_never_null=True,
         is_ordered=True,
     ),

@@ -102,7 +102,7 @@ PLAIN = (
         (PartialRule(PartialOp.COUNT),),
         only,
         ORDERED,
-        "Tuples (count(*)), or values that are not NULL (count(x)).",
+        "The number of tuples (count(*)), or of values that are not NULL (count(x)).",
         takes_star=True,
         is_never_null=True,
         survives_sampling=True,
@@ -115,8 +115,9 @@ PLAIN = (
         (PartialRule(PartialOp.SUM, low_half), PartialRule(PartialOp.SUM, high_half)),
         _wrapped,
         INTEGERS,
-        "The sum. Of integers it has 64 bits: a sum beyond them wraps, and the summary counts it. FLOAT is "
-        "added from the least value to the greatest, so that the order of tuples does not show.",
+        "The sum. Sums of integers wrap at 64 bits, and the summary counts those that did. FLOAT is "
+        "added from the least value to the greatest, so the result does not depend on the order of "
+        "tuples.",
         survives_sampling=True,
         narrow=(PartialRule(PartialOp.SUM),),
     ),
@@ -126,7 +127,7 @@ PLAIN = (
         ORDERED,
         FIXED_SIZE,
         _folded(_least),
-        "The least value; NaN is greatest.",
+        "The least value; NaN is greater than all numbers.",
     ),
     _simple(
         "max",
@@ -148,13 +149,13 @@ PLAIN = (
         ),
         _ratio,
         INTEGERS,
-        "The sum divided by the count; of integers one division of two exact numbers, which never wrap, "
-        "of FLOAT see sum.",
+        "The sum divided by the count; of integers one division of two exact numbers, which never "
+        "wrap; of FLOAT see sum.",
         survives_sampling=True,
         narrow=(PartialRule(PartialOp.SUM), PartialRule(PartialOp.COUNT)),
     ),
     _simple(
-        "or_aggr", PartialOp.OR, INTEGERS, INTEGERS, _folded(or_), "The bits that any value has."
+        "or_aggr", PartialOp.OR, INTEGERS, INTEGERS, _folded(or_), "The bits set in any value."
     ),
     _simple(
         "and_aggr",
@@ -162,7 +163,7 @@ PLAIN = (
         INTEGERS,
         INTEGERS,
         _folded(and_),
-        "The bits that all values have.",
+        "The bits set in all values.",
     ),
     _simple(
         "xor_aggr",
@@ -170,7 +171,7 @@ PLAIN = (
         INTEGERS,
         INTEGERS,
         _folded(xor),
-        "The bits that an odd number of values have.",
+        "The bits set in an odd number of values.",
     ),
     _simple(
         "bool_or", PartialOp.MAX, _BOOLEANS, _BOOLEANS, _folded(or_), "Whether any value is true."

@@ -159,7 +159,7 @@ VALUES = (
             ORDERED,
             GsqlType.INT,
             _distinct,
-            "How many different values there are; exact. Also count(DISTINCT x).",
+            "The exact number of different values. Also count(DISTINCT x).",
         ),
         is_never_null=True,
     ),
@@ -169,7 +169,7 @@ VALUES = (
             ORDERED,
             GsqlType.INT,
             _duplicates,
-            "How many values had come before in the group: the count less the different ones.",
+            "The number of repeated values in the group: the count minus the number of different values.",
         ),
         is_never_null=True,
     ),
@@ -178,7 +178,8 @@ VALUES = (
         INTEGERS,
         None,
         lambda pairs: total(_values(pairs)),
-        "The sum of the different values; beyond 64 bits it wraps and is counted, as sum. Also sum(DISTINCT x).",
+        "The sum of the different values; it wraps at 64 bits and is counted like sum. "
+        "Also sum(DISTINCT x).",
     ),
     _entry(
         "avg_distinct",
@@ -193,8 +194,8 @@ VALUES = (
             NUMBERS,
             GsqlType.FLOAT,
             quantile,
-            "quantile(x, q), q from 0 to 1: the value below which that part of the values lie, interpolated "
-            "between neighbours (percentile_cont of SQL); exact.",
+            "quantile(x, q), q from 0 to 1: the value below which that fraction of the values lies, "
+            "interpolated between neighbours (percentile_cont of SQL); exact.",
         ),
         constants=(Constant("q", GsqlType.FLOAT, _part_objection),),
         survives_sampling=True,
@@ -215,8 +216,8 @@ VALUES = (
             frozenset({*_TEXT, GsqlType.STRING}),
             GsqlType.STRING,
             _top_of_values,
-            "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', of equal counts the "
-            "least first; this version counts exactly.",
+            "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', the least "
+            "first among equal counts; this version counts exactly.",
         ),
         constants=(Constant("k", GsqlType.INT, _k_objection),),
         survives_sampling=True,

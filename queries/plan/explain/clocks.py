@@ -27,8 +27,8 @@ def warning(program: Program, node: HftaNode) -> str:
     if not _rest_on_declaration(program, epochs):
         return ""
     return (
-        "nothing closes an epoch while no tuple comes: the order of its term is declared, so heartbeats do "
-        "not move it; end of input does"
+        "no epoch closes without tuples: the order of its term is declared, so heartbeats do "
+        "not advance it; the end of the input does"
     )
 
 

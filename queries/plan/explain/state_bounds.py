@@ -68,12 +68,12 @@ def node_state_bound(node: HftaNode) -> str:
             return (
                 f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "
                 f"the watermarks of {show(node.epochs[0])} on the left and {show(node.epochs[1])} on the "
-                f"right have both passed it; heartbeats move them also when a side is silent"
+                f"right have both passed it; heartbeats advance them even when a side is silent"
             )
         case MergeNode():
             return (
                 f"rows wait in the log until the slowest input's punctuation of {node.on[0]} "
-                f"passes them; heartbeats move it also when an input is silent"
+                f"passes them; heartbeats advance it even when an input is silent"
             )
         case _:
             assert_never(node)
@@ -92,7 +92,7 @@ def _interval_bound(node: JoinNode, interval: Interval) -> str:
         text += (
             f", and up to {show_extent(interval.width, kind)} longer to find those without match"
         )
-    return f"{text}; heartbeats move both watermarks also when a side is silent"
+    return f"{text}; heartbeats advance both watermarks even when a side is silent"
 
 
 def _shifted(expression: str, extent: int, kind: GsqlType) -> str:

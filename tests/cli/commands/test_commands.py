@@ -208,7 +208,7 @@ def test_explain_warns_of_epochs_that_only_traffic_moves(
     text = "SELECT part, count(*) FROM TCP GROUP BY increasing(sequence_number)/1000 as part"
     _, out, _ = _run(capsys, "explain", "-e", text)
     assert "orders     increasing(sequence_number)" in out
-    assert "warning    nothing closes an epoch while no tuple comes" in out
+    assert "warning    no epoch closes without tuples" in out
     _, out, _ = _run(capsys, "explain", "-e", GOOD)
     assert "warning" not in out
 

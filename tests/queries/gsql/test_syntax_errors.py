@@ -190,7 +190,7 @@ def test_huge_wrong_texts_are_refused_soon(text: str) -> None:
 
 
 def test_a_text_longer_than_the_limit_is_refused() -> None:
-    with pytest.raises(GsqlSyntaxError, match="too many for one text"):
+    with pytest.raises(GsqlSyntaxError, match="the text is too long"):
         parse("x" * (MAX_TEXT + 1))
 
 

@@ -59,7 +59,7 @@ def test_a_parameter_is_read_as_its_type(kind: str, text: str, value: Value) -> 
 def test_what_is_no_value_of_the_type_is_refused(kind: str, text: str) -> None:
     with pytest.raises(GsqlError) as caught:
         column(f"PARAM {{ x {kind}; }} SELECT time, $x as x FROM IP", x=text)
-    assert f"{text!r} is no {kind}, which the parameter x must be" in str(caught.value)
+    assert f"invalid value of the parameter x: expected {kind}, got {text!r}" in str(caught.value)
 
 
 def test_an_undeclared_parameter_gets_a_suggestion() -> None:

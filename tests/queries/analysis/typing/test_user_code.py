@@ -150,11 +150,11 @@ def test_a_query_must_be_able_to_write_the_name(name: str) -> None:
         ),
         (
             '@function("STRING", returns="INT", lfta_safe=True)\ndef f(x):\n    return 1',
-            "an LFTA computes no user function on STRING; declare lfta_safe=False",
+            "an LFTA cannot compute user functions on STRING; declare lfta_safe=False",
         ),
         (
             '@function("INT", returns="INT", lfta_safe=True, nullable=True)\ndef f(x):\n    return x',
-            "neither takes nor gives None",
+            "neither accept nor return None",
         ),
         (
             '@aggregate("INT", returns="INT")\nclass a:\n    def initialize(self): ...',
