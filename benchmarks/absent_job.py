@@ -1,9 +1,10 @@
-"""Hours of small batches that nobody reads, through the log as fast as it goes: how many wait, and what does it cost?
+"""Hours of small batches without a reader, through the log at full speed: how many wait?
 
     python -m benchmarks.absent_job [--seconds 10000] [--streams 20] [--rows 20] [--apart]
 
-Every second each stream gets a batch and a heartbeat; at the end a job comes and reads it all. With ``--apart`` nothing
-is merged, and the number of batches is not limited. Prints figures as it goes.
+Every second each stream gets a batch and a heartbeat; at the end a job connects and reads all of
+it. With ``--apart`` nothing is merged, and the number of batches is not limited. Prints figures,
+with the cost of merging, while it runs.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Punctuation
 
 BUDGET_BYTES = 8 << 30
-TOLD = 10
-"""Lines of figures."""
+FIGURES = 10
+"""Number of lines of figures to print."""
 
 
 def one_second(t: int, rows: int) -> pa.RecordBatch:
-    """What a flow query puts out for second ``t``: 56 bytes a row."""
+    """Return what a flow query emits for second ``t``: 56 bytes a row."""
     column = pa.array(range(rows), pa.int64())
     address = pa.array([bytes(16)] * rows, pa.binary(16))
     times = pa.array([t] * rows, pa.int64())
@@ -40,7 +41,7 @@ def one_second(t: int, rows: int) -> pa.RecordBatch:
 
 
 def write(log: StreamLog, names: list[str], seconds: int, rows: int) -> None:
-    """Let ``seconds`` pass, and tell what is held."""
+    """Simulate ``seconds`` seconds, and print what the log holds."""
     began, longest_s = time.perf_counter(), 0.0
     for t in range(seconds):
         batch, extents = one_second(t, rows), (Extent("t", t, t),)
@@ -51,7 +52,7 @@ def write(log: StreamLog, names: list[str], seconds: int, rows: int) -> None:
             t, t, [StreamHeartbeat(name, (Punctuation("t", t + 1),)) for name in names]
         )
         longest_s = max(longest_s, time.perf_counter() - second_began)
-        if (t + 1) % (seconds // TOLD) == 0:
+        if (t + 1) % (seconds // FIGURES) == 0:
             stats = log.stats
             print(
                 f"{stats.batches_total:,} batches: {log.held_batches:,} wait in"
@@ -64,7 +65,7 @@ def write(log: StreamLog, names: list[str], seconds: int, rows: int) -> None:
 
 
 def read(log: StreamLog, folder: Path, names: list[str]) -> tuple[int, int]:
-    """Read all that waits, as a job does that comes back; its batches and rows."""
+    """Read all waiting batches, as a job does that returns; return its batches and rows."""
     cursors = dict.fromkeys(names, 0)
     batches = rows = 0
     while messages := log.read(cursors, timeout_s=0):
@@ -85,7 +86,7 @@ def _main() -> None:
     options = parser.parse_args()
     names = [f"lfta{number}@eth0" for number in range(options.streams)]
     specs = [StreamSpec(name, (("t", Direction.INCREASING),), epoch="t") for name in names]
-    # With room for that many batches none is small.
+    # With room for that many batches, none counts as small.
     budget = ShedOldest(BUDGET_BYTES, 1 << 60) if options.apart else ShedOldest(BUDGET_BYTES)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

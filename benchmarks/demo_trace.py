@@ -1,4 +1,4 @@
-"""The capture of ``make demo``: 20,000 packets of made-up traffic over some forty seconds.
+"""The capture of ``make demo``: 20,000 packets of synthetic traffic over some forty seconds.
 
 python -m benchmarks.demo_trace PATH
 """

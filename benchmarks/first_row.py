@@ -1,10 +1,11 @@
-"""A small capture: how long until the first row of the answer, cold and warm, and where the time goes.
+"""A small capture: time to the first row of the answer, cold and warm, and its phases.
 
     python -m benchmarks.first_row [--packets 1000] [--runs 5]
 
-Cold is a first use: an empty cache folder, so kernels are compiled and Java has no class-data archive.
-Warm is a later use, when the archive has been built. The clock runs from the start of the process to the first row on its standard
-output; the last warm run is repeated with ``--timings`` for the phases.
+A cold run is a first use: with an empty cache folder, kernels are compiled and Java has no
+class-data archive. A warm run is a later use, when the archive has been built. The time is that
+from the start of the process to the first row on its standard output. The last warm run is
+repeated with ``--timings`` for the phases.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ ARCHIVE_S = 180
 
 
 def first_row_s(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds from the start to the first row behind the heading, and to the end.
+    """Return the seconds from the start to the first row after the heading, and to the end.
 
     Raises:
-        SystemExit: the command failed or gave no row.
+        SystemExit: the command failed or printed no row.
     """
     begin = time.perf_counter()
     with subprocess.Popen(
@@ -50,9 +51,10 @@ def first_row_s(command: list[str], environment: dict[str, str]) -> tuple[float,
 
 
 def usable_cache(folder: str) -> dict[str, str]:
-    """Return an environment with a cache below ``folder`` that the user of root's runs can reach, too.
+    """Return an environment with a cache below ``folder`` that the user of root's runs can access.
 
-    Otherwise root's runs would keep kernels and archives in the system's cache, and never start cold.
+    Otherwise root's runs would keep kernels and archives in the system's cache and never start
+    cold.
     """
     Path(folder).chmod(0o755)
     (Path(folder) / "gscope").mkdir(mode=0o755)
@@ -60,7 +62,7 @@ def usable_cache(folder: str) -> dict[str, str]:
 
 
 def build_archive(command: list[str], environment: dict[str, str]) -> None:
-    """Let a run leave the building of the class-data archive to its process in the background, and wait for it."""
+    """Let a run build the class-data archive in its background process, and wait for that."""
     first_row_s(command, environment)
     until = time.monotonic() + ARCHIVE_S
     folder = Path(environment["XDG_CACHE_HOME"])

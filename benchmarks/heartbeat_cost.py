@@ -1,11 +1,12 @@
-"""H3: what heartbeats cost: CPU of the capture daemon and of the HFTA job with them and without, on two busy links.
+"""H3, the cost of heartbeats: CPU of daemon and job with and without them, on two busy links.
 
     python -m benchmarks.heartbeat_cost [--runs 5] [--seconds 60] [--rate 20000]
 
-Whole runs of ``gscope run`` in turn, with a heartbeat on every stream each second and with heartbeats off: streams then
-tell only what their own packets tell, and no more often than an epoch of ten seconds lasts. The query counts the packets of
-flows on each link in buckets of ten seconds and merges both. A run is measured from ``WARM_S`` after its first packets on,
-when Java is warm, by the kernel's account of its processes. Needs root: it makes a network of its own. Writes
+Whole runs of ``gscope run`` in turn, with a heartbeat on every stream each second and with
+heartbeats off: then streams promise only what their own packets show, at most once in an epoch of
+ten seconds. The query counts the packets of flows on each link in buckets of ten seconds and merges
+both. A run is measured from ``WARM_S`` after its first packets on, when Java is warm, by the
+kernel's accounting of its processes. Needs root: it creates a network of its own. Writes
 ``benchmarks/out/heartbeat_cost.csv``.
 """
 
@@ -89,7 +90,7 @@ def run(contestant: str, number: int, links: Sequence[tuple[str, str]], options:
             ]
             pause = threading.Event()
             pause.wait(WARM_S)
-            # In the middle of an epoch, so that every run is charged for as many ends of epochs.
+            # In the middle of an epoch, so that every run has the same number of ends of epochs.
             pause.wait(EPOCH_S - (time.time() + EPOCH_S / 2) % EPOCH_S)
             before = _cpu_s(process.pid)
             pause.wait(options.seconds)
@@ -107,14 +108,14 @@ def run(contestant: str, number: int, links: Sequence[tuple[str, str]], options:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How long to measure, seconds, and packets/s on each link."""
+    """The seconds to measure, and the packets/s on each link."""
 
     seconds: float
     rate: int
 
 
 def _wait_for_job(process: subprocess.Popen[bytes]) -> None:
-    """Until the daemon and Java run."""
+    """Wait until the daemon and Java run."""
     pause = threading.Event()
     for _ in range(600):
         found = _descendants(process.pid)
@@ -129,7 +130,7 @@ def _wait_for_job(process: subprocess.Popen[bytes]) -> None:
 
 
 def _cpu_s(pid: int) -> dict[str, float]:
-    """CPU time of the daemon and of the job with its Java, by now."""
+    """Return the CPU time of the daemon, and of the job with its Java, so far."""
     used = {"daemon": 0.0, "job": 0.0}
     tick = os.sysconf("SC_CLK_TCK")
     for each, line in _descendants(pid).items():
@@ -140,7 +141,7 @@ def _cpu_s(pid: int) -> dict[str, float]:
 
 
 def _descendants(pid: int) -> dict[int, str]:
-    """The command lines of all processes below one."""
+    """Return the command lines of all descendants of a process."""
     found: dict[int, str] = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         for text in (task / "children").read_text().split():
@@ -152,7 +153,7 @@ def _descendants(pid: int) -> dict[int, str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Medians and spread as a Markdown table."""
+    """Return medians and spread as a Markdown table."""
     lines = [
         "| heartbeats | runs | daemon % | job % | both % | min-max |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",

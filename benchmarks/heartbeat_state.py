@@ -1,12 +1,14 @@
-"""What waits for heartbeats: peak state of a merge and of a full outer join against the heartbeat interval.
+"""H1 and H2: peak state of a merge and of a full outer join against the heartbeat interval.
 
-    python -m benchmarks.heartbeat_state [--seconds 120] [--intervals 1 5 10 …] [--only merge join] [--evaluated 60 0]
+    python -m benchmarks.heartbeat_state [--seconds 120] [--intervals 1 5 10 …] [--only merge]
+        [--evaluated 60 0]
 
-Two busy links of ``--rate`` packets/s each and a control link that says nothing between the first and the last moment
-of the trace. The merge takes the packets of all three and counts those of each flow in buckets of ten seconds; the
-join is of the flows of one link and the control link with those of the other. Everything happens in trace time: the
-LFTAs run over captures into a log, then the HFTA job's operators are given its messages in the order of writing, each
-heartbeat evaluated at once. What waits is what the operators hold back, all of it in segments on disk. Writes
+There are two busy links of ``--rate`` packets/s each, and a control link that is silent between the
+first and the last moment of the trace. The merge takes the packets of all three and counts those of
+each flow in buckets of ten seconds. The join pairs the flows of one link and the control link with
+those of the other. Everything happens in trace time: the LFTAs write captures into a log, then the
+HFTA job's operators get its messages in the order of writing, and each heartbeat is evaluated at
+once. The state is what the operators hold back, all of it in segments on disk. Writes
 ``benchmarks/out/heartbeat_state.csv`` and ``.png``.
 """
 
@@ -48,7 +50,7 @@ RATE = 100_000
 SECONDS = 120
 INTERVALS = (1, 5, 10, 20, 30, 40, 50, 60)
 OFF = 0
-"""Stands for heartbeats off."""
+"""The interval that stands for heartbeats off."""
 
 OUT = Path(__file__).parent / "out"
 MB = 1e6
@@ -69,7 +71,7 @@ QUERIES = {
     f" OUTER_JOIN FROM flow1, flow2 WHERE {_EQUAL}",
 }
 HELD_BACK = {"merge": ("merged",), "join": ("flow1", "flow2", "full_flow")}
-"""The operators that wait for the other links; the groups of an open epoch wait anyway."""
+"""The operators that wait for other links; groups of an open epoch are not counted."""
 
 COUNTED = {"merge": ("cnt",), "join": ("cnt1", "cnt2")}
 """The columns whose sum is the number of packets."""
@@ -77,20 +79,21 @@ COUNTED = {"merge": ("cnt",), "join": ("cnt1", "cnt2")}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one run gave.
+    """The result of one run.
 
     Attributes:
         experiment: merge or join.
-        interval_s: between heartbeats; 0 for none.
-        packets: that the LFTAs took.
-        counted_packets: in the answers; 0 where nothing was evaluated.
-        tuples: that the LFTAs put out.
-        peak_tuples: most that waited for heartbeats at any moment: at the merge, or at the join and before it.
-        peak_bytes: of their segments.
-        peak_step_tuples: most that one step read.
-        steps: evaluated.
-        capture_s: that the LFTAs took.
-        answer_s: that the operators took.
+        interval_s: seconds between heartbeats; 0 for none.
+        packets: packets that the LFTAs processed.
+        counted_packets: packets counted in the answers; 0 if nothing was evaluated.
+        tuples: tuples that the LFTAs emitted.
+        peak_tuples: largest number of tuples that waited for heartbeats at any moment: at the
+            merge, or at the join and before it.
+        peak_bytes: size of their segments.
+        peak_step_tuples: largest number of tuples that one step read.
+        steps: number of steps evaluated.
+        capture_s: seconds that the LFTAs took.
+        answer_s: seconds that the operators took.
     """
 
     experiment: str
@@ -107,7 +110,7 @@ class Row:
 
 
 class Evaluate(Protocol):
-    """Evaluates a step and gives the packets that its answers count."""
+    """Function that evaluates a step and returns the packets that its answers count."""
 
     def __call__(self, step: Step, steps: Steps) -> int: ...
 
@@ -140,7 +143,8 @@ def run(
     evaluate = _by_spark(session, program, commits, folder, COUNTED[experiment])
     messages = read_log(folder / "log")
     if interval_s == OFF:
-        # A file's next packet is known beforehand, and so when a silent link will say something. Live it is not.
+        # A file shows the next packet, and so the end of a silence, in advance. Live it is
+        # unknown.
         messages = [message for message in messages if not isinstance(message, Heartbeat)]
     peak = answer(steps, messages, evaluate, HELD_BACK[experiment])
     row = Row(
@@ -159,7 +163,7 @@ def run(
 def answer(
     steps: Steps, messages: Iterable[Message], evaluate: Evaluate, operators: Sequence[str]
 ) -> dict[str, int]:
-    """Give ``messages`` to ``steps`` one by one; the most that waited, the steps and what they counted."""
+    """Pass ``messages`` to ``steps`` one by one; return the peak, the steps and their counts."""
     peak = dict.fromkeys(("peak_tuples", "peak_bytes", "peak_step_tuples", "steps"), 0)
     counted = 0
     for message in messages:
@@ -213,7 +217,7 @@ def _counted(evaluation: Evaluation, commits: CommitLog, columns: Sequence[str])
 
 
 def write_captures(folder: Path, rate: int, seconds: int) -> dict[str, Path]:
-    """A busy link's packets, which pass both main links, and a control link with a packet at either end."""
+    """Write a capture for both main links, and one of two packets for the control link."""
     busy, control = folder / "busy.pcap", folder / "control.pcap"
     profile = TrafficProfile(seed=5, packets_per_second=float(rate))
     write_pcap(profile, busy, rate * seconds)
@@ -228,7 +232,7 @@ def write_captures(folder: Path, rate: int, seconds: int) -> dict[str, Path]:
 
 
 def plot(rows: Sequence[Row], path: Path, title: str) -> None:
-    """Peak state against interval, one panel for each experiment; heartbeats off as a line across."""
+    """Plot peak state against interval, one panel for each experiment; off is a horizontal line."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -274,10 +278,10 @@ def _scaled(factor: float):  # type: ignore[no-untyped-def]  # two functions of 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="of trace")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="seconds of trace")
     parser.add_argument("--rate", type=int, default=RATE, help="packets/s of each busy link")
     parser.add_argument(
-        "--intervals", type=int, nargs="+", default=[*INTERVALS, OFF], help="0 is off"
+        "--intervals", type=int, nargs="+", default=[*INTERVALS, OFF], help="seconds; 0 for off"
     )
     parser.add_argument("--only", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument(
@@ -285,7 +289,7 @@ def _main() -> None:
         type=int,
         nargs="*",
         default=[60, OFF],
-        help="intervals at which the merge is, too",
+        help="intervals at which the merge is evaluated, too",
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
@@ -298,7 +302,7 @@ def _main() -> None:
         with benchmark_session(folder) as session:
             for experiment in options.only:
                 for interval_s in options.intervals:
-                    # What waits at the merge are segments of the log, whatever becomes of them.
+                    # What waits at the merge is segments of the log, evaluated or not.
                     is_evaluated = experiment != "merge" or interval_s in options.evaluated
                     spark = session if is_evaluated else None
                     row = run(experiment, interval_s, captures, folder / "run", spark)

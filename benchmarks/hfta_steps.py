@@ -1,10 +1,11 @@
-"""What a step of the HFTA job costs: merge, join and running aggregate by tuples an epoch.
+"""The cost of a step of the HFTA job: merge, join and running aggregate by tuples an epoch.
 
     python -m benchmarks.hfta_steps [--tuples 10000 200000 2000000] [--epochs 5] [--only join …]
 
-Segments such as LFTAs write lie ready in the page cache; each epoch's heartbeat releases one step, from the routing
-of its messages to the durable commit record, as the job does it. Nothing is captured and nothing delivered. The first
-epochs warm Java up and are not counted. CPU is that of this process, Java and Spark's Python workers together.
+Segments like those that LFTAs write are in the page cache. Each epoch's heartbeat releases one
+step, from the routing of its messages to the durable commit record, as in the job. Nothing is
+captured and nothing delivered. The first epochs warm up Java and are not counted. CPU is that of
+this process, Java and Spark's Python workers together.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ TUPLES = (10_000, 200_000, 2_000_000)
 WARM_EPOCHS = 4
 HEAP_BYTES = 4 << 30
 MUCH_TUPLES = 1_000_000
-"""From so many tuples an epoch on Java uses all its compilers, as for captures of gigabytes."""
+"""Tuples an epoch from which on Java uses all its compilers, as for captures of gigabytes."""
 
 _KEYS = "protocol, srcIP, destIP, srcPort, destPort"
 _FLOWS = "\n".join(
@@ -72,14 +73,14 @@ QUERIES: Mapping[str, str] = {
     "running aggregate": f"Query running: SELECT tb, {_KEYS}, count(*) as cnt, running_sum(len) as total"
     f" FROM DataProtocol GROUP BY time/10 as tb, {_KEYS} CLOSING_WHEN count(*) = 0",
 }
-"""Each reads the streams of two interfaces; an epoch is ten seconds."""
+"""Each query reads the streams of two interfaces; an epoch is ten seconds."""
 
 EPOCH_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one step took, and what it read and answered."""
+    """The cost of one step, and what it read and answered."""
 
     wall_s: float
     cpu_s: float
@@ -89,7 +90,7 @@ class StepCost:
 def measure(
     session: SparkSession, name: str, tuples: int, epochs: int, folder: Path
 ) -> list[StepCost]:
-    """The costs of ``epochs`` steps of a query, ``tuples`` tuples in each epoch over all its streams."""
+    """Return the costs of ``epochs`` steps of a query with ``tuples`` tuples in each epoch."""
     program = compile_queries(
         [QueryText(QUERIES[name], name)], CompileContext(("main1", "main2"))
     ).program
@@ -109,7 +110,7 @@ def measure(
 def run_steps(
     steps: Steps, messages: list[Message], evaluator: Evaluator, commits: CommitLog
 ) -> int:
-    """What the job does between a heartbeat and the next; rows answered."""
+    """Do what the job does between two heartbeats; return the number of rows answered."""
     steps.on_messages(messages)
     rows = 0
     while (step := steps.next()) is not None:
@@ -124,7 +125,7 @@ def run_steps(
 
 
 def epoch_messages(program: Program, tuples: int, epoch: int, log: Path) -> Iterator[Message]:
-    """A batch of an epoch and a heartbeat behind it for every stream; the segments are written."""
+    """Write a batch of an epoch for every stream; yield batches and heartbeats."""
     log.mkdir(parents=True)
     streams = [(lfta, stream) for lfta in program.lftas for stream in lfta.streams]
     for number, (lfta, stream) in enumerate(streams):
@@ -148,7 +149,7 @@ def epoch_messages(program: Program, tuples: int, epoch: int, log: Path) -> Iter
 
 
 def segment(lfta: Lfta, rows: int, epoch: int, seed: int) -> pa.Table:
-    """Rows of a stream: a third as many flows as rows, the same on all streams."""
+    """Return rows of a stream: a third as many flows as rows, the same on all streams."""
     random = np.random.default_rng(seed)
     flows = random.integers(0, max(1, rows // 3), rows)
     columns = {c.name: column_values(c, flows, epoch, random) for c in lfta.stream_schema.columns}
@@ -161,7 +162,7 @@ def segment(lfta: Lfta, rows: int, epoch: int, seed: int) -> pa.Table:
 def column_values(
     column: ColumnSchema, flows: NDArray[np.int64], epoch: int, random: np.random.Generator
 ) -> pa.Array:
-    """Values that follow from the flow for keys, and are random for the rest."""
+    """Return values that are determined by the flow for keys, and random for other columns."""
     if column.ordering.is_temporal:
         first, last = first_value(column, epoch), first_value(column, epoch + 1)
         return pa.array(random.integers(first, last, flows.size))
@@ -176,13 +177,13 @@ def column_values(
 
 
 def first_value(column: ColumnSchema, epoch: int) -> int:
-    """The first value of a temporal column in an epoch: seconds, or tens of them where they are named tb."""
+    """Return the first value of a temporal column in an epoch: seconds, or tens of them for tb."""
     begin = 170_000_000 + epoch
     return begin if column.name == "tb" else begin * EPOCH_S
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and all its descendants, those that ended included."""
+    """Return user and system time of this process and all its descendants, also ended ones."""
     ticks = 0
     parents: dict[int, int] = {}
     times: dict[int, int] = {}
@@ -203,7 +204,7 @@ def cpu_seconds() -> float:
 
 
 def table(costs: Mapping[tuple[str, int], list[StepCost]]) -> str:
-    """Medians as a Markdown table."""
+    """Return medians as a Markdown table."""
     lines = [
         "| query | tuples an epoch | rows out | step s | CPU s | µs a tuple | CPU µs a tuple |"
     ]

@@ -1,9 +1,10 @@
-"""A week of heartbeats on idle links, through the log as fast as it goes: does anything grow?
+"""A week of heartbeats on idle links, through the log at full speed: does anything grow?
 
     python -m benchmarks.idle_week [--heartbeats 604800] [--streams 20]
 
-A consumer acknowledges every 30 heartbeats, as the HFTA job does where nothing comes; with ``--dead`` nobody does. Prints
-the sizes of the index, of the process and of what is held as it goes.
+A consumer acknowledges every 30 heartbeats, as the HFTA job does on idle streams; with ``--dead``
+there is no consumer. Prints the sizes of the index, the process and the messages held while it
+runs.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from gscope.queries.streams.messages import Hop, Punctuation
 
 WEEK = 7 * 86_400
 ACKNOWLEDGED_EVERY = 30
-TOLD = 20
-"""Lines of figures."""
+FIGURES = 20
+"""Number of lines of figures to print."""
 
 
 def beats(names: list[str], number: int) -> list[StreamHeartbeat]:
-    """A heartbeat on each stream, with a trace such as an LFTA makes."""
+    """Return a heartbeat on each stream, with a trace like that of an LFTA."""
     counters = tuple((f"counter_{i}_total", number) for i in range(9))
     hop = Hop("lfta@eth0", number, 0, 20_000, counters)
     return [StreamHeartbeat(name, (Punctuation("tb", number),), (hop,)) for name in names]
@@ -37,7 +38,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--heartbeats", type=int, default=WEEK)
     parser.add_argument("--streams", type=int, default=20)
-    parser.add_argument("--dead", action="store_true", help="nobody acknowledges")
+    parser.add_argument("--dead", action="store_true", help="without a consumer")
     options = parser.parse_args()
     names = [f"lfta{number}@eth0" for number in range(options.streams)]
     specs = [StreamSpec(name, ()) for name in names]
@@ -50,7 +51,7 @@ def _main() -> None:
             log.write_heartbeat(number, number, beats(names, number))
             if not options.dead and number % ACKNOWLEDGED_EVERY == ACKNOWLEDGED_EVERY - 1:
                 log.acknowledge("job", dict.fromkeys(names, number + 1))
-            if (number + 1) % (options.heartbeats // TOLD) == 0:
+            if (number + 1) % (options.heartbeats // FIGURES) == 0:
                 print(
                     f"{number + 1:,} heartbeats: index {log.stats.index_bytes:,} bytes, process"
                     f" {memory_bytes() / 1e6:.1f} MB, {log.waiting_messages:,} messages held,"

@@ -1,4 +1,4 @@
-"""Brings a checkout into the state of an installation: with its modules compiled."""
+"""Brings a checkout into the state of an installation, with compiled modules."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import gscope
 def compile_modules() -> None:
     """Compile the modules of gscope that are not compiled.
 
-    ``pip`` does it for packages. In a checkout each process keeps what it compiles, but for those that run as another
-    user, who cannot write there: they would compile their modules at each start, a second of CPU time a run.
+    ``pip`` does this for packages. In a checkout, each process stores the modules that it compiles,
+    except for processes that run as another user, who cannot write there: they would compile their
+    modules at each start, at a second of CPU time for each run.
     """
     package = Path(gscope.__file__).parent
     # Rooms are links, which compileall does not follow.

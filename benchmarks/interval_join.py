@@ -4,11 +4,12 @@
 
 Two streams have the same number of rows over ``SPAN_S`` seconds; a row has about one partner
 within ``WIDTH_S`` seconds. Each epoch is one step: a batch and a heartbeat of both streams. The
-interval join reads its second side again in each step. The two other joins pair rows of the same
+interval join reads its second side again in each step. The other two joins pair rows of the same
 bucket and of neighbouring buckets, and read each row at least twice.
 
 The work of Spark's tasks is done in this process. So the CPU time is that of bookkeeping, reading,
-joining and writing, without what Spark adds to each job: both ways run the same number of jobs.
+joining and writing, without Spark's overhead for each job: both methods run the same number of
+jobs.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ def measure(text: str, rows: int, epoch_s: int, folder: Path) -> tuple[float, in
 
 
 def run_here(_session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResult]:
-    """Run tasks one after the other in this process."""
+    """Run tasks one after another in this process."""
     return [task.run("here") for task in tasks]
 
 
 def _messages(program: Program, rows: int, epoch_s: int, log: Path) -> Iterator[list[Message]]:
-    """Write the segments of each epoch, and give its messages."""
+    """Write the segments of each epoch, and yield its messages."""
     streams = [(lfta, stream) for lfta in program.lftas for stream in lfta.streams]
     per_s = rows // SPAN_S
     for number, begin in enumerate(range(0, SPAN_S, epoch_s)):
@@ -123,8 +124,10 @@ def _messages(program: Program, rows: int, epoch_s: int, log: Path) -> Iterator[
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rows", type=int, default=200_000, help="of each side")
-    parser.add_argument("--epochs", type=int, nargs="+", default=[1, 60], help="seconds of each")
+    parser.add_argument("--rows", type=int, default=200_000, help="rows of each side")
+    parser.add_argument(
+        "--epochs", type=int, nargs="+", default=[1, 60], help="seconds of each epoch"
+    )
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="gscope-interval-"))
     print("| way | epoch s | rows read | pairs | CPU s of all steps |")

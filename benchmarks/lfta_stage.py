@@ -2,9 +2,10 @@
 
     python -m benchmarks.lfta_stage [--packets N] [--runs 5] [--bits 14 16 18]
 
-gscope runs in a fresh process with its kernel compiled before: the race charges the whole process, a second table
-the stage itself. The C twin shows what a compiler makes of the same work, and ``tcpdump -w /dev/null`` what it costs to
-merely read the packets with libpcap. Outputs stay in the page cache; nobody calls fsync.
+gscope runs in a fresh process with a compiled kernel: the race measures the whole process, a second
+table the stage itself. The C twin shows what a compiler makes of the same work, and ``tcpdump -w
+/dev/null`` the cost of merely reading the packets with libpcap. Outputs stay in the page cache;
+no process calls fsync.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STAGE_OPTIONS = {"gscope": (), "gscope, reader thread": ("--read-ahead",)}
 
 
 def compile_twin(folder: Path = OUT) -> Path:
-    """Compile the C twin for this machine; returns the program."""
+    """Compile the C twin for this machine; return the program."""
     folder.mkdir(exist_ok=True)
     program = folder / "lfta_twin"
     flags = ["-O3", "-march=native", "-Wall", "-Wextra", "-Werror"]
@@ -34,7 +35,7 @@ def compile_twin(folder: Path = OUT) -> Path:
 
 
 def contestants(capture: Path, slot_bits: tuple[int, ...]) -> list[Contestant]:
-    """Those whose program is installed here."""
+    """Return the contestants whose program is installed."""
     found = [Contestant(name, (_stage_command(name, capture),)) for name in STAGE_OPTIONS]
     if shutil.which("gcc"):
         program = str(compile_twin())
@@ -50,7 +51,7 @@ def contestants(capture: Path, slot_bits: tuple[int, ...]) -> list[Contestant]:
 
 
 def _figures(name: str) -> Path:
-    """Where the runs of a contestant of ours note what the stage itself took."""
+    """Return the file in which runs of gscope record the cost of the stage itself."""
     return OUT / f"{name.replace(', ', '-').replace(' ', '-')}.figures"
 
 
@@ -61,12 +62,12 @@ def _stage_command(name: str, capture: Path) -> tuple[str, ...]:
 
 
 def stage_table(names: list[str], packets: int, runs: int) -> str:
-    """The stage itself, as each run told it: medians of the last ``runs``."""
+    """Return medians of the last ``runs`` records of the stage itself as a Markdown table."""
     lines = ["| the stage itself | wall s | CPU s | Mpkt/s (wall) | Mpkt/s (CPU) |"]
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for name in names:
-        told = [line.split() for line in _figures(name).read_text().splitlines()[-runs:]]
-        wall, cpu = (statistics.median(float(line[n]) for line in told) for n in range(2))
+        records = [line.split() for line in _figures(name).read_text().splitlines()[-runs:]]
+        wall, cpu = (statistics.median(float(line[n]) for line in records) for n in range(2))
         rates = f"{packets / wall / 1e6:.2f} | {packets / cpu / 1e6:.2f}"
         lines.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {rates} |")
     return "\n".join(lines)
@@ -77,13 +78,13 @@ def _main() -> None:
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--bits", type=int, nargs="+", default=SLOT_BITS, help="log2 of the slots")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these contestants")
     arguments = parser.parse_args()
     capture = trace(arguments.packets)
     warm(capture)
     field = chosen(contestants(capture, tuple(arguments.bits)), arguments.only)
     for contestant in field:
-        # Whatever is compiled or cached on first use is not part of the race.
+        # Compilation and caching on first use are not part of the race.
         run_once(contestant)
     costs = race(field, arguments.runs)
     print(table(costs, arguments.packets))

@@ -1,4 +1,4 @@
-"""Fifty queries of the library as one query set: what one interface can answer, under names that do not clash."""
+"""Fifty queries of the library as one query set for one interface, with unique names."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LEFT_OUT = {
     "flows": "a part of flow_pairs",
     "tcp_flows": "a part of flow_cnt",
 }
-"""Files of the library that are not in the set, and why."""
+"""Files of the library that are not in the set, and the reason."""
 
 _NAMED = re.compile(r"query_name\s+'(\w+)'")
 
 
 def fifty_queries() -> dict[str, str]:
-    """The text of each query by its name; parts a query is made of are named after it.
+    """Return the text of each query by its name; its parts are named after it.
 
-    Nothing is shared by name, so that each is what it is alone.
+    Queries share no names, so each is the same as alone.
     """
     paths = sorted(LIBRARY.glob("*.gsql")) + sorted(LIBRARY.glob("published/*.gsql"))
     queries = {}

@@ -1,9 +1,9 @@
-"""What a live run costs while nothing happens: CPU of all its processes, ten queries, heartbeats every second, no packet.
+"""The cost of an idle live run: CPU of all its processes, ten queries, heartbeats each second.
 
     python -m benchmarks.live_idle [--seconds 60] [--settle 20] [--runs 1]
 
-Needs root: it makes a network of its own. CPU time is the kernel's own account of each process (/proc/PID/stat), from some
-time after the start, when all is loaded, compiled and connected.
+Needs root: it creates a network of its own. CPU time is the kernel's accounting of each process
+(/proc/PID/stat), from some time after the start, when everything is loaded, compiled and connected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(root: int) -> dict[int, tuple[str, float]]:
-    """For each process below ``root`` and itself: what it is, and the CPU time of all its threads so far."""
+    """Return, for ``root`` and each process below it, its kind and the CPU time of its threads."""
     parents: dict[int, int] = {}
     found: dict[int, tuple[str, float]] = {}
     for folder in Path("/proc").iterdir():
@@ -62,7 +62,7 @@ def cpu_seconds(root: int) -> dict[int, tuple[str, float]]:
 
 
 def measure(seconds: float, settle: float, work: Path) -> dict[str, float]:
-    """Share of a core that each process took, by what it is."""
+    """Return the share of a core that each process took, by kind."""
     command = (sys.executable, "-m", "gscope", "run", *QUERIES, "-i", DEVICE)
     process = subprocess.Popen(
         (
@@ -95,7 +95,7 @@ def measure(seconds: float, settle: float, work: Path) -> dict[str, float]:
 
 
 def _wait_until_capturing(process: subprocess.Popen[bytes], work: Path) -> None:
-    """Until the daemon tells its counters: the first time, its kernel is compiled before."""
+    """Wait until the daemon reports counters: on a first run, it compiles its kernel before."""
     until = time.monotonic() + PATIENCE_S
     while not list(work.glob(f"*/{CAPTURE_STATISTICS_FILE}")):
         if process.poll() is not None or time.monotonic() > until:

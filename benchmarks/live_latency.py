@@ -1,10 +1,12 @@
-"""From the end of an epoch to its rows on standard output, flow query, live.
+"""Latency from the end of an epoch to its rows on standard output, flow query, live.
 
-    python -m benchmarks.live_latency [--rate 100000] [--seconds 60] [--epoch 5] [--flows 1000] [--skip 3]
+    python -m benchmarks.live_latency [--rate 100000] [--seconds 60] [--epoch 5] [--flows 1000]
+        [--skip 3]
 
-Needs root: it makes a network of its own. Each row is read as it comes from the pipe; an epoch's latency is the time of its
-last row less the end of the epoch by the same clock. Epochs at the start, while Spark is getting warm, are told apart. The
-skew (0.2 s) is part of it, and so is the sender's share of the machine.
+Needs root: it creates a network of its own. Each row is read as it comes from the pipe. An epoch's
+latency is the time of its last row minus the end of the epoch by the same clock. Epochs at the
+start, while Spark warms up, are reported separately. The latency includes the skew (0.2 s) and the
+sender's share of the machine.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from benchmarks.trace import OUT
 
 
 def query(epoch: int) -> str:
-    """The flow query in epochs of so many seconds."""
+    """Return the flow query with epochs of ``seconds`` seconds."""
     keys = "protocol, srcIP, srcPort, destIP, destPort"
     return (
         f"SELECT tb, {keys}, count(*) AS packets, sum(len) AS bytes "
@@ -35,7 +37,7 @@ def query(epoch: int) -> str:
 def measure(
     rate: int, seconds: float, epoch: int, flows: int, work: str
 ) -> tuple[dict[int, float], dict[str, float], str]:
-    """Seconds from the end of each epoch to its last row; what was sent; the last words of the run."""
+    """Return seconds from each epoch's end to its last row, what was sent, and the summary."""
     command = (sys.executable, "-m", "gscope", "run", "-e", query(epoch), "-i", DEVICE)
     process = subprocess.Popen(
         (*command, "-o", "csv", "--work-dir", work),
@@ -47,7 +49,7 @@ def measure(
     assert process.stderr is not None
     last: dict[int, float] = {}
     try:
-        # The heading comes when packets are let in.
+        # The heading is printed when packets are let in.
         process.stdout.readline()
         module = (sys.executable, "-m", "benchmarks.live_sender", SENDER, str(rate), str(seconds))
         sender = subprocess.Popen((*module, "--flows", str(flows)), stdout=subprocess.PIPE)
@@ -67,14 +69,14 @@ def measure(
 
 
 class _StopAfter:
-    """Asks a process to end after so many seconds, by a process of its own: this one is reading."""
+    """A process that asks another to end after some seconds, while this one reads."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         script = f"sleep {seconds}; kill -INT {process.pid}"
         self._process = subprocess.Popen(["sh", "-c", script])
 
     def wait(self) -> None:
-        """Until it has asked."""
+        """Wait until it has asked."""
         self._process.wait()
 
 
@@ -84,7 +86,9 @@ def _main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--epoch", type=int, default=5, help="seconds of an epoch")
     parser.add_argument("--flows", type=int, default=1000)
-    parser.add_argument("--skip", type=int, default=3, help="epochs at the start")
+    parser.add_argument(
+        "--skip", type=int, default=3, help="epochs at the start to report separately"
+    )
     given = parser.parse_args()
     enter_own_network()
     with tempfile.TemporaryDirectory() as work:

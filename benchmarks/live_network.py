@@ -1,4 +1,4 @@
-"""A network of the benchmark's own: a namespace with two joined virtual Ethernet devices, gone when it ends."""
+"""A network namespace with two joined virtual Ethernet devices, for the life of a benchmark."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ _CLONE_NEWNET = 0x40000000
 
 
 def enter_own_network(pairs: int = 1) -> list[tuple[str, str]]:
-    """Move this process, which has one thread, into a new network namespace; pairs of sender and device.
+    """Move this process into a new network namespace; return pairs of sender and device.
+
+    The process must have a single thread.
 
     Raises:
-        OSError: not allowed; it needs root.
+        OSError: the system does not permit it; it needs root.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"no network namespace: {os.strerror(number).lower()}; be root")
-    # So that the kernel sends nothing by itself.
+    # So that the kernel sends no packets of its own.
     switch = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
     if switch.exists():
         switch.write_text("1")
-    # Spark talks to its Java on it.
+    # Spark communicates with Java over it.
     _ip("link", "set", "lo", "up")
     made = []
     for number in range(pairs):

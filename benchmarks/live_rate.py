@@ -1,11 +1,13 @@
-"""The highest rate at which live capture loses nothing: the flow query beside tcpdump and dumpcap.
+"""The highest rate at which live capture loses nothing: the flow query, tcpdump and dumpcap.
 
-    python -m benchmarks.live_rate [--repeats 3] [--seconds 10] [--warm-up 15] [--steps 4] [--only gscope tcpdump]
+    python -m benchmarks.live_rate [--repeats 3] [--seconds 10] [--warm-up 15] [--steps 4]
+        [--only gscope tcpdump]
 
-Needs root: it makes a network of its own. The sender (``benchmarks.live_sender``) and the contestant share the machine.
-Each contestant is tried first with a sender that is as fast as it can be beside it; one that loses packets then goes on to a
-binary search below that rate. A trial passes when the kernel dropped nothing and every packet sent was received. Contestants
-take turns, one trial each. All have 64 MiB for packets that wait, much more than the peers have by default.
+Needs root: it creates a network of its own. The sender (``benchmarks.live_sender``) and the
+contestant share the machine. Each contestant first faces a sender that sends as fast as it can
+beside it. If it loses packets, a binary search below that rate follows. A trial passes when the
+kernel dropped nothing and every packet sent was received. Contestants take turns, one trial each.
+All have a capture buffer of 64 MiB, much more than the default of the other contestants.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ BUFFER_MIB = 64
 START_S = 60.0
 SETTLE_S = 0.5
 WARM_UP_RATE = 1000
-"""Packets a second before each trial, so that Spark has answered an epoch: runs last for days, not for seconds."""
+"""Packets a second before each trial, until Spark has answered an epoch: runs last for days."""
 
 _GSCOPE = re.compile(r"([\d,]+) packets received = ")
 _GSCOPE_DROPPED = re.compile(r"([\d,]+) dropped")
@@ -46,7 +48,7 @@ _DUMPCAP = re.compile(r"received/dropped on interface '[^']*': (\d+)/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial: packets sent and for how long, packets that came and packets dropped by the kernel."""
+    """One trial: packets sent in some seconds, packets received, and packets the kernel dropped."""
 
     sent: int
     seconds: float
@@ -55,18 +57,18 @@ class Trial:
 
     @property
     def rate(self) -> int:
-        """Packets a second."""
+        """Packets sent a second."""
         return int(self.sent / self.seconds)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost."""
+        """Whether no packet was lost."""
         return self.dropped == 0 and self.received == self.sent
 
 
 @dataclass(slots=True)
 class Search:
-    """A binary search for the highest rate without loss; what passed is ``best``, 0 for nothing yet."""
+    """A binary search for the highest rate without loss; ``best`` has passed, 0 if none has yet."""
 
     best: int = 0
     failed: int | None = None
@@ -74,16 +76,16 @@ class Search:
 
     @property
     def next_rate(self) -> int:
-        """What to try next; 0 for as fast as the sender can."""
+        """The rate to try next; 0 for as fast as the sender can."""
         return 0 if self.failed is None else (self.best + self.failed) // 2
 
     @property
     def is_over(self) -> bool:
-        """Whether even the fastest sender made it lose nothing."""
+        """Whether the contestant lost nothing even with the fastest sender."""
         return self.failed is None and self.best > 0
 
     def note(self, trial: Trial) -> None:
-        """Go on with what the trial showed."""
+        """Continue with the result of a trial."""
         self.trials.append(trial)
         if trial.is_whole:
             self.best = max(self.best, trial.rate)
@@ -92,7 +94,7 @@ class Search:
 
 
 def commands(work: Path) -> Mapping[str, Sequence[str]]:
-    """The contestants that are installed here."""
+    """Return the contestants that are installed."""
     gscope = (sys.executable, "-m", "gscope", "run", "flow", "-i", DEVICE, "-o", "csv")
     found: dict[str, Sequence[str]] = {
         "gscope": (*gscope, "--work-dir", str(work), "--ring", f"{BUFFER_MIB}M")
@@ -111,7 +113,7 @@ def attempt(
     """Let a contestant capture while the sender sends.
 
     Raises:
-        RuntimeError: the contestant did not start, or did not tell what became of the packets.
+        RuntimeError: the contestant did not start, or did not report its counters.
     """
     rows, words = folder / "rows", folder / "words"
     with rows.open("wb") as output, words.open("wb") as errors:
@@ -119,7 +121,7 @@ def attempt(
     try:
         _wait_until_ready(process, rows, words)
         early = _send(WARM_UP_RATE, warm_up_s) if warm_up_s else {"sent": 0}
-        told = _send(rate, seconds)
+        report = _send(rate, seconds)
         time.sleep(SETTLE_S)
         process.send_signal(signal.SIGTERM)
         process.wait(START_S)
@@ -128,19 +130,19 @@ def attempt(
             process.kill()
             process.wait()
     received, dropped = _counted(words.read_text(errors="replace"))
-    return Trial(told["sent"], told["seconds"], received - early["sent"], dropped)
+    return Trial(report["sent"], report["seconds"], received - early["sent"], dropped)
 
 
 def _send(rate: int, seconds: float) -> dict[str, Any]:
     command = (sys.executable, "-m", "benchmarks.live_sender", SENDER, str(rate), str(seconds))
-    told: dict[str, Any] = json.loads(
+    report: dict[str, Any] = json.loads(
         subprocess.run(command, check=True, capture_output=True).stdout
     )
-    return told
+    return report
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], rows: Path, words: Path) -> None:
-    """gscope writes the heading when it captures, the others say a word on standard error."""
+    """Wait until the contestant captures: gscope prints a heading, the others write to stderr."""
     until = time.monotonic() + START_S
     while not (
         rows.stat().st_size or b"istening" in words.read_bytes() or b"File:" in words.read_bytes()
@@ -153,7 +155,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], rows: Path, words: Path)
 
 
 def _counted(text: str) -> tuple[int, int]:
-    """Packets received without those dropped, and packets dropped."""
+    """Return packets received without those dropped, and packets dropped."""
     if match := _TCPDUMP.search(text) or _DUMPCAP.search(text):
         received, dropped = (int(number) for number in match.groups())
         return received - (dropped if "dumpcap:" not in text else 0), dropped
@@ -172,7 +174,7 @@ def race(
     seconds: float,
     warm_up_s: float,
 ) -> dict[str, list[Search]]:
-    """All searches of all contestants, in turns; progress goes to stderr."""
+    """Run all searches of all contestants in turn; report progress on standard error."""
     searches: dict[str, list[Search]] = {name: [] for name in contestants}
     with tempfile.TemporaryDirectory() as folder:
         for repeat in range(repeats):
@@ -193,7 +195,7 @@ def race(
 
 
 def table(searches: dict[str, list[Search]]) -> str:
-    """Medians as a Markdown table."""
+    """Return medians as a Markdown table."""
     lines = [
         "| contestant | packets/s without loss | min-max | of the best peer |",
         "| --- | ---: | ---: | ---: |",
@@ -208,7 +210,7 @@ def table(searches: dict[str, list[Search]]) -> str:
 
 
 def write_csv(searches: dict[str, list[Search]], path: Path) -> None:
-    """Every single trial, one row each."""
+    """Write each trial as one row."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -224,10 +226,14 @@ def write_csv(searches: dict[str, list[Search]], path: Path) -> None:
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of sending in each trial")
-    parser.add_argument("--warm-up", type=float, default=15.0, help="seconds at a low rate before")
-    parser.add_argument("--steps", type=int, default=4, help="of the binary search")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="seconds of sending in each trial"
+    )
+    parser.add_argument(
+        "--warm-up", type=float, default=15.0, help="seconds at a low rate before each trial"
+    )
+    parser.add_argument("--steps", type=int, default=4, help="steps of the binary search")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these contestants")
     given = parser.parse_args()
     enter_own_network()
     with tempfile.TemporaryDirectory() as work:

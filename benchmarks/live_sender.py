@@ -2,9 +2,10 @@
 
     python -m benchmarks.live_sender DEVICE RATE SECONDS [--flows 16384] [--bytes 96]
 
-Frames are made before, and handed to the kernel in bursts (sendmmsg) that bypass the device's queue; between bursts
-the sender sleeps, so that it takes no more of the machine than sending does. With RATE 0 it sends as fast as it can.
-One JSON object on standard output tells what was sent.
+Frames are built in advance and handed to the kernel in bursts (sendmmsg) that bypass the device's
+queue. Between bursts the sender sleeps, so that it takes no more of the machine than sending does.
+With RATE 0 it sends as fast as it can. It reports what was sent as one JSON object on standard
+output.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ class _Message(ctypes.Structure):
 
 
 class Load:
-    """Frames of many flows, ready to be sent; TCP and UDP alternate.
+    """Build frames of many flows, alternately TCP and UDP.
 
     Args:
-        flows: how many flows, each of one frame that is sent again and again.
-        size: bytes of a frame.
+        flows: number of flows, each of one frame that is sent repeatedly.
+        size: size of a frame in bytes.
     """
 
     def __init__(self, flows: int, size: int) -> None:
         chance = random.Random(1)
-        # At the end the first burst again, so that a burst may begin anywhere.
+        # The first burst is repeated at the end, so that a burst may begin anywhere.
         numbers = [*range(flows), *(n % flows for n in range(MOST_BURST))]
         made = [_frame(chance, number, size) for number in range(flows)]
         self._bytes = ctypes.create_string_buffer(b"".join(made[n] for n in numbers))
@@ -75,10 +76,10 @@ class Load:
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def send(self, descriptor: int, count: int) -> int:
-        """Send the next ``count`` frames; how many the device took.
+        """Send the next ``count`` frames; return how many the device accepted.
 
         Raises:
-            OSError: the device is gone or down.
+            OSError: the device has disappeared or is down.
         """
         first = ctypes.byref(self._messages, self._at * ctypes.sizeof(_Message))
         taken = int(self._libc.sendmmsg(descriptor, first, count, 0))
@@ -102,7 +103,7 @@ def _frame(chance: random.Random, number: int, size: int) -> bytes:
 
 
 def send(device: str, rate: int, seconds: float, flows: int, size: int) -> dict[str, float]:
-    """Send for so long; what was sent, how long it took, and the CPU time of this process."""
+    """Send for some seconds; return packets sent, duration, and CPU time of this process."""
     load = Load(flows, size)
     burst = MOST_BURST
     if rate:
@@ -129,7 +130,7 @@ def _main() -> None:
     parser.add_argument("rate", type=int, help="packets a second; 0 for as fast as possible")
     parser.add_argument("seconds", type=float)
     parser.add_argument("--flows", type=int, default=1 << 14)
-    parser.add_argument("--bytes", type=int, default=96, help="of a frame")
+    parser.add_argument("--bytes", type=int, default=96, help="size of a frame")
     given = parser.parse_args()
     print(json.dumps(send(given.device, given.rate, given.seconds, given.flows, given.bytes)))
 

@@ -1,11 +1,12 @@
-"""E1 end to end: the published union on two links of its own, from a packet's stamp to its row on standard output.
+"""E1 end to end: the published union on two links, from a packet's timestamp to its row.
 
     python -m benchmarks.live_union [--seconds 90] [--only NAME …]
 
-Whole runs of ``gscope run``, one after the other, on virtual Ethernet devices in a network namespace (needs root): 50
-packets/s on one link and 0.05 on the other, Poisson arrivals. What ``benchmarks.timestamps`` simulates for hours is
-checked here for minutes, with everything that a row meets on its way: the kernel's blocks (20 ms), the skew (200 ms),
-segments on disk, a step of Spark (0.2 s). The packets of the first ``WARM_S`` are left out, while Java warms up. Writes
+Whole runs of ``gscope run``, one after another, on virtual Ethernet devices in a network namespace
+(needs root): 50 packets/s on one link and 0.05 on the other, Poisson arrivals. What
+``benchmarks.timestamps`` simulates for hours is checked here for minutes, with every delay on the
+way of a row to standard output: the kernel's blocks (20 ms), the skew (200 ms), segments on disk, a
+step of Spark (0.2 s). The packets of the first ``WARM_S`` are left out, while Java warms up. Writes
 ``benchmarks/out/live_union.csv``.
 """
 
@@ -56,12 +57,12 @@ SCENARIOS: dict[str, tuple[tuple[str, ...], str]] = {
     "on demand, on arrival": (("--heartbeat-mode", "on-demand"), "timestamps: arrival"),
     "latent": (("--heartbeat-mode", "on-demand"), "latent: true"),
 }
-"""By name: flags, and what the configuration says of both interfaces."""
+"""For each scenario, its flags and its configuration of both interfaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Latencies of the rows of one run, in milliseconds; CPU of all its processes, from its start, in seconds."""
+    """Latencies of the rows of one run in ms, and the CPU time of all its processes in seconds."""
 
     scenario: str
     rows: int
@@ -76,7 +77,7 @@ class Row:
 def started(
     name: str, links: Sequence[tuple[str, str]], folder: str
 ) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A run that is listening, and the columns of its rows; ended as by Ctrl-C."""
+    """Yield a run that is listening, and the columns of its rows; end it as by Ctrl-C."""
     flags, setting = SCENARIOS[name]
     config = Path(folder) / "gscope.yaml"
     entries = "".join(
@@ -94,7 +95,7 @@ def started(
 
 
 def answer_ms(links: Sequence[tuple[str, str]], questions: int = 300) -> list[float]:
-    """How long a silent link takes to answer a demand, from question to heartbeat in another process, sorted."""
+    """Return how long a silent link takes to answer a demand in another process, sorted."""
     with (
         tempfile.TemporaryDirectory() as folder,
         started("on demand, on arrival", links, folder),
@@ -119,7 +120,7 @@ def answer_ms(links: Sequence[tuple[str, str]], questions: int = 300) -> list[fl
 
 
 def run(name: str, links: Sequence[tuple[str, str]], seconds: float) -> Row:
-    """One scenario."""
+    """Run one scenario."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
         with started(name, links, folder) as (process, columns):
@@ -158,7 +159,7 @@ def run(name: str, links: Sequence[tuple[str, str]], seconds: float) -> Row:
 
 
 def _read(pipe: IO[str], place: int, since_s: float, latencies: list[float]) -> None:
-    """Note how old rows are that come, if they are of packets since a time."""
+    """Record the age of arriving rows whose packets are from after a time."""
     for line in pipe:
         now_s = time.time()
         stamped_s = _seconds(line.rstrip("\n").split(",")[place])
@@ -167,7 +168,7 @@ def _read(pipe: IO[str], place: int, since_s: float, latencies: list[float]) -> 
 
 
 def _seconds(text: str) -> float:
-    """A TIMESTAMP as the command line shows it, since 1970."""
+    """Return a printed TIMESTAMP as a time since 1970."""
     from datetime import datetime
 
     whole, _, part = text.rstrip("Z").partition(".")
@@ -187,7 +188,7 @@ def _send(link: str, per_s: float, stop: threading.Event) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     head = ["scenario", "rows", "mean ms", "median ms", "95 % ms", "longest ms", "CPU s"]
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
     for row in rows:

@@ -1,11 +1,13 @@
-"""Fifty queries of the library at once against one alone: what sharing the scan, the kernel and the steps is worth.
+"""Fifty queries of the library at once against one alone: the gain of shared scans and steps.
 
-    python -m benchmarks.many_queries [--packets 2000000] [--runs 5] [--one flow top_talkers …] [--compare] [--cold]
+    python -m benchmarks.many_queries [--packets 2000000] [--runs 5] [--one flow top_talkers …]
+        [--compare] [--cold]
 
-Each contestant is a whole ``gscope replay`` to CSV files, with its kernels compiled before. ``fifty`` answers all queries of
-``benchmarks/library_set.py``; the first of ``--one`` is what it is held against: fifty times the queries should take at
-most eight times the CPU and the time. ``--compare`` then answers each query alone and compares the rows with those
-that fifty at once gave. ``--cold`` compiles the kernels of one and of fifty anew, in processes without a cache.
+Each contestant is a whole ``gscope replay`` to CSV files, with compiled kernels. ``fifty`` answers
+all queries of ``benchmarks/library_set.py``. It is compared with the first of ``--one``: fifty
+times the queries should take at most eight times the CPU and the time. ``--compare`` then answers
+each query alone and compares the rows with those of fifty at once. ``--cold`` compiles the kernels
+of one and of fifty in processes without a cache.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 PACKETS = 2_000_000
 ONE = ("flow", "top_talkers", "port_scan", "retransmissions", "handshake_delay")
-"""Queries that run alone; the first is what the requirement speaks of."""
+"""Queries that run alone; the requirement refers to the first."""
 
 ALL = "fifty"
 MOST_TIMES = 8
@@ -47,11 +49,11 @@ _COLD = (
     "program = compile_queries(texts, CompileContext(('main',))).program;"
     "compiled_engines(program, CaptureSettings((InterfaceSettings('main', ('none',)),)))"
 )
-"""Compiles the kernel of the query files named as arguments."""
+"""Program that compiles the kernel of the query files named as arguments."""
 
 
 def query_files(folder: Path) -> dict[str, Path]:
-    """The queries of the set as files of ``folder``."""
+    """Write the queries of the set as files in ``folder``; return their paths."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files = {}
@@ -62,7 +64,7 @@ def query_files(folder: Path) -> dict[str, Path]:
 
 
 def contestant(name: str, capture: Path, files: Iterable[Path]) -> Contestant:
-    """A replay that answers the queries in ``files`` into a folder of its own."""
+    """Return a replay that answers the queries in ``files`` into a folder of its own."""
     gscope = str(Path(sys.executable).parent / "gscope")
     asked = [part for file in files for part in ("-q", str(file))]
     command = (
@@ -79,12 +81,12 @@ def contestant(name: str, capture: Path, files: Iterable[Path]) -> Contestant:
 
 
 def answers(name: str) -> Path:
-    """The folder with the answers of a contestant."""
+    """Return the folder with the answers of a contestant."""
     return OUT / "many-queries" / name
 
 
 def ratios(costs: dict[str, list[Cost]], alone: Sequence[str]) -> str:
-    """How many times each single query all of them cost, as a Markdown table."""
+    """Return the cost of all queries in multiples of each single one, as a Markdown table."""
     lines = [f"| {ALL} against | wall | CPU |", "| --- | ---: | ---: |"]
     everything = median(costs[ALL])
     cpu = statistics.median(cost.cpu_s for cost in costs[ALL])
@@ -100,7 +102,7 @@ def ratios(costs: dict[str, list[Cost]], alone: Sequence[str]) -> str:
 
 
 def differences(names: Iterable[str], capture: Path, files: dict[str, Path]) -> list[str]:
-    """The queries that alone give other rows than among all; their order is nobody's promise."""
+    """Return the queries whose rows differ between alone and all; order does not count."""
     wrong = []
     for name in names:
         run_once(contestant("alone", capture, [files[name]]))
@@ -116,7 +118,7 @@ def _rows(path: Path) -> list[str]:
 
 
 def cold_seconds(files: Sequence[Path]) -> tuple[float, float]:
-    """Wall and CPU time of compiling the kernel of a query set whose decoder is compiled already."""
+    """Return wall and CPU time of compiling the kernel of a query set with a compiled decoder."""
     with tempfile.TemporaryDirectory(prefix="gscope-cold-") as cache:
         environment = {**os.environ, "XDG_CACHE_HOME": cache}
         environment.pop("NUMBA_CACHE_DIR", None)
@@ -155,7 +157,7 @@ def _main() -> None:
     field = [contestant(name, capture, [files[name]]) for name in arguments.one]
     field.append(contestant(ALL, capture, files.values()))
     for each in field:
-        run_once(each)  # kernels and archives are there from here on
+        run_once(each)  # kernels and archives exist from here on
     costs = race(field, arguments.runs)
     print(table(costs, arguments.packets))
     print(

@@ -1,11 +1,12 @@
-"""Run commands in turn, A B C A B C …, and compare the medians of what they cost.
+"""Runs commands in turn, A B C A B C …, and compares the medians of their costs.
 
     python -m benchmarks.measure twin='benchmarks/out/lfta_twin f.pcap o' 'cat=cat f.pcap'
 
-Taking turns spreads whatever else the machine does over all contestants; the median of five forgets
-the odd bad run. CPU seconds and peak memory are the kernel's own account of the process and of all it
-waited for (wait4), so a pipeline of processes is charged as a whole. Processes that it leaves behind become children of
-this one (PR_SET_CHILD_SUBREAPER) and are charged, too; for Spark's Python workers see ``benchmarks/uncharged.py``.
+Turns spread other work on the machine over all contestants; the median of five ignores an
+occasional outlier. CPU seconds and peak memory are the kernel's accounting of the process and of
+all processes it waited for (wait4), so a pipeline of processes is charged as a whole. Processes
+that it leaves behind become children of this one (PR_SET_CHILD_SUBREAPER) and are charged as well.
+For Spark's Python workers see ``benchmarks/uncharged.py``.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to do the job: commands run one after the other and charged together.
+    """A contestant: commands that run one after another and are charged together.
 
     Attributes:
-        name: what the table calls it.
+        name: name in the table.
         commands: argument lists. Their output is discarded unless ``output`` names a file.
-        output: where the standard output of all commands goes.
-        prepare: called before every run, not measured (empty a folder, say).
+        output: file for the standard output of all commands; None to discard it.
+        prepare: called before every run, not measured (to empty a folder, say).
     """
 
     name: str
@@ -52,7 +53,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run took."""
+    """The cost of one run."""
 
     wall_s: float
     user_s: float
@@ -66,7 +67,7 @@ class Cost:
 
 
 class CommandFailedError(Exception):
-    """A contestant's command ended with an error; carries what it wrote to stderr."""
+    """A command of a contestant ended with an error; carries its standard error."""
 
 
 def run_once(contestant: Contestant) -> Cost:
@@ -108,7 +109,7 @@ def _run_command(command: Sequence[str], output: int) -> Cost:
         message = f"{shlex.join(command)} exited with {process.returncode}: {tail}"
         raise CommandFailedError(message)
     charged = [usage, *_orphans()]
-    # A child's peak begins at the size of the process that started it; this one stays small.
+    # A child's peak starts at the size of its parent, so this process stays small.
     return Cost(
         wall,
         sum(each.ru_utime for each in charged) + uncharged.user_s,
@@ -118,7 +119,7 @@ def _run_command(command: Sequence[str], output: int) -> Cost:
 
 
 def _orphans() -> Iterator[resource.struct_rusage]:
-    """What the processes took that a command has left behind; waits for their ends."""
+    """Return the cost of the processes that a command has left behind; wait for their ends."""
     while True:
         try:
             yield os.wait4(-1, 0)[2]
@@ -127,7 +128,7 @@ def _orphans() -> Iterator[resource.struct_rusage]:
 
 
 def race(contestants: Sequence[Contestant], runs: int = RUNS) -> dict[str, list[Cost]]:
-    """Run all contestants in turn, ``runs`` times; progress goes to stderr."""
+    """Run all contestants in turn, ``runs`` times; report progress on standard error."""
     costs: dict[str, list[Cost]] = {contestant.name: [] for contestant in contestants}
     for turn in range(runs):
         for contestant in contestants:
@@ -139,7 +140,7 @@ def race(contestants: Sequence[Contestant], runs: int = RUNS) -> dict[str, list[
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """The median of each figure by itself."""
+    """Return the median of each figure."""
     return Cost(
         statistics.median(cost.wall_s for cost in costs),
         statistics.median(cost.user_s for cost in costs),
@@ -149,7 +150,7 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 
 def table(costs: dict[str, list[Cost]], packets: int | None = None) -> str:
-    """Medians as a Markdown table; with ``packets``, also millions of packets a second."""
+    """Return medians as a Markdown table; with ``packets``, also millions of packets a second."""
     head = ["contestant", "wall s", "min-max", "CPU s", "user s", "sys s", "peak MB"]
     if packets is not None:
         head += ["Mpkt/s (wall)", "Mpkt/s (CPU)"]
@@ -167,7 +168,7 @@ def table(costs: dict[str, list[Cost]], packets: int | None = None) -> str:
 
 
 def write_csv(costs: dict[str, list[Cost]], path: Path) -> None:
-    """Every single run, one row each."""
+    """Write each run as one row."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -179,7 +180,7 @@ def write_csv(costs: dict[str, list[Cost]], path: Path) -> None:
 
 
 def chosen(contestants: Sequence[Contestant], only: Sequence[str] | None) -> list[Contestant]:
-    """The contestants named by ``only``, or all.
+    """Return the contestants named by ``only``, or all.
 
     Raises:
         SystemExit: a name is unknown.

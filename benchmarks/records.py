@@ -1,4 +1,4 @@
-"""Figures of a benchmark, one dataclass a row, as a CSV file."""
+"""Figures of a benchmark as a CSV file, one dataclass for each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_records(rows: Sequence[DataclassInstance], path: Path) -> None:
-    """Write ``rows``, which are of one class and at least one; six digits of what is not whole."""
+    """Write at least one row, all of one class; numbers that are not whole get six digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [each.name for each in fields(rows[0])])

@@ -1,10 +1,11 @@
-"""A whole capture to an answer: the flow query of gscope against the flow tools people use today.
+"""A whole capture to an answer: the flow query of gscope against common flow tools.
 
     python -m benchmarks.replay [--packets N] [--runs 5] [--only gscope softflowd]
 
-``nfpcapd`` and ``nfdump`` write all flows as CSV, with timeouts of 10 s as the closest they come to
-``time/10`` (their flows do not end at the epochs' borders). ``softflowd`` only tracks flows and throws them away:
-first as installed, which is IPv4 and 8,192 flows at most, then with IPv6 and room for all flows.
+``nfpcapd`` and ``nfdump`` write all flows as CSV, with timeouts of 10 s as the closest equivalent
+of ``time/10`` (their flows do not end at the epochs' borders). ``softflowd`` only tracks flows and
+discards them: first as installed, with IPv4 and 8,192 flows at most, then with IPv6 and room for
+all flows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FLOW_QUERY = (
 
 
 def contestants(capture: Path) -> list[Contestant]:
-    """Those whose program is installed here."""
+    """Return the contestants whose program is installed."""
     gscope = str(Path(sys.executable).parent / "gscope")
     flow_dir = OUT / "nfcapd"
     softflowd = (
@@ -70,14 +71,14 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants only")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these contestants")
     arguments = parser.parse_args()
     capture = trace(arguments.packets)
     warm(capture)
     compile_modules()
     field = chosen(contestants(capture), arguments.only)
     for contestant in field:
-        # Whatever is compiled or cached on first use is not part of the race.
+        # Compilation and caching on first use are not part of the race.
         run_once(contestant)
     costs = race(field, arguments.runs)
     print(table(costs, arguments.packets))

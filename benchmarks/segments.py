@@ -1,10 +1,11 @@
-"""What it costs to seal a batch of partial aggregates as a file, by format, settings and segment size.
+"""The cost of sealing a batch of partial aggregates as a file, by format, settings and size.
 
     python -m benchmarks.segments [--rows 1100000] [--runs 5] [--segments 11000 110000]
 
-The rows are those of the flow query: 72 bytes in nine columns. ``raw`` writes the columns' memory and
-nothing else: the floor that page cache and file creation set. Files are not synced to the disk.
-Shown is the least CPU time of the runs: everything happens in one thread, and disturbance only ever adds.
+The rows are those of the flow query: 72 bytes in nine columns. ``raw`` writes only the memory of
+the columns: the minimum set by page cache and file creation. Files are not synced to the disk.
+The table shows the least CPU time of the runs: everything happens in one thread, and disturbances
+can only add to it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ ADDRESS = pa.binary(16)
 
 
 def flow_batch(rows: int) -> pa.RecordBatch:
-    """Rows like those an LFTA evicts, over numpy's memory without a copy."""
+    """Return rows like those that an LFTA evicts, over numpy's memory without a copy."""
     random = np.random.default_rng(1)
     address = random.integers(0, 256, (rows, 16), dtype=np.uint8)
     address[:, :12] = (*[0] * 10, 255, 255)
@@ -66,13 +67,13 @@ def flow_batch(rows: int) -> pa.RecordBatch:
 
 
 def nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, declared as possibly null: Parquet then stores definition levels."""
+    """Return the same rows as nullable columns: Parquet then stores definition levels."""
     fields = [field.with_nullable(True) for field in batch.schema]
     return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def with_interface(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows with a constant text column, as a dictionary of one word."""
+    """Return the same rows with a constant text column, as a dictionary of one word."""
     words = pa.DictionaryArray.from_arrays(
         pa.array(np.zeros(batch.num_rows, np.int32)), pa.array(["main1"])
     )
@@ -81,20 +82,20 @@ def with_interface(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def write_parquet(batch: pa.RecordBatch, path: Path, **options: Any) -> None:
-    """One row group."""
+    """Write a Parquet file of one row group."""
     with pq.ParquetWriter(path, batch.schema, **options) as writer:
         writer.write_batch(batch, row_group_size=batch.num_rows)
 
 
 def write_arrow(batch: pa.RecordBatch, path: Path) -> None:
-    """An Arrow IPC file."""
+    """Write an Arrow IPC file."""
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)
 
 
 def write_raw(batch: pa.RecordBatch, path: Path) -> None:
-    """The columns' bytes, one after the other."""
-    # A sliced array's buffer is its parent's; its bytes begin at the offset.
+    """Write the bytes of the columns, one after another."""
+    # The buffer of a sliced array is its parent's; its bytes begin at the offset.
     parts = []
     for column in batch.columns:
         width = column.type.bit_width // 8
@@ -124,7 +125,7 @@ WRITERS: dict[str, Callable[[pa.RecordBatch, Path], None]] = {
 def measure(
     write: Callable[[pa.RecordBatch, Path], None], batch: pa.RecordBatch, rows: int
 ) -> float:
-    """CPU seconds to write ``batch`` in segments of ``rows`` rows into an empty folder."""
+    """Return the CPU seconds to write ``batch`` in segments of ``rows`` rows to an empty folder."""
     folder = Path(tempfile.mkdtemp())
     try:
         begin = time.process_time()

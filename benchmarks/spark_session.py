@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def benchmark_session(folder: Path, heap_bytes: int = 2 << 30) -> Iterator[SparkSession]:
-    """A session with all compilers of Java, whose files are in ``folder``; 2 GB of heap is the default of runs."""
+    """Return a session with all compilers of Java, whose files are in ``folder``.
+
+    2 GB of heap is the default of runs.
+    """
     java = JvmSettings(find_java(), heap_bytes=heap_bytes, only_c1=False)
     with launch_jvm(with_archive(java), folder) as jvm:
         session = start_session(jvm, SessionSettings())

@@ -2,9 +2,10 @@
 
     python -m benchmarks.stage_once CAPTURE FOLDER FIGURES [--read-ahead]
 
-Appends a line to FIGURES: seconds of wall time and of CPU that the replay itself took, from the opening of the capture to
-the end of the streams, on all threads. Before that the stage is rehearsed on the first packets, so that all modules
-and kernels are loaded; what that costs, and starting Python, is charged to the process only.
+Appends a line to FIGURES: seconds of wall time and of CPU that the replay itself took, from the
+opening of the capture to the end of the streams, on all threads. Before that, the stage is
+rehearsed on the first packets, so that all modules and kernels are loaded. The cost of that and of
+starting Python is charged to the process only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ REHEARSAL_BYTES = 4 << 20
 
 
 def run(capture: Path, folder: Path, *, read_ahead: bool) -> tuple[float, float]:
-    """Run the stage into a new log in ``folder``; its wall time and CPU time in seconds."""
+    """Run the stage into a new log in ``folder``; return wall time and CPU time in seconds."""
     shutil.rmtree(folder, ignore_errors=True)
     program = compile_queries([QueryText(FLOW_QUERY, "flows")], CompileContext(("main",))).program
     settings = CaptureSettings((InterfaceSettings("main", (str(capture),)),), read_ahead=read_ahead)
@@ -38,7 +39,7 @@ def run(capture: Path, folder: Path, *, read_ahead: bool) -> tuple[float, float]
 
 
 def rehearse(capture: Path, folder: Path, *, read_ahead: bool) -> None:
-    """Run the stage on the first packets of ``capture``; the last of them may be cut."""
+    """Run the stage on the first packets of ``capture``, the last of which may be cut."""
     folder.mkdir(parents=True, exist_ok=True)
     beginning = folder.with_suffix(".pcap")
     with capture.open("rb") as file:

@@ -1,20 +1,22 @@
-"""E1 and E2: how long a union waits for its slow side, and how much it holds meanwhile, by when heartbeats come.
+"""E1 and E2: how long a union waits for its slow side and how much it holds, by heartbeat mode.
 
     python -m benchmarks.timestamps [--seconds 2000] [--step-s 0 0.2] [--rates 1 2 5 …]
 
-A stream of 50 tuples/s and one of 0.05 tuples/s, Poisson arrivals, a filter before the union that passes 95 %, as
-published (Bai, Thakkar, Wang, Zaniolo, ICDE 2007). The union is the HFTA job's own merge of the published query: its
-ports, bounds, releases and questions are the code that runs live. Only arrivals and the clock are simulated, so that
-hours can be looked at; what the bookkeeping costs is measured (the CPU time of its thread) and passes on the simulated
-clock, during which messages queue up. ``--step-s`` adds so much for every step that reads rows: 0 is the bookkeeping
-alone, 0.2 what Spark takes for a small step. Every tuple comes when it arrives and is the punctuation of its own
-stream, as in the publication, in four scenarios:
+A stream of 50 tuples/s and one of 0.05 tuples/s, Poisson arrivals, a filter before the union that
+passes 95 %, as published (Bai, Thakkar, Wang, Zaniolo, ICDE 2007). The union is the HFTA job's own
+merge of the published query: its ports, bounds, releases and demands are the code that runs live.
+Only arrivals and the clock are simulated, so that hours can be observed. The cost of the
+bookkeeping is measured (the CPU time of its thread) and passes on the simulated clock, while
+messages queue. ``--step-s`` adds that many seconds to every step that reads rows: 0 is the
+bookkeeping alone, 0.2 the time of Spark for a small step. Every tuple comes when it arrives and is
+the punctuation of its own stream, as in the publication, in four scenarios:
 
 * none: there is no other punctuation;
-* periodic: both streams beat at a rate;
-* on demand: the merge asks the stream that holds it up, which answers with its clock, at once (as where the
-  publication measured, in one process) or after the time that this takes between processes;
-* latent: rows are in no order, so that the union takes them as they come.
+* periodic: both streams send heartbeats at a rate;
+* on demand: the merge asks the stream that delays it, which answers with its clock, at once (as in
+  the publication's measurements, in one process) or after the time that this takes between
+  processes;
+* latent: rows are in no order, so the union takes them as they come.
 
 Writes ``benchmarks/out/timestamps.csv`` and ``.png``.
 """
@@ -47,10 +49,10 @@ if TYPE_CHECKING:
 RATES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 BUSY_PER_S, SLOW_PER_S, PASSES = 50.0, 0.05, 0.95
 MOST_BEATS = 200_000
-"""Where a scenario would have more heartbeats than this, it lasts for less long."""
+"""Largest number of heartbeats in a scenario; one that would have more lasts less long."""
 
 ANSWER_S = 0.002
-"""From the question to the answer between processes, as ``benchmarks.live_union`` measures it."""
+"""Seconds from a demand to its answer between processes, as ``benchmarks.live_union`` measures."""
 
 BETWEEN_PROCESSES = "on demand, between processes"
 
@@ -64,11 +66,11 @@ QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way to tell the time.
+    """A scenario of punctuation.
 
     Attributes:
-        per_s: rate of periodic heartbeats of each stream, 0 for none.
-        answer_s: from a question to its answer, None where nobody asks.
+        per_s: heartbeats a second of each stream; 0 for none.
+        answer_s: seconds from a demand to its answer; None without demands.
     """
 
     name: str
@@ -78,17 +80,17 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one scenario gave.
+    """The result of one scenario.
 
     Attributes:
-        step_s: added for each step that reads rows.
-        latency_ms: from a tuple's arrival to its release, the mean.
-        median_ms: the same, the median.
-        worst_ms: the same, the longest.
-        idle_share: of the time, that in which tuples waited while nothing could be done.
-        peak_tuples: that waited at the merge or before it.
-        peak_queue: the same, heartbeats that waited included.
-        cpu_share: of the time, that the bookkeeping worked.
+        step_s: seconds added to each step that reads rows.
+        latency_ms: mean time from a tuple's arrival to its release.
+        median_ms: median of that time.
+        worst_ms: longest such time.
+        idle_share: share of the time in which tuples waited while there was no work.
+        peak_tuples: largest number of tuples that waited at the merge or before it.
+        peak_queue: the same, with waiting heartbeats.
+        cpu_share: share of the time in which the bookkeeping worked.
     """
 
     scenario: str
@@ -107,7 +109,7 @@ class Row:
 
 @dataclass(slots=True)
 class Union:
-    """The HFTA job's side, on a simulated clock."""
+    """The bookkeeping of the HFTA job on a simulated clock."""
 
     program: Program
     scenario: Scenario
@@ -130,7 +132,7 @@ class Union:
             self.asker = Asker(self.steps.operators, self._ask)
 
     def take(self, now_s: float, inbox: Sequence[Message]) -> None:
-        """Do what the job does with all that has come; afterwards it is ``free_s``."""
+        """Do what the job does with all messages that have come; afterwards it is ``free_s``."""
         held = self.held
         if held:
             self.idle_s += now_s - self.free_s
@@ -206,7 +208,7 @@ def run(program: Program, scenario: Scenario, step_s: float, seconds: float, see
 def _events(
     scenario: Scenario, streams: Sequence[str], seconds: float, seed: int
 ) -> Iterator[tuple[float, str, bool]]:
-    """When something is sent, on which stream, and whether it is a tuple (otherwise a heartbeat)."""
+    """Yield times of messages, their streams, and whether they are tuples or heartbeats."""
     sources = [
         _arrivals(stream, per_s, seconds, random.Random(f"{seed} {stream}"))
         for stream, per_s in zip(streams, (BUSY_PER_S, SLOW_PER_S), strict=True)
@@ -251,7 +253,7 @@ def _extent_s(batch: Batch) -> float:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     head = ["scenario", "step s", "mean ms", "median ms", "longest ms", "waits idly %"]
     head += ["peak tuples", "peak tuples and heartbeats", "CPU %"]
     lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
@@ -270,7 +272,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Latency, idle waiting and peak queue against the rate of heartbeats, for each cost of a step."""
+    """Plot latency, idle waiting and peak queue against heartbeats a second, for each step cost."""
     from matplotlib.figure import Figure
 
     figures = (

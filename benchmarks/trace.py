@@ -1,8 +1,9 @@
-"""The benchmarks' captures, made once under ``benchmarks/out/`` from a fixed profile.
+"""The captures of the benchmarks, made once in ``benchmarks/out/`` from a fixed profile.
 
     python -m benchmarks.trace [--packets 10000000]
 
-A capture is written beside its final name and renamed when whole; ``warm`` reads it into the page cache.
+A capture is written to a temporary name and renamed when complete. ``warm`` reads it into the page
+cache.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from pathlib import Path
 OUT = Path(__file__).parent / "out"
 PACKETS = 10_000_000
 _VERSION = 1
-"""Part of the file's name; to be raised whenever the generator's traffic changes."""
+"""Part of the file name; raise it whenever the traffic of the generator changes."""
 
 
 def trace(packets: int = PACKETS) -> Path:
-    """The path of the capture with so many packets, which is made if it is not there yet."""
+    """Return the path of the capture of ``packets`` packets; make it if it does not exist."""
     path = OUT / f"flows-v{_VERSION}-{packets}.pcap"
     if not path.exists():
         OUT.mkdir(exist_ok=True)
         print(f"making {path} …", file=sys.stderr)
-        # In a process of its own: numpy's memory would count as the contestants' peak.
+        # In a process of its own: numpy's memory would count towards the contestants' peak.
         code = (
             "import sys; from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap; "
             "write_pcap(TrafficProfile(), sys.argv[1], int(sys.argv[2]))"

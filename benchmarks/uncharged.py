@@ -1,7 +1,8 @@
-"""CPU time that no parent is charged with.
+"""CPU time that is charged to no parent.
 
-A process that ignores SIGCHLD, as PySpark's daemon does, never waits for its children, and the kernel forgets what they
-took (getrusage(2)). While a command runs they are looked at now and then; what they did after the last look is lost.
+A process that ignores SIGCHLD, as PySpark's daemon does, never waits for its children, and the
+kernel discards their CPU time (getrusage(2)). While a command runs, this module samples them;
+what they do after the last sample is lost.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _IGNORES = 1 << (signal.SIGCHLD - 1)
 
 
 class Uncharged:
-    """Looks at the descendants of this process while it is open; a context manager.
+    """Samples the descendants of this process while it is open; a context manager.
 
     Attributes:
-        user_s: what children of processes that ignore their end took.
-        sys_s: the same in the kernel.
+        user_s: user time of children of processes that ignore SIGCHLD.
+        sys_s: their system time.
     """
 
     def __init__(self) -> None:
-        # Looking takes time from the command: at those that were there before it, once is enough.
+        # Samples take time from the command; processes older than it are sampled only once.
         self._others = set(_pids()) - {os.getpid()}
         self._seen: dict[tuple[int, int], tuple[int, int]] = {}
         self._over = threading.Event()
@@ -86,7 +87,7 @@ def _pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of a process behind its name; none if it ended meanwhile."""
+    """Return the fields of a process after its name; none if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
