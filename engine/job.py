@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.counts import Counts
 from gscope.engine.settings import JobSettings
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
-from gscope.engine.spark.jvm.gateway import JvmProcess, JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.run_folder.layout import JOB_FOLDER, LOG_FOLDER, SOCKET_FILE

@@ -130,7 +130,7 @@ class Operator(Protocol):
 
     @property
     def released(self) -> Bound:
-        """The bound below which all rows that had arrived were read: the watermark or just above."""
+        """The bound below which all rows so far were read: the watermark or just above it."""
 
     def restore(self, watermark: Bound, released: Bound) -> None:
         """Continue after a restart from what was committed."""

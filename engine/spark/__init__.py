@@ -1,1 +1,1 @@
-"""The only home of PySpark: session, JVM, expression lowering."""
+"""Evaluation of steps on Spark, and the only home of PySpark."""

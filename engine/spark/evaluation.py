@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Batch
 
 SMALL_STEP_ROWS = 200_000
-"""Up to here one partition without an exchange is faster than two with one."""
+"""Up to this many rows one partition without an exchange is faster than two with one."""
 
 MAX_BRANCHES = 32
 """Branches of one union: the depth of its plan, on which Spark recurses, and the time it takes to
 plan grow with them."""
 
 SMALL_STEP_BYTES = 32 << 20
-"""The rows of a small step go through the heap as a whole, several times."""
+"""The most bytes of a small step, whose rows are in the heap as a whole, several times."""
 
 BRANCH_ROWS = 25_000
 """Fewer rows are not worth a branch, which costs some 20 ms of planning."""
@@ -67,11 +67,13 @@ _T = TypeVar("_T")
 
 
 class Evaluator:
-    """Evaluates steps of one program on one Spark session.
+    """Evaluates the steps of one program on one Spark session.
 
     Args:
-        log_folder: where the batches' segment paths start.
-        commits: says where outputs are staged and carries are kept.
+        session: the session.
+        program: the program.
+        log_folder: the folder to which the paths of segments are relative.
+        commits: the commits, which determine where outputs are staged and carries are kept.
     """
 
     def __init__(
@@ -95,12 +97,12 @@ class Evaluator:
         self._counted_in_sql: AttemptCounts | None = None
 
     def counts(self) -> Counts:
-        """Return what was counted so far beside rows; call it when no step is evaluated."""
+        """Return the counts so far besides rows; call it between steps."""
         counts = self._tasks.counts + self._folds.counts
         return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
 
     def run(self, step: Step) -> Evaluation:
-        """Evaluate ``step``; its outputs are staged, its carries written."""
+        """Evaluate ``step``: stage its outputs and write its carries and states."""
         frames: dict[str, DataFrame] = {}
         sizes: dict[str, _Size] = {}
         merged: list[Output] = []
@@ -191,7 +193,7 @@ class Evaluator:
                     )
 
     def _count_late(self, work: Work) -> tuple[str, int] | None:
-        """How many rows came to ``work`` below its watermark; None if there cannot be any."""
+        """Return how many rows reached ``work`` below its watermark; None without such batches."""
         sides = range(len(work.inputs))
         late = [rows for side in sides if (rows := self._inputs.late(work, side)) is not None]
         if not late:
@@ -200,7 +202,7 @@ class Evaluator:
         return work.node.query, sum(count.column(0)[0].as_py() for count in counts)
 
     def _sql(self, text: str) -> DataFrame:
-        """The rows of a text; functions are registered with the first, since many runs have none."""
+        """Return the rows of a text; the first text registers all functions."""
         if self._counted_in_sql is None:
             self._counted_in_sql = self._register()
         return self._session.sql(text)
@@ -227,7 +229,7 @@ class Evaluator:
         return replace(folded, output=Output.of_files(result, path, folded.files))
 
     def _uses(self, step: Step) -> dict[str, int]:
-        """How often each query's rows are read in the step."""
+        """Return how often the rows of each query are read in the step."""
         uses: dict[str, int] = {}
         taken = [each for work in step.works for each in work.inputs]
         readers = [name for each in taken for name in (*each.upstream, *each.carries)]
@@ -270,13 +272,13 @@ class Evaluator:
 
 
 def _is_one_epoch(node: HftaNode) -> bool:
-    """Return whether all rows of ``node`` are of one epoch, so that epochs give no parts to work on side by side."""
+    """Return whether all rows of ``node`` are of one epoch, which tasks cannot share."""
     return isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression)
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What an operator reads or gives in a step, at most; STRING values make rows of any length."""
+    """The most that an operator reads or gives in a step; STRING values make rows of any length."""
 
     rows: int = 0
     size_bytes: int = 0
@@ -294,7 +296,7 @@ class _Size:
 
 
 def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:
-    """Return the size of what ``work`` reads, of batches and of other queries."""
+    """Return the size of the batches and of the rows of other queries that ``work`` reads."""
     read = [_Size.of(batch for taken in work.inputs for _, batch in taken.batches)]
     read += [sizes[name] for name in work.upstream]
     return _Size(sum(each.rows for each in read), sum(each.size_bytes for each in read))
@@ -305,5 +307,5 @@ def _is_small(size: _Size) -> bool:
 
 
 def _results(futures: Sequence[Future[_T | None]]) -> list[_T]:
-    """What the futures gave, without the Nones."""
+    """Return the results of futures that are not None."""
     return [result for future in futures if (result := future.result()) is not None]

@@ -12,8 +12,8 @@ from tests.safety.planted import OTHER, WAYS, Trap, given_away
 
 from gscope.cli.config.effective import load_config
 from gscope.engine.spark.jvm.class_data_archive import archive_path, with_archive
-from gscope.engine.spark.jvm.gateway import JvmSettings
 from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.errors import UsageError
 from gscope.queries.catalog.user_functions.files import read_user_file
 from gscope.queries.gsql.tables import load_tables

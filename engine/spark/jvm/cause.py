@@ -1,4 +1,4 @@
-"""Why a Java that failed has failed, in one line, from what it wrote."""
+"""The cause of a failure of Java, in one line, from its output."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _HEADING = re.compile(r"Error occurred during initialization of \S+|Error: .* ha
 
 
 def cause_in(lines: Sequence[str]) -> str:
-    """Return the first line of the first exception in ``lines``, or else their first line that says something.
+    """Return the first line of the first exception in ``lines``, else their first informative line.
 
-    What follows an exception are its frames, and what a later one says is often a consequence.
+    The frames of an exception follow it, and a later exception is often a consequence.
 
     Args:
         lines: the output of a Java that has ended.

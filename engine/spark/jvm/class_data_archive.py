@@ -1,9 +1,9 @@
-"""The class-data archive that makes the gateway JVM start in a third of the time.
+"""The class-data archive, with which the gateway JVM starts in a third of the time.
 
-Loading, verifying and linking some 15,000 classes is most of a cold start. A JVM that has run a
-typical job dumps them to a file when it ends; later JVMs map that file. The dump takes longer
-than a cold start, so it is never in anyone's way: a detached process of low priority runs a job
-of its own, once for each combination of Java, Spark and options::
+A cold start spends most of its time loading, verifying and linking some 15,000 classes. A JVM that
+has run a typical job dumps them to a file when it ends; later JVMs map that file. The dump takes
+longer than a cold start, so no run waits for it: a detached process of low priority runs a job of
+its own, once for each combination of Java, Spark and options::
 
     python -m gscope.engine.spark.jvm.class_data_archive
 
@@ -28,13 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.jvm.class_path import class_path, spark_home
-from gscope.engine.spark.jvm.gateway import (
-    DEFAULT_HEAP_BYTES,
-    JvmSettings,
-    launch_jvm,
-    uses_aot_cache,
-)
+from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.jvm_settings import DEFAULT_HEAP_BYTES, JvmSettings, uses_aot_cache
 from gscope.errors import EngineError
 from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
 from gscope.queries.user_cache import cache_folder
@@ -47,27 +43,33 @@ if TYPE_CHECKING:
 DISABLED_BY = "GSCOPE_NO_ARCHIVE"
 
 BUILD_TIMEOUT_S = 600
-"""A build that takes longer is given up. It takes 10 s of an idle core, but runs at the lowest priority: on a machine that is
-busy for minutes a shorter limit would end each build, and each run would begin another."""
+"""A build that takes longer is abandoned.
+
+It takes 10 s of an idle core, but runs at the lowest priority: on a machine that is busy for
+minutes, a shorter limit would end each build, and each run would start another.
+"""
 
 KEPT_ARCHIVES = 3
-"""Each takes some 200 MB; the ones used longest ago go first."""
+"""How many archives are kept, of some 200 MB each; the least recently used are deleted first."""
 
 MOST_ARCHIVES = 8
 KEPT_S = 24 * 3600
-"""Up to ``MOST_ARCHIVES`` that were used within this time are kept: where more installations than ``KEPT_ARCHIVES`` are
-used in turn, each would delete another's archive, start without one, and build it again, at every run."""
+"""Up to ``MOST_ARCHIVES`` archives that were used within this time are kept.
+
+Where more than ``KEPT_ARCHIVES`` installations are used in turn, each would otherwise delete
+another's archive, start without its own, and build it again, in every run.
+"""
 
 _FORMAT = "2"
 
-# A larger heap lays objects out in another way, and an archive holds objects.
+# A larger heap lays out objects differently, and an archive holds objects.
 _COMPRESSED_POINTERS_BELOW_BYTES = 32 << 30
 
 _log = logging.getLogger(__name__)
 
 
 def archive_directory(environ: Mapping[str, str]) -> Path:
-    """Return where archives are kept: ``jvm`` in the user's cache.
+    """Return the folder of archives, ``jvm`` in the user's cache.
 
     Raises:
         EngineError: this user has no place for them.
@@ -80,11 +82,11 @@ def archive_directory(environ: Mapping[str, str]) -> Path:
 
 
 def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None) -> Path:
-    """The place of the archive for a JVM with ``settings``, whether or not it is there.
+    """Return the path of the archive for a JVM with ``settings``, whether or not it exists.
 
-    Its name is a hash of all that makes the JVM refuse an archive: the build of Java, the class
-    path with sizes and times of the jars, and how wide pointers are. One archive serves both
-    choices of compilers.
+    Its name is a hash of all properties for which the JVM may refuse an archive: the build of Java,
+    the class path with sizes and times of the jars, and the width of pointers. One archive serves
+    both choices of compilers.
     """
     digest = hashlib.sha256(f"{_FORMAT}\0{settings.java.home}\0{settings.java.identity}".encode())
     compressed = settings.heap_bytes < _COMPRESSED_POINTERS_BELOW_BYTES
@@ -98,7 +100,7 @@ def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None
 
 
 def with_archive(settings: JvmSettings, environ: Mapping[str, str] | None = None) -> JvmSettings:
-    """``settings`` with the archive that fits them, if there is one that can be trusted."""
+    """Return ``settings`` with the archive that fits them, if there is one that can be trusted."""
     environment = os.environ if environ is None else environ
     if environment.get(DISABLED_BY):
         return settings
@@ -114,7 +116,7 @@ def with_archive(settings: JvmSettings, environ: Mapping[str, str] | None = None
 
 
 def can_archive(settings: JvmSettings) -> bool:
-    """Whether this Java can make one: before AOT caches, it needs its own base archive."""
+    """Return whether this Java can dump an archive; before AOT caches it needs a base archive."""
     base = settings.java.home / "lib" / "server" / "classes.jsa"
     return uses_aot_cache(settings.java) or base.exists()
 
@@ -122,10 +124,10 @@ def can_archive(settings: JvmSettings) -> bool:
 def build_later(
     settings: JvmSettings, environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes] | None:
-    """Starts a detached build if the archive is missing; returns at once.
+    """Start a detached build if the archive is missing, and return at once.
 
-    Call it at the end of a run, so that the build does not slow the user's answer. The process
-    runs at the lowest priority, alone (a lock sees to that), and for at most
+    Call it at the end of a run, so that the build does not delay the user's answer. The process
+    runs at the lowest priority, one at a time because of a lock, and for at most
     ``BUILD_TIMEOUT_S``; SIGTERM ends it. It survives this process.
 
     Returns:
@@ -158,13 +160,13 @@ def build_later(
 
 
 def build_archive(settings: JvmSettings, environ: Mapping[str, str] | None = None) -> Path | None:
-    """Builds the archive now, unless it is there or another process is at it.
+    """Build the archive now, unless it exists or another process builds it.
 
     Returns:
         The archive, or None if another process holds the lock.
 
     Raises:
-        EngineError: this Java cannot make one, or the training run or the dump failed.
+        EngineError: this Java cannot dump an archive, or the training run or the dump failed.
     """
     environment = os.environ if environ is None else environ
     path = archive_path(settings, environment)
@@ -189,7 +191,7 @@ def build_archive(settings: JvmSettings, environ: Mapping[str, str] | None = Non
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Holds the lock file; yields False at once if another process does."""
+    """Hold the lock file; yield False at once if another process holds it."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -200,7 +202,7 @@ def _locked(path: Path) -> Iterator[bool]:
 
 
 def _build(settings: JvmSettings, path: Path) -> None:
-    for stale in path.parent.glob("build-*"):  # we hold the lock: its builder was killed
+    for stale in path.parent.glob("build-*"):  # their builders were killed: we hold the lock
         shutil.rmtree(stale, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="build-", dir=path.parent) as name:
         directory = Path(name)
@@ -221,7 +223,7 @@ def _build(settings: JvmSettings, path: Path) -> None:
 
 
 def _run_training_job(jvm: JvmProcess, directory: Path) -> None:
-    """A small job with the operators that HFTAs use: its classes are the archive's contents."""
+    """Run a small job with the operators that HFTAs use: its classes become the archive."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -251,7 +253,7 @@ def _run_training_job(jvm: JvmProcess, directory: Path) -> None:
         )
         joined.toArrow()
         sums.unionByName(sums).write.parquet(str(directory / "training.out"))
-        # large merges are tasks in Python; small steps are SQL texts that are interpreted
+        # Large merges are tasks in Python; small steps are SQL texts that are interpreted.
         session.sparkContext.parallelize([0, 1], 2).map(abs).sum()
         for key, value in INTERPRETED.items():
             session.conf.set(key, value)
@@ -275,8 +277,8 @@ def _prune(newest: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds the archive for the Java at hand; the exit code is 0 when it is there afterwards."""
-    # A job, which looks for an archive before it starts its Java, has no use for it.
+    """Build the archive for the Java that is found; return exit code 0 if it exists afterwards."""
+    # Imported here: a job that only looks for an archive does not need it.
     import argparse
 
     parser = argparse.ArgumentParser(prog="python -m gscope.engine.spark.jvm.class_data_archive")
@@ -286,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.idle:
         os.nice(19)
-    # Ends the training JVM by unwinding, and bounds the life of a process nobody waits for.
+    # Unwinding ends the training JVM; the alarm bounds the life of a detached process.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGALRM, _leave)
     signal.alarm(BUILD_TIMEOUT_S)

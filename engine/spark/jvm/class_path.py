@@ -1,8 +1,8 @@
-"""Which of Spark's jars the gateway JVM gets: those of SQL, not those of products we never use.
+"""The class path of the gateway JVM: Spark's jars without those that gscope never uses.
 
-Java opens every jar of the class path before it is up, because it looks for service providers in each.
-Half of their entries belong to machine learning, Hive, Kubernetes and YARN. Worse, the machine-learning
-jar brings an extension that each new session loads, which reflects over Scala types for half a second.
+Java opens each jar of the class path while it starts, to look for service providers. Half of their
+entries belong to machine learning, Hive, Kubernetes and YARN. Worse, the machine-learning jar has
+an extension that each new session loads, which reflects over Scala types for half a second.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _UNUSED = (
     "spark-repl",
     "scala-compiler",
 )
-"""How the names of the jars begin that are left out; those that a version of Spark adds stay in."""
+"""The prefixes of the jars that are left out; jars that a later Spark adds stay in."""
 
 
 def spark_home() -> Path:
-    """The folder of the pyspark package, found without importing it.
+    """Return the folder of the pyspark package, found without importing it.
 
     Raises:
         EngineError: pyspark is not installed.
@@ -74,6 +74,6 @@ def spark_home() -> Path:
 
 
 def class_path(home: Path) -> list[Path]:
-    """The jars of the Spark in ``home`` in one fixed order, which a class-data archive depends on."""
+    """Return the jars of the Spark in ``home``, in the fixed order that an archive needs."""
     jars = sorted((home / "jars").glob("*.jar"))
     return [jar for jar in jars if not jar.name.startswith(_UNUSED)]

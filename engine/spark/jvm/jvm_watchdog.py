@@ -1,4 +1,4 @@
-"""Whether Spark's Java is there: told to the supervisor while it answers, and noticed when it is gone."""
+"""Liveness of Spark's Java: reported to the supervisor while Java answers, and again at its end."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ OUT_OF_MEMORY = 52
 
 PERIOD_S = 1.0
 _DEATH_WAIT_S = 1.0
-"""A connection that breaks shows before the end of the process can be asked for."""
+"""How long to wait for the exit code: connections break before the process has ended."""
 
 
 class JvmWatchdog:
-    """Sends ``alive`` as long as Java answers, be a step as long as it may; a context manager.
+    """A context manager whose thread sends ``alive`` while Java answers, however long a step takes.
 
-    It bounds Java's log meanwhile. If Java ends it says ``failed``, and ends the whole process: the main thread may wait for something else.
+    The thread also bounds Java's log. If Java ends, it sends ``failed`` and ends the whole process:
+    the main thread may be waiting for something else.
 
     Args:
-        jvm: the process.
-        session: in it.
-        events: to the supervisor.
-        watch: of the step at hand; what it says is sent along.
-        end: ends this process; it can be started again.
+        jvm: the process of Java.
+        session: the session in it.
+        events: the events for the supervisor.
+        watch: the progress of the current step, which ``alive`` reports.
+        end: ends this process; the supervisor can start it again.
 
     Raises:
-        JavaGoneError: at its end, in the place of what Spark raises when its Java is gone or out of
+        JavaGoneError: on exit, in place of what Spark raises when its Java is gone or out of
             memory.
     """
 
@@ -81,7 +82,7 @@ class JvmWatchdog:
             return
         if self._jvm.wait(_DEATH_WAIT_S) is not None:
             raise self._gone() from error
-        # Spark may fail the step for that and go on; an error of ours is a sentence already.
+        # Spark may fail the step for lack of memory and go on; our own errors explain themselves.
         if not isinstance(error, GscopeError) and "OutOfMemoryError" in str(error):
             raise self._out_of_memory() from error
 
@@ -92,8 +93,8 @@ class JvmWatchdog:
         waiter.register(self._is_over, select.POLLHUP)
         while not (ready := waiter.poll(PERIOD_S * 1000)):
             bound_log(self._jvm.log)
-            with suppress(Exception):  # its end shows above, whatever the connection says
-                # Looked up once: each name is a question of its own.
+            with suppress(Exception):  # the poll above shows its end, whatever the connection does
+                # Looked up once: each name costs a call.
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
                 self._events.send(self._alive())

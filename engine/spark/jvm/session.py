@@ -1,4 +1,4 @@
-"""Connects PySpark to the gateway JVM and opens the one session of an HFTA job."""
+"""The one Spark session of an HFTA job, opened by PySpark in the gateway JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.spark.jvm.cause import cause_in
-from gscope.engine.spark.jvm.gateway import has_name, user_name
+from gscope.engine.spark.jvm.jvm_settings import has_name, user_name
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -29,22 +29,22 @@ _FIXED_CONFIGURATION = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
     "spark.submit.deployMode": "client",
-    # A step is planned once, by us; re-planning it at run time costs more than it gains.
+    # The job plans a step once; planning again at run time costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
     # Spark 4.3 would evaluate all branches of a union of coalesced inputs in one task. Earlier
     # versions ignore the setting.
     "spark.sql.unionOutputPartitioning": "false",
     "spark.sql.ansi.enabled": "false",
-    # Names of GSQL differ in case.
+    # Names of GSQL are case-sensitive.
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
-    # The default of 100 recompiles the stages of some 50 standing queries at every step.
+    # With the default of 100, each step compiles the stages of some 50 standing queries again.
     "spark.sql.codegen.cache.maxEntries": "5000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
     "spark.python.daemon.module": "gscope.engine.spark.jvm.worker_daemon",
-    # Segments are scanned in the order and grouping that the job decides.
+    # The job decides the order and grouping in which segments are scanned.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 
@@ -57,14 +57,14 @@ INTERPRETED = {
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What differs from session to session.
+    """The settings that differ between sessions.
 
     Attributes:
-        cores: threads that run tasks; None for all cores of the machine.
-        shuffle_partitions: partitions behind an exchange.
-        interprets: whether plans are interpreted and not compiled to Java code, which is quicker for
-            a few steps of some ten thousand tuples.
-        extra: further Spark configuration, which wins over everything else.
+        cores: the number of threads that run tasks; None for all cores of the machine.
+        shuffle_partitions: the number of partitions after an exchange.
+        interprets: whether plans are interpreted instead of compiled to Java code, which is faster
+            for a few steps of some ten thousand tuples.
+        extra: further Spark configuration, which overrides everything else.
     """
 
     cores: int | None = None
@@ -73,7 +73,7 @@ class SessionSettings:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self, jvm: JvmProcess) -> dict[str, str]:
-        """The whole Spark configuration of a session in ``jvm``."""
+        """Return the whole Spark configuration of a session in ``jvm``."""
         return {
             **_FIXED_CONFIGURATION,
             "spark.master": f"local[{'*' if self.cores is None else self.cores}]",
@@ -86,12 +86,12 @@ class SessionSettings:
 
 
 def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> SparkSession:
-    """Opens the session of this process in ``jvm``, waiting for the JVM if need be.
+    """Open the session of this process in ``jvm``, once the JVM is ready.
 
-    Python workers use the interpreter this runs under. The handler of SIGINT stays what it was.
+    Python workers use the interpreter of this process. The handler of SIGINT is unchanged.
 
     Raises:
-        EngineError: the JVM is not to be had, or a session is open already.
+        EngineError: the JVM does not start, or a session is open already.
     """
     address = jvm.gateway()
     import pyspark
@@ -121,41 +121,41 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
 
 
 def _log_in(gateway: Any) -> None:
-    """Name the user for Hadoop where the user database does not; looking a name up there it would fail."""
+    """Set Hadoop's user if the user database has no name, for its own look-up would fail."""
     if not has_name():
         group_information = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
         group_information.setLoginUser(group_information.createRemoteUser(user_name()))
 
 
 def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
-    """Closes the session and ends its JVM at once; the process may open another afterwards."""
+    """Close the session and end its JVM at once; the process may open another afterwards."""
     detach_session(session)
     jvm.stop()
 
 
 def detach_session(session: SparkSession) -> None:
-    """Lets go of the session, whatever has become of its JVM, which is left to its owner.
+    """Release the session, whatever the state of its JVM, which remains with its owner.
 
-    Spark's own stop asks the JVM to tear down a context that goes away with it, and waits half
-    a second for the accumulator thread to look at its flag.
+    Spark's own stop has the JVM tear down a context that ends with the JVM anyway, and waits half a
+    second for the accumulator thread to notice its flag.
     """
     context = session.sparkContext
     gateway: Any = context._gateway
     if context._accumulatorServer is not None:
         server: Any = context._accumulatorServer
-        # Its connection from a JVM that ends is cut, which it would print a traceback about.
+        # It would print a traceback when the JVM ends and cuts its connection.
         server.handle_error = _ignore
         threading.Thread(target=_shut, args=(server,), daemon=True).start()
     context._jsc = None
     context._accumulatorServer = None  # type: ignore[assignment]
-    # It also clears the default session in the JVM, which may be gone.
+    # This also clears the default session in the JVM, which may be gone.
     with suppress(Exception):
         session.stop()
     _forget_gateway(gateway)
 
 
 def _ignore(*_: object) -> None:
-    """Says nothing."""
+    """Ignore an error."""
 
 
 def _shut(server: Any) -> None:
@@ -164,7 +164,7 @@ def _shut(server: Any) -> None:
 
 
 def _forget_gateway(gateway: Any) -> None:
-    """Closes PySpark's connections and clears the process-wide gateway it keeps."""
+    """Close PySpark's connections and clear its process-wide gateway."""
     import pyspark
 
     with suppress(Exception):
@@ -177,7 +177,7 @@ def _forget_gateway(gateway: Any) -> None:
 
 @contextmanager
 def _variables(**values: str) -> Iterator[None]:
-    """Sets environment variables for as long as PySpark reads them."""
+    """Set environment variables while PySpark reads them."""
     before = {key: os.environ.get(key) for key in values}
     os.environ.update(values)
     try:
@@ -192,7 +192,7 @@ def _variables(**values: str) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_untouched() -> Iterator[None]:
-    """Undoes the SIGINT handler that a SparkContext installs in the main thread."""
+    """Restore the SIGINT handler that a SparkContext replaces in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

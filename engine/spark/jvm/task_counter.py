@@ -1,4 +1,4 @@
-"""How many tasks of Spark have ended: what a step that lasts long is measured by."""
+"""The number of ended tasks of Spark, which shows the progress of a long step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EXECUTOR = "driver"
-"""The one executor of a session in this machine."""
+"""The one executor of a session on this machine."""
 
 
 def ended_tasks(session: SparkSession) -> int:
-    """Tasks that have ended since the session began, well or not; Spark tells of them within some seconds.
+    """Return how many tasks have ended since the session started, failed ones included.
+
+    Spark reports an end within a few seconds.
 
     Raises:
         Exception: whatever py4j raises when Java is gone or the session is stopped.

@@ -1,7 +1,8 @@
-"""The process that Spark forks its Python workers from: ``pyspark.daemon`` with what tasks need loaded.
+"""The process from which Spark forks its Python workers: ``pyspark.daemon`` with modules preloaded.
 
-Each worker of a fresh session would load Arrow, numpy and gscope's tasks by itself, a third of a second of CPU time
-each; forked from here they have them, and share the memory. Spark starts it by ``spark.python.daemon.module``.
+Otherwise each worker of a fresh session loads Arrow, numpy and gscope's tasks by itself, in a third
+of a second of CPU time. Workers forked from here share them. Spark starts this module as its
+``spark.python.daemon.module``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pyspark import daemon
 from gscope.queries.run_folder.startup import settle
 
 _LOADED = ("pyspark.worker", "gscope.engine.spark.tasks.aggregate_task")
-"""The worker, and the task of every aggregation, which brings along what the others share."""
+"""The worker, and the task of aggregations, which imports what all tasks share."""
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     settle()
     for name in _LOADED:
         importlib.import_module(name)
-    # A worker collects garbage after each task: what is here stays, and stays shared.
+    # A worker collects garbage after each task: frozen objects are not visited and stay shared.
     gc.freeze()
     daemon.manager()
 

@@ -1,10 +1,11 @@
 """Aggregates as Spark SQL text: over plain rows, and over the partials of an LFTA.
 
-Both give the same bits: integer sums wrap at 64 bits, and those that may do so are added exactly first, so that they
-are counted; an average is one division of two exact integers, never a running double, and FLOAT is added in ascending
-order: nothing depends on the order of rows. What SQL has no text for is
-gathered here and finished by the catalog's own code (``engine/spark/sql/finishers.py``); what is gathered with
-``collect_list`` is in memory at once, but only for the groups that a task works on.
+Both give the same bits, whatever the order of rows: integer sums wrap at 64 bits, and those that
+may wrap are added exactly first, so that they can be counted; an average is one division of two
+exact integers, never a running double; FLOAT values are added in ascending order. Where SQL has no
+text for an aggregate, its values are gathered here and finished by the catalog's own code
+(``engine/spark/sql/finishers.py``). Values gathered with ``collect_list`` are in memory at once,
+but only those of the groups that a task works on.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Call:
 
     @property
     def value(self) -> str:
-        """The text of the value; of zeros there is one only."""
+        """The text of the value; adding 0.0 turns -0.0 into 0.0."""
         return f"({self.arguments[0]} + 0.0D)" if self.is_float else self.arguments[0]
 
     @property
@@ -48,27 +49,27 @@ class _Call:
 
     @property
     def where_present(self) -> str:
-        """What leaves tuples without a value out."""
+        """The clause that leaves out tuples without a value."""
         return f"FILTER (WHERE {self.arguments[0]} IS NOT NULL)"
 
     def finished(self, *inputs: str) -> str:
-        """The call of the finisher."""
+        """Return the call of the finisher."""
         return f"{finisher_name(self.aggregate)}({', '.join(inputs)})"
 
     def counted_sum(self, *inputs: str) -> str:
-        """The call of the finisher of a sum that may wrap, for which it is counted."""
+        """Return the call of the finisher of a sum that may wrap, which counts it for the query."""
         name = Literal(self.query.encode(), GsqlType.STRING)
         return self.finished(*inputs, to_sql(name, column_leaf))
 
 
 Text = str | Callable[[_Call], str]
-"""A template (``{n}`` the n-th partial column, ``{an}`` the n-th argument), or what makes the text."""
+"""A template (``{n}``: the n-th partial column, ``{an}``: the n-th argument), or a function."""
 
 _DECIMAL = "cast({} AS DECIMAL(38, 0))"
 
 
 def _exact_sum(text: str) -> str:
-    """A sum that does not wrap."""
+    """Return a sum that does not wrap."""
     return f"sum({_DECIMAL.format(text)})"
 
 
@@ -120,7 +121,7 @@ def _sum_of_distinct(call: _Call) -> str:
 
 
 def _sums_of_halves(x: str) -> tuple[str, str]:
-    """The sums of the lower and the upper halves, see ``queries/catalog/aggregate/halves.py``."""
+    """Return the sums of lower and upper halves; see ``queries/catalog/aggregate/halves.py``."""
     return f"sum({x} & 4294967295L)", f"sum(shiftright({x}, 32))"
 
 
@@ -141,7 +142,7 @@ def _average_of_partials(call: _Call) -> str:
 
 
 def _exact_total(low: str, high: str) -> str:
-    """The sum of which these are the sums of halves, as a decimal."""
+    """Return the exact sum as a decimal, from the sums of lower and upper halves."""
     lower, upper = _DECIMAL.format(low), _DECIMAL.format(high)
     return f"({upper} * 4294967296BD + {lower})"
 
@@ -259,13 +260,13 @@ def aggregate_sql(
     partial: Callable[[str], str],
     query: str = "",
 ) -> str:
-    """The Spark SQL text of ``aggregate``.
+    """Return the Spark SQL text of ``aggregate``.
 
     Args:
-        aggregate: which, and of what.
+        aggregate: the aggregate to lower.
         arguments: the texts of its arguments.
-        partial: gives the text of a partial column; unused over plain rows.
-        query: the name under which sums that leave 64 bits are counted.
+        partial: returns the text of a partial column; unused over plain rows.
+        query: the name under which sums that exceed 64 bits are counted.
 
     Raises:
         EngineError: the aggregate has no high-level half here.

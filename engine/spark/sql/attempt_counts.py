@@ -1,6 +1,6 @@
-"""What functions count inside Spark's own operators, where a task has no result to return it with.
+"""Counts of functions that run inside Spark's own operators, which return no result of ours.
 
-The counts travel with the result of each attempt of a task, and one attempt of a task counts.
+The counts travel with the result of each attempt of a task, and one attempt of each task counts.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ByAttempt = dict[tuple[int, int], dict[int, Counts]]
-"""What the attempts of each task counted, by stage and partition, then by attempt."""
+"""The counts of each task, by stage and partition, then by attempt."""
 
 
 class _ByAttemptParam(AccumulatorParam[ByAttempt]):
-    """Keeps the counts of attempts apart: Spark reports those of every attempt that ends well."""
+    """An accumulator that keeps attempts apart: Spark reports every attempt that succeeds."""
 
     def zero(self, value: ByAttempt) -> ByAttempt:  # noqa: ARG002 - Spark's signature
-        """No counts."""
+        """Return no counts."""
         return {}
 
     def addInPlace(self, value1: ByAttempt, value2: ByAttempt) -> ByAttempt:
-        """Both together."""
+        """Return the counts of both."""
         for task, attempts in value2.items():
             known = value1.setdefault(task, {})
             for attempt, counts in attempts.items():
@@ -40,7 +40,7 @@ class AttemptCounts:
     """The counts of one session.
 
     Attributes:
-        by_attempt: what tasks add to.
+        by_attempt: the accumulator to which tasks add their counts.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -51,7 +51,7 @@ class AttemptCounts:
         self._last_stage = -1
 
     def total(self) -> Counts:
-        """Return what was counted so far: of each task the counts of one attempt.
+        """Return the counts so far, with one attempt of each task.
 
         Call it when no task runs.
         """

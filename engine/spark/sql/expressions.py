@@ -1,8 +1,8 @@
 """Typed expressions as Spark SQL text.
 
-One SQL text a step costs one call into the JVM and can be shown by ``explain``; building Column objects
-would cost a call for every node. STRING columns are Spark strings in which one character is one byte
-(ISO-8859-1), so that lengths, offsets, order and patterns are those of the bytes.
+One SQL text for each step costs one call into the JVM, and ``explain`` can show it; building Column
+objects would cost a call for each node. STRING columns are Spark strings in which one character is
+one byte (ISO-8859-1), so lengths, offsets, order and patterns are those of the bytes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ _TEMPLATES: dict[str, str] = {
 
 
 def to_sql(expression: Expression, leaf: Leaf) -> str:
-    """The Spark SQL text of ``expression``; ``leaf`` gives the text of a column.
+    """Return the Spark SQL text of ``expression``; ``leaf`` returns the text of a column.
 
     A function without a text of its own becomes a call of the Arrow function that
     ``engine/spark/sql/udf.py`` registers under ``udf_name``.
@@ -129,7 +129,7 @@ def to_sql(expression: Expression, leaf: Leaf) -> str:
 
 
 def select_list(columns: Iterable[NamedExpression], leaf: Leaf | None = None) -> str:
-    """Return computed columns as they stand behind SELECT; ``leaf`` is ``column_leaf`` by default."""
+    """Return computed columns as SELECT lists them; ``leaf`` is ``column_leaf`` by default."""
     leaf = leaf or column_leaf
     return ", ".join(f"{to_sql(c.expression, leaf)} AS {quote(c.name)}" for c in columns)
 
@@ -140,14 +140,14 @@ def where(predicate: Expression | None) -> str:
 
 
 def needs_udf(call: Call) -> bool:
-    """Whether Spark has no built-in expression for this call."""
+    """Return whether Spark has no built-in expression for this call."""
     if call.function == "in_table":
         return not tables.is_text(call)
     return call.function not in _TEMPLATES and call.function not in _VARIADIC
 
 
 def udf_name(call: Call) -> str:
-    """The name under which an Arrow function for this call is registered."""
+    """Return the name under which an Arrow function for this call is registered."""
     if call.function == "in_table":
         return tables.function_name(call)
     kinds = "_".join(argument.type.value.lower() for argument in call.arguments)
@@ -155,17 +155,17 @@ def udf_name(call: Call) -> str:
 
 
 def hash_text(kind: GsqlType, text: str) -> str:
-    """The hash of ``text``, whose values are of ``kind``."""
+    """Return the hash of ``text``, whose values are of ``kind``."""
     return _TEMPLATES[HASH_OF[kind]].format(text)
 
 
 def quote(name: str) -> str:
-    """``name`` as a Spark SQL identifier."""
+    """Return ``name`` as a Spark SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column_leaf(column: Column | PacketField) -> str:
-    """The usual leaf: the column by its name."""
+    """Return a column by its name, the usual ``leaf``."""
     return quote(column.name)
 
 
@@ -190,7 +190,7 @@ def _literal(literal: Literal) -> str:
         case GsqlType.IP:
             return f"X'{int(value):032x}'"
         case _:
-            # the tokenizer reads the sign apart from the digits, so the least integer has no literal
+            # Spark reads the sign apart from the digits: the least integer has no literal.
             return "(-9223372036854775807L - 1L)" if value == MIN_INT else f"{int(value)}L"
 
 
@@ -209,7 +209,7 @@ def _case(arguments: list[str]) -> str:
 
 
 def _shift(function: str, *, keeps_sign: bool) -> Callable[[list[str]], str]:
-    """A shift by any count: NULL for a negative one, everything out from 64 on."""
+    """Return a shift by any count: NULL if it is negative, no bit of the value from 64 on."""
 
     def shifted(arguments: list[str]) -> str:
         value, count = arguments
@@ -227,7 +227,7 @@ def _shift(function: str, *, keeps_sign: bool) -> Callable[[list[str]], str]:
 
 def _named(function: str) -> Callable[[list[str]], str]:
     def call(arguments: list[str]) -> str:
-        # least and greatest refuse a single argument
+        # Spark's least and greatest do not accept a single argument.
         return arguments[0] if len(arguments) == 1 else f"{function}({', '.join(arguments)})"
 
     return call

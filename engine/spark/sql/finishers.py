@@ -1,7 +1,7 @@
 """The last step of aggregates that SQL has no text for: the catalog's own code as Arrow functions.
 
-Spark gathers, for each group, what the catalog's function asks for; a row of input is a group. Sums that may leave 64
-bits are finished here as well, because SQL cannot count those that do.
+Spark gathers the arguments of the catalog's function for each group; one row of input is one group.
+Sums that may exceed 64 bits are finished here too, because SQL cannot count those that do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def finisher_name(aggregate: Aggregate) -> str:
-    """The name under which the finisher of ``aggregate`` is registered."""
+    """Return the name under which the finisher of ``aggregate`` is registered."""
     kind = "int" if aggregate.partials else aggregate.arguments[0].type.value.lower()
     if aggregate.function == "approx_top_k":
         kind = aggregate.arguments[0].type.value.lower()
@@ -46,9 +46,9 @@ def finisher_name(aggregate: Aggregate) -> str:
 def register_finishers(
     session: SparkSession, aggregates: Iterable[Aggregate], counts: AttemptCounts | None = None
 ) -> None:
-    """Register an Arrow function for every one of ``aggregates`` that needs a finisher.
+    """Register an Arrow function for each of ``aggregates`` that needs a finisher.
 
-    Sums that leave 64 bits are added to ``counts``.
+    The functions add sums that exceed 64 bits to ``counts``.
     """
     counts = counts or AttemptCounts(session)
     for name, aggregate in {
@@ -60,7 +60,7 @@ def register_finishers(
             else _arrow_function(_MAKERS[aggregate.function](aggregate), aggregate.type)
         )
         register = arrow_udf(function, SPARK_TYPES[aggregate.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
-        # Spark evaluates what is deterministic as often as it likes, and a sum counts once.
+        # Spark may evaluate a deterministic function several times, and a sum counts once.
         session.udf.register(
             name, register.asNondeterministic() if aggregate.can_wrap else register
         )
@@ -77,9 +77,9 @@ def _arrow_function(finish: Finisher, output: GsqlType) -> Callable[..., pa.Arra
 
 
 def _sum_function(by_attempt: Accumulator[ByAttempt]) -> Callable[..., pa.Array]:
-    """Return what makes 64 bits of exact sums, halves or a decimal, and counts those that leave them.
+    """Return the function that reduces exact sums to 64 bits, and counts those that exceed them.
 
-    Its last argument is the query's name.
+    It takes the sums of both halves, or one decimal sum, and then the query's name.
     """
 
     def call(*arrays: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Released rows as Spark SQL text: segments of the log, carried rows, rows of the very step."""
+"""Released rows as Spark SQL text: segments of the log, carries, rows of the same step."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ class Sources:
 
 
 class InputViews:
-    """Gives the rows that operators read as subqueries over temporary views.
+    """The rows that operators read, as subqueries over temporary views.
 
     Args:
-        log_folder: where the paths of the log's segments start.
-        carry_folder: the same for carried rows.
+        session: the session that holds the views.
+        program: the program whose operators read.
+        log_folder: the folder to which the paths of the log's segments are relative.
+        carry_folder: the folder to which the paths of carries are relative.
     """
 
     def __init__(
@@ -61,43 +63,43 @@ class InputViews:
         self._index = {node.query: index for index, node in enumerate(program.nodes)}
 
     def view(self, query: str) -> str:
-        """The view in which the rows that ``query`` gives in this step are to be registered."""
+        """Return the view in which the rows that ``query`` gives in a step are registered."""
         return f"query_{self._index[query]}"
 
     def register(self, query: str, files: Sequence[str]) -> DataFrame:
-        """Rows of ``query`` in Parquet files, in the view of those that it gives in this step."""
+        """Register Parquet files as the rows that ``query`` gives in this step, and return them."""
         view = self.view(query)
         self._read(view, self._program.schema(query), list(files), is_logged=False)
         return self._session.table(view)
 
     def paths(self, batches: Iterable[Batch]) -> list[str]:
-        """The files of segments of the log."""
+        """Return the paths of segments of the log."""
         return [str(self._log_folder / batch.path) for batch in batches]
 
     def are_whole_segments(self, work: Work) -> bool:
-        """Whether all that ``work`` reads are segments of the log, each as a whole."""
+        """Return whether ``work`` reads whole segments of the log and nothing else."""
         return self.reads_whole_segments(work) and work.state is None
 
     def reads_whole_segments(self, work: Work) -> bool:
-        """The same, whatever state there is beside them."""
+        """Return whether ``work`` reads whole segments of the log, and at most a state besides."""
         return self.reads_segments(work) and not any(taken.straddles for taken in work.inputs)
 
     def reads_segments(self, work: Work) -> bool:
-        """Whether all that ``work`` reads is in segments of the log."""
+        """Return whether all rows that ``work`` reads are in segments of the log."""
         is_logged = all(p not in self._index for taken in work.inputs for p, _ in taken.batches)
         return is_logged and not work.upstream
 
     def reads_only(self, work: Work) -> bool:
-        """Whether ``work`` reads all that other operators give in this step, and nothing else."""
+        """Return whether each side of ``work`` reads all rows of one query of this step alone."""
         return all(
             len(taken.upstream) == 1 and not (taken.batches or taken.carries or taken.overdue)
             for taken in work.inputs
         )
 
     def released(self, work: Work, side: int, *, is_small: bool) -> str:
-        """The rows that a side of ``work`` reads.
+        """Return the rows that a side of ``work`` reads.
 
-        Rows whose epoch is NULL are read together with the first rows of their batch.
+        Rows whose epoch is NULL are read when their batch is first read.
         """
         taken, schema = work.inputs[side], self._schema(work.node, side)
         names = ", ".join(quote(name) for name in schema.names)
@@ -125,7 +127,10 @@ class InputViews:
         return _subquery(selects or [_no_rows(schema)], is_small=is_small)
 
     def whole(self, work: Work, side: int, part: int, batches: Sequence[Batch]) -> str:
-        """All rows of some segments of the log, in one partition; ``part`` tells views apart."""
+        """Return all rows of some segments of the log, in one partition.
+
+        ``part`` numbers the views of a side.
+        """
         schema = self._schema(work.node, side)
         if not batches:
             return _subquery([_no_rows(schema)], is_small=True)
@@ -133,7 +138,7 @@ class InputViews:
         return _subquery([f"SELECT * FROM {self._logged(view, schema, batches)}"], is_small=True)
 
     def late(self, work: Work, side: int) -> str | None:
-        """The rows that came to a side of ``work`` below its watermark; None if there are none."""
+        """Return the rows that reached a side of ``work`` below its watermark; None without any."""
         taken, schema = work.inputs[side], self._schema(work.node, side)
         if taken.epoch is None or not (taken.late or taken.overdue):
             return None
@@ -147,7 +152,7 @@ class InputViews:
         return _subquery(selects, is_small=True)
 
     def _logged(self, view: str, schema: Schema, batches: Sequence[Batch]) -> str:
-        """The rows of log segments, strings decoded."""
+        """Return the rows of segments of the log, with strings decoded."""
         self._read(view, schema, self.paths(batches), is_logged=True)
         decoded = ", ".join(_decoded(column.name, column.type) for column in schema.columns)
         return f"(SELECT {decoded} FROM {view})"
@@ -169,9 +174,10 @@ class InputViews:
 def _portions(
     work: Work, taken: ReleasedInput
 ) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
-    """The batches by whether this is the first time that they are read, and from which value on.
+    """Return the batches by whether they are read for the first time, and from which value on.
 
-    New ones are read from the beginning, or, where some were late, from where rows are in time.
+    New batches are read from the start or, where rows of the side were late, from the value at
+    which rows are on time.
     """
     late_below = dict(taken.late_below)
     in_time = work.low + taken.epoch_range.last if taken.late else NOTHING
@@ -185,9 +191,9 @@ def _portions(
 
 
 def condition(epoch: Expression, low: Bound, high: Bound, *, with_nulls: bool = False) -> str:
-    """``low <= epoch AND epoch < high`` with what is infinite left out, "" for nothing.
+    """Return ``low <= epoch AND epoch < high`` without infinite bounds; "" if both are infinite.
 
-    Rows without epoch satisfy it only ``with_nulls``.
+    Rows without an epoch satisfy it only ``with_nulls``.
     """
     text = to_sql(epoch, column_leaf)
     tests = []
@@ -200,7 +206,7 @@ def condition(epoch: Expression, low: Bound, high: Bound, *, with_nulls: bool = 
 
 
 def _literal(bound: Bound, epoch: Expression) -> str:
-    # a bound of +inf as the low end: nothing is inside
+    # With +inf as the low end no row is inside.
     return "NULL" if bound in (ENDED, NOTHING) else to_sql(Literal(bound, epoch.type), column_leaf)
 
 
@@ -210,13 +216,13 @@ def _where(epoch: Expression | None, low: Bound, high: Bound, *, with_nulls: boo
 
 
 def _reaches(taken: ReleasedInput, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
-    """Whether some batch has rows from ``high`` on."""
+    """Return whether some batch has rows from ``high`` on."""
     epoch = taken.epoch
     return epoch is not None and any(batch_span(batch, epoch)[1] >= high for _, batch in batches)
 
 
 def _subquery(selects: Sequence[str], *, is_small: bool) -> str:
-    """The union of ``selects``; in one partition, which no operator has to exchange, if it is small."""
+    """Return the union of ``selects``; a small one in one partition, which needs no exchange."""
     union = " UNION ALL ".join(selects)
     return f"(SELECT /*+ COALESCE(1) */ * FROM ({union}))" if is_small else f"({union})"
 
@@ -230,7 +236,7 @@ def _no_rows(schema: Schema) -> str:
 
 
 def _stored_type(kind: GsqlType, *, is_logged: bool) -> str:
-    """The Spark type a column is read as; the log holds strings as plain bytes."""
+    """Return the Spark type as which a column is read; the log holds strings as plain bytes."""
     return "BINARY" if is_logged and kind is GsqlType.STRING else SPARK_TYPES[kind]
 
 

@@ -35,8 +35,8 @@ _LEFT, _RIGHT = 0, 1
 def lower(node: JoinNode, sources: Sources) -> str:
     """Return the Spark SQL text of an interval join.
 
-    A FULL join is a LEFT join, and the rows of a RIGHT join that have no partner. Of either side only
-    the rows at home in the answered epochs are asked for partners: see ``home_of``.
+    A FULL join is a LEFT join, and the rows of a RIGHT join that have no partner. Of either side
+    only the rows at home in the answered epochs are asked for partners: see ``home_of``.
     """
     if node.kind is not JoinKind.OUTER:
         return _join_of_buckets(node, sources)

@@ -1,8 +1,9 @@
-"""Outer joins with a residual that Spark must ask Python for, which it does not do in an ON clause.
+"""Outer joins whose residual needs a Python function, which Spark does not accept in an ON clause.
 
-The pairs are found by an inner join and filtered above it; the rest of an outer side are the rows that are in none.
-A row is known again by its epoch, its keys and its number among the rows with the same ones. Rows are numbered in
-the order of all their columns: rows that are equal in everything may change places, which no answer shows.
+An inner join finds the pairs, and a filter above it applies the residual; rows of an outer side
+that are in no pair are added. A row is identified by its epoch, its keys and its number among the
+rows with the same epoch and keys. Rows are numbered in the order of all their columns; rows that
+are equal in all columns may change places, which no answer shows.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ _NUMBERS = ("$l", "$r")
 
 
 def is_needed(node: JoinNode) -> bool:
-    """Whether ``node`` is such a join."""
+    """Return whether ``node`` is an outer join with such a residual."""
     if node.residual is None or node.kind not in _OUTER_SIDES:
         return False
     return any(isinstance(part, Call) and needs_udf(part) for part in walk(node.residual))
 
 
 def lower(node: JoinNode, left: str, right: str) -> str:
-    """The Spark SQL text of such a join over the rows of both sides."""
+    """Return the Spark SQL text of such a join over the rows of both sides."""
     assert node.residual is not None
     sides = [_numbered(node, side, source) for side, source in enumerate((left, right))]
     same = _same(node, *ALIASES)
@@ -72,13 +73,13 @@ def lower(node: JoinNode, left: str, right: str) -> str:
 
 
 def _numbered(node: JoinNode, side: int, source: str) -> str:
-    """The rows of a side with what they are known by."""
+    """Return the rows of a side with the columns that identify them."""
     expressions = [to_sql(expression, column_leaf) for expression in equated(node, side)]
     names = zip(expressions, _equated_names(node), strict=True)
-    known_by = ", ".join(f"{expression} AS {name}" for expression, name in names)
+    identity = ", ".join(f"{expression} AS {name}" for expression, name in names)
     order = ", ".join(map(quote, used_columns(node, side)))
     number = f"row_number() OVER (PARTITION BY {', '.join(_equated_names(node))} ORDER BY {order})"
-    rows = f"(SELECT *, {known_by} FROM {side_rows(node, side, source)})"
+    rows = f"(SELECT *, {identity} FROM {side_rows(node, side, source)})"
     return f"(SELECT *, {number} AS {_n(side)} FROM {rows})"
 
 
@@ -95,7 +96,7 @@ def _same(node: JoinNode, one: str, other: str) -> str:
 
 
 def _leaf_without(missing: int) -> Callable[[Column | PacketField], str]:
-    """How expressions refer to the sides when one is missing: its columns are NULL."""
+    """Return the leaf for rows without a partner: columns of the missing side are NULL."""
 
     def present(column: Column | PacketField) -> str:
         is_missing = isinstance(column, Column) and column.input == missing

@@ -23,8 +23,8 @@ TASKS = 4
 def lower(node: RunningNode, sources: Sources) -> str:
     """Return the Spark SQL text of what the fold reads: a row for each epoch and group.
 
-    Its columns are those of ``engine/running/rows.py``: SELECT e, keys, aggregates, task FROM source
-    WHERE predicate GROUP BY e, keys
+    Its columns are those of ``engine/running/rows.py``: SELECT e, keys, aggregates, task FROM
+    source WHERE predicate GROUP BY e, keys
     """
     (source,) = sources.rows
     others = [key for key in node.keys if key.name != node.epoch]

@@ -1,7 +1,7 @@
-"""Membership in tables of constants for Spark: as text while the list is short, else as an Arrow function.
+"""Membership in tables of constants on Spark: as text for short tables, else as an Arrow function.
 
-A text of 100,000 literals would take Spark's parser seconds in every step. The function carries the table itself and
-answers whole columns.
+Spark's parser would need seconds for a text of 100,000 literals, in each step. The function carries
+the table itself and tests whole columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_IN_TEXT = 1000
-"""Values of a table up to which it is written into the SQL text."""
+"""The largest number of values that is written into the SQL text."""
 
 
 def table_of(call: Call) -> bytes:
@@ -77,7 +77,7 @@ def _value_set(table: bytes, kind: GsqlType) -> pa.Array:
 
 
 def _in_floats(table: bytes, values: pa.Array) -> pa.Array:
-    """As ``float_word`` orders them, of which NaN and zero have one each."""
+    """Search in the order of ``float_word``, in which NaN and zero have one word each."""
     words = np.frombuffer(table, "<i8")[HEADER_BYTES // 8 :]
     numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
     numbers[np.isnan(numbers)] = np.nan

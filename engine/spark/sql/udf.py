@@ -1,6 +1,6 @@
-"""Functions that Spark has no built-in for, as Arrow functions over the catalog's own meaning.
+"""Functions without a Spark built-in, as Arrow functions that evaluate the catalog's definition.
 
-Those that read payloads count what they could not read.
+Functions that read payloads count those that they cannot read.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ ARROW_TYPES: dict[GsqlType, pa.DataType] = {
 }
 _USER_ERROR = re.compile(r"gscope\.errors\.UserCodeError: (.+)")
 _WORTH_REMEMBERING = 100
-"""From this cost on a function is computed once for equal arguments of a batch."""
+"""A function of this cost or more is computed once for equal arguments of a batch."""
 
 
 def register_functions(session: SparkSession, expressions: Iterable[Expression]) -> AttemptCounts:
-    """Register an Arrow function for every call in ``expressions`` that Spark has no text for.
+    """Register an Arrow function for each call in ``expressions`` that has no SQL text.
 
     Returns:
-        What they will count.
+        The counts to which these functions add.
     """
     counts = AttemptCounts(session)
     calls = {
@@ -75,10 +75,10 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
 
 @contextmanager
 def user_failures() -> Iterator[None]:
-    """What user code says in a task comes out of Spark as an error of its own, deep inside the text.
+    """Raise errors of user code as such: Spark buries them in the text of an error of its own.
 
     Raises:
-        UserCodeError: a function or aggregate of a user's file failed; one sentence.
+        UserCodeError: a function or aggregate of a user's file failed; one sentence says how.
     """
     try:
         yield
@@ -112,14 +112,14 @@ def _arrow_function(
 
 
 def _matches(texts: pa.Array, patterns: pa.Array) -> pa.Array:
-    """``str_regex_match`` of a whole column; the pattern is a constant."""
+    """Return ``str_regex_match`` of a whole column; the pattern is a constant."""
     if not len(texts) or not patterns[0].is_valid:
         return pa.nulls(len(texts), pa.bool_())
     return match_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
 
 
 def _extracts(texts: pa.Array, patterns: pa.Array) -> pa.Array:
-    """``str_extract_regex`` of a whole column."""
+    """Return ``str_extract_regex`` of a whole column; the pattern is a constant."""
     if not len(texts) or not patterns[0].is_valid:
         return pa.nulls(len(texts), pa.string())
     found = find_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
@@ -134,8 +134,8 @@ _REGEX = {"str_regex_match": _matches, "str_extract_regex": _extracts}
 
 
 def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """The entry's meaning, row by row."""
-    # not of FLOAT: as keys, 0.0 and -0.0 are one
+    """Yield the value of the entry's function, row by row."""
+    # Not of FLOAT: as keys of a dictionary, 0.0 and -0.0 are equal.
     is_remembered = (
         entry.cost >= _WORTH_REMEMBERING
         and entry.is_pure
@@ -156,8 +156,8 @@ def _evaluate(entry: FunctionEntry, rows: Iterable[tuple[Any, ...]]) -> Iterator
 def _read(
     entry: FunctionEntry, rows: Iterable[tuple[Any, ...]], counts: Accumulator[ByAttempt]
 ) -> Iterator[Any]:
-    """What the entry's reader finds in payloads, row by row; what it cannot read is counted."""
-    # dpkt is loaded where it is needed only
+    """Yield what the entry's reader finds in payloads, row by row; count those it cannot read."""
+    # Imported here: only these functions need dpkt.
     from gscope.engine.functions.application import read
 
     undecodable = 0
@@ -170,7 +170,7 @@ def _read(
 
 
 def from_spark(value: Any, kind: GsqlType) -> Any:
-    """A value of Spark's as the catalog has it."""
+    """Return a value of Spark as the catalog represents it."""
     if value is None:
         return None
     if kind is GsqlType.STRING:
@@ -179,7 +179,7 @@ def from_spark(value: Any, kind: GsqlType) -> Any:
 
 
 def to_spark(value: Any, kind: GsqlType) -> Any:
-    """A value of the catalog's as Spark has it."""
+    """Return a value of the catalog as Spark represents it."""
     if value is None:
         return None
     if kind is GsqlType.STRING:

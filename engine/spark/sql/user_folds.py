@@ -1,8 +1,8 @@
-"""User aggregates on Spark: the values of each group are gathered and folded by the user's class.
+"""User aggregates on Spark: the user's class folds the values gathered for each group.
 
 SELECT tb, gscope_fold_x(collect_list(v)) … GROUP BY tb
 
-Spark's own grouped Python aggregates may not stand beside built-in ones, and a query may mix them.
+Spark does not accept its own grouped Python aggregates beside built-in ones; a query may mix them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SLICE = 1 << 16
 
 
 def register_folds(session: SparkSession) -> None:
-    """Register an Arrow function for every user aggregate of this process."""
+    """Register an Arrow function for each user aggregate of this process."""
     for code in installed():
         if isinstance(code, UserFold):
             register = arrow_udf(_arrow_function(code), SPARK_TYPES[code.facts.returns])  # type: ignore[call-overload]  # wants the kind, which it warns about
@@ -37,7 +37,10 @@ def register_folds(session: SparkSession) -> None:
 
 
 def fold_sql(function: str, argument: str) -> str | None:
-    """The text of the user aggregate ``function`` of ``argument``; None if there is none of that name."""
+    """Return the text of the user aggregate ``function`` of ``argument``.
+
+    Return None if no user aggregate has that name.
+    """
     entry = AGGREGATES.get(function)
     if entry is None or not isinstance(entry.evaluate, UserFold):
         return None
@@ -60,7 +63,7 @@ def _arrow_function(code: UserFold) -> Callable[[pa.Array], pa.Array]:
 
 
 def _values(group: pa.ListScalar, kind: GsqlType) -> Iterator[Any]:
-    """The values of a group; only some of them are Python's at any moment."""
+    """Yield the values of a group, converting a slice at a time to Python values."""
     values = group.values
     for start in range(0, 0 if values is None else len(values), _SLICE):
         for value in values.slice(start, _SLICE).to_pylist():

@@ -1,4 +1,4 @@
-"""Watchlists as views: read when the job begins, and again when their files change."""
+"""Watchlists as views, read when the job starts and again when their files change."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _ARROW_TYPES = {
 
 
 class Watchlists:
-    """The tables that a program's streams are joined with.
+    """The tables with which a program joins its streams.
 
     Raises:
-        EngineError: a file cannot be read when the job begins.
+        EngineError: a file cannot be read when the job starts.
     """
 
     def __init__(self, session: SparkSession, program: Program) -> None:
@@ -52,7 +52,7 @@ class Watchlists:
             self._register(watchlist)
 
     def refresh(self) -> None:
-        """Read again what has changed; a file that is wrong now leaves the table as it was."""
+        """Read files again that have changed; an invalid file leaves its table as it was."""
         for watchlist in self._watchlists.values():
             version = _version(watchlist)
             if version == self._versions[watchlist.name]:
@@ -69,7 +69,7 @@ class Watchlists:
 
 
 def _version(watchlist: Watchlist) -> tuple[int, ...]:
-    """What tells a file from what it was; () for one that is not there."""
+    """Return inode, size and time of a file, which show a change; () if it is missing."""
     try:
         status = Path(watchlist.path).stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame as Parquet files that Spark writes, checked against what its tasks counted."""
+"""Rows of a DataFrame as Parquet files, which Spark writes, checked against its tasks' counts."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _PLAIN_PARQUET = {
     "parquet.block.size.row.check.min": "8",
     "parquet.page.size.row.check.min": "8",
 }
-"""Read once, soon, from the page cache: compression and dictionaries would only cost."""
+"""These files are read once, soon, from the page cache: compression and dictionaries do not pay."""
 
 _REMEDY = "executors must share the folder of the job"
 
 
 _TASK = "$task"
-"""The column that numbers the task which writes a row; it is observed and not written."""
+"""The column with the number of the task that writes a row; it is observed, not written."""
 
 _FILE_NAME = re.compile(r"(.*/)?part-([0-9]+)-")
-"""What Spark calls a file: its folder, and the number of the task."""
+"""The name that Spark gives a file: its folder, and the number of the task."""
 
 
 def write_frame(
     frame: DataFrame, folder: Path, temporal: Sequence[str], partition_by: str | None = None
 ) -> list[WrittenFile]:
-    """Write the rows of ``frame`` to ``folder``; the files, by name.
+    """Write the rows of ``frame`` to ``folder``, and return the files, by name.
 
-    Spark's driver chooses the attempt whose files count. Spark says neither which files these are
-    nor what they hold, but it calls them by the number of their task. So the results of the tasks
-    bring back how many rows there are, how these are spread over the tasks, and the extents of the
-    temporal columns; all of it must be as in the files here. Files of an executor that does not
-    share the folder would otherwise be missing without notice.
+    Spark's driver chooses the attempt whose files count. Spark reports neither which files these
+    are nor what they hold, but it names them by the number of their task. The results of the tasks
+    therefore report the number of rows, their distribution over the tasks, and the extents of the
+    temporal columns, and all of these must match the files found here. Otherwise the files of an
+    executor that does not share the folder would be missing without notice.
 
     Raises:
         EngineError: the folder does not hold what the tasks wrote.
@@ -93,7 +93,7 @@ def _ensure_whole(
     }
     for number, name in enumerate(temporal):
         extents = [e for file in files for e in file.extents if e.column == name]
-        # A file may be without statistics, of NaN for one.
+        # A file may have no statistics, for instance because of a NaN.
         if len(extents) == sum(file.rows > 0 for file in files) > 0:
             found[f"least{number}"] = min(extent.least for extent in extents)
             found[f"greatest{number}"] = max(extent.greatest for extent in extents)
@@ -107,7 +107,7 @@ def _ensure_whole(
 
 
 def _tasks(folder: Path, files: Sequence[WrittenFile]) -> list[int]:
-    """The number of the task that wrote each file; a task writes one to a folder."""
+    """Return the number of the task that wrote each file; a task writes one to a folder."""
     tasks: dict[tuple[str, int], str] = {}
     for file in files:
         match = _FILE_NAME.match(file.name)

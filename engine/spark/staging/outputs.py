@@ -1,4 +1,4 @@
-"""Rows of a step as files: answers, staged for their commit, and carries."""
+"""Rows of a step as files: answers that are staged for their commit, and carries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """Writes what a step answers and what it keeps.
+    """Writer of what a step answers and of what it keeps.
 
     Methods may be called from several threads.
     """
@@ -43,20 +43,23 @@ class Outputs:
         }
 
     def stage(self, result: str, step: int, ending: str) -> tuple[str, Path]:
-        """The path of an output, and where it is to be written before its commit."""
+        """Return the path of an output, and the place where it is written before its commit."""
         path = f"{result}/{step:012d}{ending}"
         staged = self._commits.staged(path)
         staged.parent.mkdir(exist_ok=True)
         return path, staged
 
     def groups(self, query: str, step: int) -> Path:
-        """Where rows of ``query`` that only operators of the step read are written; gone after the step."""
+        """Return the folder for rows of ``query`` that only operators of the same step read.
+
+        It is deleted after the step.
+        """
         return self._commits.carry / f"{step:012d}-{self._index[query]}-groups"
 
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
-        """Write the rows of a result; None if there are none.
+        """Write the rows of a result, and return its output; None if there are none.
 
-        They are in no order: delivery sorts them.
+        Rows are written in no particular order: delivery sorts them.
         """
         path, staged = self.stage(result, step, ".arrow" if is_small else ".parquet")
         if is_small:
@@ -79,16 +82,19 @@ class Outputs:
         *,
         is_small: bool,
     ) -> Carry | None:
-        """Keep the rows of ``upstream`` that a side of ``work`` may not read yet; None if all were."""
+        """Write the rows of ``upstream`` that a side of ``work`` may not read yet.
+
+        Return None if the side has read all of them.
+        """
         epoch = work.inputs[side].epoch
         assert epoch is not None
         query = work.node.query
-        # Nothing was released at all: everything is kept.
         taken = work.inputs[side]
         least = work.high + taken.epoch_range.first
         if upstream in taken.overdue:
             least = max(least, work.low + taken.epoch_range.last)
         kept = condition(epoch, least, ENDED)
+        # Without a condition nothing was released, and all rows are kept.
         rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
         batch = self._keep(name, upstream, step, rest, is_small=is_small)
@@ -97,7 +103,7 @@ class Outputs:
     def _keep(
         self, name: str, upstream: str, step: int, frame: DataFrame, *, is_small: bool
     ) -> Batch | None:
-        """Write the rows of ``frame`` as one file below the carry folder; None if there are none."""
+        """Write ``frame`` to one file in the carry folder; return None if it has no rows."""
         temporal = [column.name for column in self._program.schema(upstream).temporal]
         one = frame.coalesce(1)
         if is_small:

@@ -1,1 +1,1 @@
-"""Steps that Spark's Python tasks compute with Arrow and numpy."""
+"""The work of a step that Spark's Python tasks do with Arrow and numpy, without SQL."""

@@ -1,9 +1,9 @@
 """Final aggregations with Arrow's kernels inside Spark's tasks.
 
-The final half of most aggregations over an LFTA is a plain merge: group by the same keys, add up, count distinct
-values; what is left for HAVING and the columns is arithmetic over few rows. Aggregations of rows, whether an LFTA chose
-them or another query of the step gave them, are no more than that either. Each task takes all files of some epochs,
-which no other task has, and writes the answer itself.
+The final half of most aggregations over an LFTA is a plain merge: group by the same keys, add up,
+count distinct values; HAVING and the columns are then arithmetic over few rows. The same holds for
+most aggregations of rows, whether an LFTA selected them or another query of the step gives them.
+Each task reads all files of some epochs, which no other task reads, and writes the answer itself.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 _OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}
 _OF_ROWS = {**_OF_PARTIALS, "count": "count"}
 _OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
-"""The fold by which an aggregate is merged of its one partial, or made of rows."""
+"""The fold that merges the one partial of an aggregate, or computes the aggregate from rows."""
 
 _AGAIN = {"count": "sum", "count_all": "sum"}
-"""How folded values fold once more, where not by the same fold."""
+"""The fold of folded values, where it is not the same fold."""
 
 _DISTINCT = "#distinct"
 _REPEATED = "#repeated"
-"""Columns of a merge beside its folds: how many values there are, and how many tuples had one."""
+"""Columns of a merge besides its folds: the number of values, and of tuples that had one."""
 
 _ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
-"""What ``count_all`` folds."""
+"""The column that ``count_all`` folds."""
 
 Fold = tuple[Expression, str]
-"""A fold of Arrow's or of ``MADE_OF``, and of what."""
+"""An expression, and the fold of its values: one of Arrow or of ``MADE_OF``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,16 @@ class PartialMerge:
 
     Attributes:
         query: the name of the node.
-        predicate: over the input, None for all rows.
-        keys: over the input.
-        folds: what is merged.
-        distinct: what is counted the distinct values of, if anything is.
-        counted: the partial count of tuples with a value of ``distinct``, if it is asked for.
-        aggregates: (name, function, merged columns) of each aggregate.
-        having: over the names of keys and aggregates.
-        columns: the output, over the same.
-        of_no_rows: keys and aggregates of the group that is there even if there are no rows; () if there is none.
+        predicate: the condition on rows of the input; None for all rows.
+        keys: the keys, over the input.
+        folds: the expressions to merge, each with its fold.
+        distinct: the expression whose distinct values are counted; None if none are.
+        counted: the partial count of tuples with a value of ``distinct``; None if it is not needed.
+        aggregates: the name, the function and the merged columns of each aggregate.
+        having: the condition on groups, over the names of keys and aggregates.
+        columns: the columns of the output, over the same names.
+        of_no_rows: the keys and aggregates of the group that exists even without rows; () if there
+            is no such group.
     """
 
     query: str
@@ -89,10 +90,12 @@ class PartialMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """What one task does: merge the rows of files.
+    """The merge of the rows of some files by one task.
 
     Attributes:
-        within: what is true of the rows that are released, None if all are.
+        merge: the aggregation.
+        files: the paths of the files.
+        within: the condition that released rows satisfy; None if all rows are released.
     """
 
     merge: PartialMerge
@@ -100,7 +103,7 @@ class MergeTask:
     within: Expression | None = None
 
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
-        """Do it; see ``Task``."""
+        """Write the answers; see ``Task``."""
         merge = self.merge
         values = [value for value, fold in merge.folds if fold != "count_all"]
         keys = [key.expression for key in merge.keys]
@@ -117,10 +120,10 @@ class MergeTask:
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
-    """``node`` over rows of ``schema`` as a plain merge, None if it is more than that.
+    """Return ``node`` over rows of ``schema`` as a plain merge; None if it is more than that.
 
-    It is one when every aggregate adds, compares or counts numbers, at most one column's distinct values are counted,
-    and nothing is computed of addresses and texts but what a payload's reader finds.
+    It is one if every aggregate adds, compares or counts numbers, if the distinct values of at most
+    one column are counted, and if nothing but a payload's reader computes with addresses and texts.
     """
     if not node.aggregates:
         return None
@@ -144,24 +147,24 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     ):
         return None
     return PartialMerge(
-        node.query,
-        node.predicate,
-        node.keys,
-        folds,
-        next(iter(distinct), None),
-        next(iter(counted), None),
-        tuple(
+        query=node.query,
+        predicate=node.predicate,
+        keys=node.keys,
+        folds=folds,
+        distinct=next(iter(distinct), None),
+        counted=next(iter(counted), None),
+        aggregates=tuple(
             (aggregate.name, aggregate.function, part.sources)
             for aggregate, part in zip(node.aggregates, wholes, strict=True)
         ),
-        node.having,
-        node.columns,
-        _of_no_rows(node) if is_global(node.keys, node.epoch) else (),
+        having=node.having,
+        columns=node.columns,
+        of_no_rows=_of_no_rows(node) if is_global(node.keys, node.epoch) else (),
     )
 
 
 def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
-    """Return the constants that a group without keys is made of when there are no rows."""
+    """Return the keys and aggregates of a group without keys if there are no rows."""
     aggregates = (
         NamedExpression(each.name, Literal(of_no_tuples(each.function), each.type))
         for each in node.aggregates
@@ -171,7 +174,7 @@ def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _MergeParts:
-    """What one aggregate needs of the merge."""
+    """What one aggregate needs of the merge: its sources are columns of ``PartialMerge.folds``."""
 
     sources: tuple[str, ...]
     folds: tuple[Fold, ...] = ()
@@ -249,7 +252,7 @@ def _fold_name(fold: Fold) -> str:
 
 
 def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
-    """One row for each group: its keys by their names, and what is merged."""
+    """Return one row for each group: its keys by name, and the merged columns."""
     keys = {key.name: rows.column(key.expression) for key in merge.keys}
     folds = list(merge.folds)
     if merge.counted is not None:
@@ -260,7 +263,7 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     names = list(table.column_names[: len(keys)])
     if merge.distinct is None:
         return fold_groups(table, names, named)
-    # Each value once, however often its group was evicted; then what is left is counting.
+    # First each value once, however often its group was evicted; then values are counted.
     table = table.append_column(_DISTINCT, rows.column(merge.distinct))
     table = fold_groups(table, [*names, _DISTINCT], named)
     again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
@@ -274,9 +277,9 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
 
 
 def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Table:
-    """Return keys and aggregates of the groups by their names, and add what leaves 64 bits to ``counts``.
+    """Return keys and aggregates of the groups by name; add sums that exceed 64 bits to ``counts``.
 
-    One group without keys is there even of no rows.
+    A group without keys exists even without rows.
     """
     if merge.of_no_rows and not groups.num_rows:
         nothing = TaskRows.of_table(pa.table({"": [None]}))
@@ -298,7 +301,7 @@ def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _average(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
-    # Of nothing there is no total.
+    # Without values there is no total.
     *sums, count = columns
     if len(sums) == 1:
         total = sums[0].cast(pa.float64(), safe=False)
@@ -314,4 +317,4 @@ def _duplicates(present: pa.ChunkedArray, distinct: pa.ChunkedArray) -> pa.Chunk
 
 
 _FINALS: dict[str, Callable[..., pa.ChunkedArray]] = {"avg": _average, "count_dups": _duplicates}
-"""What is computed of several merged columns."""
+"""How an aggregate is computed from several merged columns."""

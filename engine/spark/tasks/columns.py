@@ -1,8 +1,8 @@
 """Expressions over the rows of a task, whole columns at a time.
 
-Numbers are computed with numpy by the rules of ``engine/running/vectors.py``. Addresses and texts are passed on as they
-stand. A function of a text is asked once for each distinct value; a payload that does not begin as its reader wants it
-is known to be unreadable before.
+Numbers are computed with numpy by the rules of ``engine/running/vectors.py``. Addresses and texts
+are passed on unchanged. A function of a text is evaluated once for each distinct value; a payload
+without the beginning that its reader requires is counted as unreadable without asking the reader.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 INTEGERS = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.MAC)
 _COMPUTED = (*INTEGERS, GsqlType.BOOL, GsqlType.FLOAT, GsqlType.INTERVAL)
-"""Types that are computed with; others are objects to numpy, and slow."""
+"""The types that numpy computes; others are objects to numpy, and slow."""
 
 _OF_TEXTS = frozenset({"str_extract_regex"})
-"""Functions that tasks ask for, beside the readers of payloads."""
+"""The functions of texts that tasks evaluate, besides the readers of payloads."""
 
 
 def is_computable(expression: Expression) -> bool:
-    """Whether numpy computes it as Spark does, and quickly."""
+    """Return whether numpy computes ``expression`` as Spark does, and fast."""
     match expression:
         case Column():
             return expression.type in _COMPUTED
@@ -61,12 +61,15 @@ def is_computable(expression: Expression) -> bool:
 
 
 def is_column(expression: Expression) -> bool:
-    """Whether a task makes a column of it."""
+    """Return whether a task can compute a column of ``expression``."""
     return isinstance(expression, Column) or is_of_text(expression) or is_computable(expression)
 
 
 def is_of_text(expression: Expression) -> bool:
-    """Whether it is a function of one text column and constants that is asked for each distinct value."""
+    """Return whether ``expression`` is a function of one text column that tasks evaluate.
+
+    All other arguments are constants.
+    """
     if not isinstance(expression, Call):
         return False
     text, *others = expression.arguments or (expression,)
@@ -79,7 +82,7 @@ def is_of_text(expression: Expression) -> bool:
 
 
 def columns_of(*expressions: Expression | None) -> Iterator[Column]:
-    """The columns that expressions read, as often as they do."""
+    """Yield the columns that expressions read, with repetitions."""
     for expression in expressions:
         if isinstance(expression, Column):
             yield expression
@@ -88,51 +91,54 @@ def columns_of(*expressions: Expression | None) -> Iterator[Column]:
 
 
 class TaskRows:
-    """Some rows; every column of them is made once.
+    """Some rows of a task; each column of them is computed once.
 
     Args:
-        count: of rows.
-        leaf: gives the columns that expressions name.
+        count: the number of rows.
+        leaf: returns a column that expressions name.
 
     Attributes:
-        undecodable: payloads that could not be read so far, by function.
+        undecodable: the number of payloads that could not be read so far, by function.
     """
 
     def __init__(self, count: int, leaf: Callable[[Column], pa.Array | pa.ChunkedArray]) -> None:
         self.count = count
         self.undecodable: Counter[str] = Counter()
         self._leaf = leaf
-        self._made: dict[Expression, pa.Array | pa.ChunkedArray] = {}
+        self._computed: dict[Expression, pa.Array | pa.ChunkedArray] = {}
 
     @classmethod
     def of_table(cls, table: pa.Table) -> TaskRows:
-        """The rows of a table, its columns by their names."""
+        """Return the rows of a table, its columns by their names."""
         return cls(table.num_rows, lambda column: table[column.name])
 
     def column(self, expression: Expression) -> pa.Array | pa.ChunkedArray:
-        """The values of an expression that ``is_column``."""
-        made = self._made.get(expression)
-        if made is None:
-            made = self._made[expression] = self._column(expression)
-        return made
+        """Return the values of an expression that ``is_column``."""
+        values = self._computed.get(expression)
+        if values is None:
+            values = self._computed[expression] = self._column(expression)
+        return values
 
     def flat(self, expression: Expression) -> pa.Array:
-        """The same in one piece, which stays."""
-        made = self._made[expression] = flat(self.column(expression))
-        return made
+        """Return the values of an expression that ``is_column`` in one piece, and keep them so."""
+        values = self._computed[expression] = flat(self.column(expression))
+        return values
 
     def where(self, condition: Expression | None) -> TaskRows:
-        """The rows where a computable ``condition`` holds, all for None; what is made of them stays made."""
+        """Return the rows for which a computable ``condition`` holds, or all rows for None.
+
+        Columns that are computed already are filtered, not computed again.
+        """
         if condition is None:
             return self
         chosen = pa.array(self.vector(condition).is_true())
         rows = TaskRows(chosen.true_count, lambda column: self.column(column).filter(chosen))
         rows.undecodable = self.undecodable
-        rows._made = {e: column.filter(chosen) for e, column in self._made.items()}
+        rows._computed = {e: column.filter(chosen) for e, column in self._computed.items()}
         return rows
 
     def vector(self, expression: Expression) -> Vector:
-        """The values of an expression that ``is_computable``."""
+        """Return the values of an expression that ``is_computable``."""
         leaves: dict[str, Vector] = {}
         return compute(self._with_leaves(expression, leaves), leaves.__getitem__, self.count)
 
@@ -145,7 +151,7 @@ class TaskRows:
         return to_arrow(self.vector(expression), expression.type)
 
     def _with_leaves(self, expression: Expression, leaves: dict[str, Vector]) -> Expression:
-        """The expression with a column of ``leaves`` for whatever is not computed with numpy."""
+        """Return the expression with a column of ``leaves`` for each part not computed by numpy."""
         if isinstance(expression, Column) or is_of_text(expression):
             name = str(len(leaves))
             leaves[name] = self._leaf_vector(expression)
@@ -159,7 +165,7 @@ class TaskRows:
         column = self.column(expression)
         if expression.type in _COMPUTED:
             return from_arrow(column, expression.type)
-        # Whether there is a value is all that is asked of it.
+        # Such a column is only tested for NULL.
         valid = flat(column).is_valid().to_numpy(zero_copy_only=False)
         return Vector(np.zeros(self.count, np.bool_), valid)
 
@@ -192,7 +198,7 @@ class TaskRows:
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column in one piece."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -201,7 +207,10 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def _by_value(
     texts: pa.Array, kind: GsqlType, ask: Callable[[bytes], tuple[Any, bool]]
 ) -> tuple[pa.Array, int]:
-    """What a function gives of each text, and for how many it says that it cannot; NULL gives NULL."""
+    """Return the value of a function for each text, and the number of texts that it cannot read.
+
+    NULL gives NULL.
+    """
     coded = texts.dictionary_encode()
     answers = [ask(value) for value in coded.dictionary.to_pylist()]
     stored = pa.binary() if kind is GsqlType.STRING else arrow_type(kind)

@@ -1,7 +1,7 @@
 """Runs the fold of running aggregations: Spark reduces each epoch, Arrow and numpy fold over time.
 
-A small step is folded where it is; a large one in Spark's tasks, each with the groups of one hash value of
-their keys, which no other task has. Tasks write answers and states themselves.
+The driver folds a small step itself; Spark's tasks fold a large one, each the groups with one hash
+value of their keys, which no other task has. Tasks write answers and states themselves.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 
 MAX_STATE_ROWS = 1_000_000
-"""With more live groups also a small step is folded in tasks."""
+"""With more live groups, tasks fold a small step too."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldResult:
-    """What a step of a running aggregation left.
+    """The result of a running aggregation in a step.
 
     Attributes:
-        files: the answers; those that hold rows, in the order of their tasks.
-        state: for the next step, None if no group lives.
-        frame: the answers for those who read them in the same step, None where nobody does.
-        output: the answers as what they are delivered as, None where they are not yet.
+        files: the files of answers that hold rows, in the order of their tasks.
+        state: the groups for the next step; None if no group lives.
+        frame: the answers, for queries that read them in the same step; None if none does.
+        output: the answers as an output; None until it is staged, and if they are not delivered.
     """
 
     files: tuple[WrittenFile, ...]
@@ -63,7 +63,7 @@ class FoldResult:
 
     @property
     def rows(self) -> int:
-        """How many answers."""
+        """The number of answers."""
         return sum(file.rows for file in self.files)
 
 
@@ -71,13 +71,14 @@ class FoldRunner:
     """Folds the running aggregations of one program.
 
     Args:
-        sql: gives the rows of a text of Spark SQL.
-        inputs: gives the rows that are released.
-        carry_folder: where states are kept; what no commit names there is removed in time.
-        user_files: user code that a worker installs before it folds.
+        session: the session that runs the tasks.
+        sql: returns the rows of a text of Spark SQL.
+        inputs: the rows that operators read.
+        carry_folder: the folder of states; files there that no commit names are deleted in time.
+        user_files: the user code that a worker installs before it folds.
 
     Attributes:
-        counts: what was counted so far.
+        counts: the counts of all folds so far.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class FoldRunner:
         """Fold the epochs of ``work``.
 
         Args:
-            work: of a ``RunningNode``.
-            step: its number.
-            answers: a folder that is made here, for Parquet files with the node's rows. Without it they
-                are to be read in the same step, and never again.
-            is_small: whether there are so few rows that one task is faster than several.
+            work: the work of a ``RunningNode``.
+            step: the number of the step.
+            answers: a folder to create for Parquet files with the node's rows; None if they are
+                only read in the same step.
+            is_small: whether one task is faster than several, because there are few rows.
         """
         node = work.node
         assert isinstance(node, RunningNode)
@@ -172,7 +173,7 @@ class FoldRunner:
         return self._sql(self._lowered(work, node, is_small=True)).toArrow()
 
     def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
-        """The segments of the log to read without Spark, None if it has to do the reading."""
+        """Return the segments of the log that are read without Spark; None if Spark must read."""
         (taken,) = work.inputs
         is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_whole_segments(work)
         if not (is_plain and taken.batches and is_reducible(node)):
@@ -184,7 +185,7 @@ class FoldRunner:
 
 
 def no_rows(node: RunningNode) -> pa.Table:
-    """What Spark would hand to the fold when there was no tuple at all."""
+    """Return the table that Spark would give the fold without any tuple."""
     kinds: dict[str, pa.DataType] = {"e": pa.int64(), "kb": pa.int32()}
     others = [key for key in node.keys if key.name != node.epoch]
     kinds |= {f"k{n}": arrow_type(key.expression.type) for n, key in enumerate(others)}
@@ -196,17 +197,17 @@ def no_rows(node: RunningNode) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups that an earlier step left: files in a folder, and how many rows they have."""
+    """The groups that an earlier step left: files in a folder, and the number of their rows."""
 
     folder: str
     files: tuple[str, ...]
     rows: int
 
     def read(self, part: int | None) -> pa.Table:
-        """The groups of a ``part``, None for all.
+        """Return the groups of a ``part``; None stands for all groups.
 
         Raises:
-            EngineError: some are not there.
+            EngineError: some groups are missing.
         """
         paths = [str(Path(self.folder) / name) for name in self.files]
         try:
@@ -229,7 +230,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class _TaskFiles:
-    """The files of a task, None where it has no rows, and what it counted."""
+    """The files of a task, each None if it has no rows, and what the task counted."""
 
     answers: WrittenFile | None
     groups: WrittenFile | None
@@ -238,7 +239,7 @@ class _TaskFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """The part of a fold that one task does; it travels to Spark's workers."""
+    """The part of a fold that one task does; it is sent to Spark's workers."""
 
     node: RunningNode
     epochs: Epochs
@@ -250,9 +251,10 @@ class _Task:
     def run(
         self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
     ) -> _TaskFiles:
-        """Fold ``rows`` and the state of a ``part`` of the groups, None for all.
+        """Fold ``rows`` into the state of a ``part`` of the groups; None stands for all groups.
 
-        ``number`` and ``attempt`` name the files that are written; ``counts`` are those of ``rows``.
+        ``number`` and ``attempt`` name the files that are written; ``counts`` are those of
+        ``rows``.
         """
         state = None if self.before is None else self.before.read(part)
         name = part_name(number, attempt)
@@ -272,7 +274,7 @@ class _Task:
         return self.run(part, attempt, rows, part, counts)
 
     def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _TaskFiles:
-        """Fold the rows that Spark left for a ``part`` of the groups."""
+        """Fold the rows that Spark wrote for a ``part`` of the groups."""
         install(self.user_files)
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
         rows = (

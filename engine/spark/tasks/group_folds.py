@@ -1,4 +1,4 @@
-"""Folds of columns by groups: Arrow's own, and what it does not have."""
+"""Folds of columns by groups: those of Arrow, and those that Arrow lacks."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ BITS: dict[str, tuple[np.ufunc, int]] = {
     "and_aggr": (np.bitwise_and, -1),
     "xor_aggr": (np.bitwise_xor, 0),
 }
-"""Folds of bits, and what changes nothing in them."""
+"""Folds of bits, each with its neutral element."""
 
 
 def fold_groups(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, str]]) -> pa.Table:
-    """One row for each group.
+    """Return one row for each group.
 
     Args:
         table: the rows.
-        keys: the columns that tell groups apart; NULL equals NULL.
-        folds: by the name of what it makes, the column and the fold of each: one of Arrow's, ``count_all`` of any
-            column, or one of ``MADE_OF``.
+        keys: the columns that distinguish groups; NULL equals NULL.
+        folds: the column and the fold of each result, by the result's name: a fold of Arrow,
+            ``count_all`` of any column, or one of ``MADE_OF``.
     """
     ordered = [column for column, fold in folds.values() if fold == "float_sum"]
     if ordered:
-        # The sum of FLOAT values is that in ascending order.
+        # FLOAT values are added in ascending order.
         table = table.take(pc.sort_indices(table, sort_keys=[(ordered[0], "ascending")]))
     asked = dict.fromkeys((column, _ARROW.get(fold, fold)) for column, fold in folds.values())
     grouped = table.group_by(keys, use_threads=False).aggregate(
@@ -52,7 +52,7 @@ def fold_groups(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, st
 
 
 def _of_lists(fold: Callable[[Any], float | None]) -> Callable[[pa.ListArray], pa.Array]:
-    """A fold of the values of each group one by one."""
+    """Return a fold in Python over the values of each group."""
 
     def made(lists: pa.ListArray) -> pa.Array:
         groups = ([x for x in each if x is not None] for each in lists.to_pylist())
@@ -77,7 +77,7 @@ def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]
 
 
 def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
-    """The least or greatest in the order in which NaN is greater than all numbers; of zeros there is one only."""
+    """Return the fold to the least or greatest value; NaN exceeds all numbers, -0.0 is 0.0."""
 
     def made(lists: pa.ListArray) -> pa.Array:
         values = lists.flatten()
@@ -106,10 +106,10 @@ MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
     "greatest": _end_of_floats(np.maximum),
     "float_sum": lambda sums: sums,
 }
-"""Folds that Arrow does not have, of the lists of values or of the next that it has."""
+"""Folds that Arrow lacks, of the lists of values or of the closest fold that it has."""
 
 _ARROW = {**dict.fromkeys(MADE_OF, "list"), "float_sum": "sum"}
-"""What Arrow is asked for in their place."""
+"""The folds of Arrow that these need."""
 
 _OPTIONS: dict[str, pc.FunctionOptions] = {
     "count": pc.CountOptions(mode="only_valid"),

@@ -1,8 +1,9 @@
 """Joins with numpy inside Spark's tasks: rows are matched by a hash of what must be equal.
 
-Most rows of a join of packets match nothing. A table of bits that both sides look each other's hashes up in leaves few
-of them (Bloom, 1970, with one hash function); these are sorted by their hashes and searched for, and what was found
-is compared. Sides are in memory, pairs are not: they are made and written in portions.
+Most rows of a join of packets match nothing. A table of bits in which each side looks up the hashes
+of the other leaves few rows (Bloom, 1970, with one hash function). These are sorted and searched by
+hash, and rows with equal hashes are compared. The sides are in memory; pairs are written in
+portions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 PAIRS_AT_ONCE = 1_000_000
-"""Pairs made before the next are; the matches of one row are not taken apart."""
+"""About how many pairs one portion has; the matches of one row are never split."""
 
 _KEYS = (*INTEGERS, GsqlType.IP, GsqlType.STRING)
 _OUTER_SIDES = {
@@ -59,12 +60,14 @@ _SPARSE = 3
 
 @dataclass(frozen=True, slots=True)
 class JoinTask:
-    """What one task does: join the rows of the files of both sides.
+    """The join of the rows of the files of both sides by one task.
 
     Attributes:
-        within: for each side what is true of the rows that are released, None if all are.
-        homes: of a FULL interval join, for each side what is true of the rows that are answered; others
-            are there as partners.
+        node: the join.
+        files: the paths of the files of each side.
+        within: for each side, the condition that released rows satisfy; None if all are released.
+        homes: of a FULL interval join, for each side, the condition that the rows to be answered
+            satisfy; other rows are read as partners only. None if all rows are answered.
     """
 
     node: JoinNode
@@ -73,7 +76,7 @@ class JoinTask:
     homes: tuple[Expression | None, Expression | None] = (None, None)
 
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
-        """Do it; see ``Task``."""
+        """Write the pairs, then the rows of outer sides without partners; see ``Task``."""
         task = self
         if self.node.interval is not None:
             task = replace(self, node=numbered(self.node))
@@ -85,7 +88,10 @@ class JoinTask:
 
 
 def is_plain_join(node: JoinNode) -> bool:
-    """Whether a ``JoinTask`` can do it: numbers are computed, addresses and texts at most compared."""
+    """Return whether a ``JoinTask`` can evaluate ``node``.
+
+    It computes numbers, and at most compares addresses and texts.
+    """
     if node.interval is not None:
         node = numbered(node)
     equal = list(zip(equated(node, 0), equated(node, 1), strict=True))
@@ -99,7 +105,10 @@ def is_plain_join(node: JoinNode) -> bool:
 
 
 def _sides(task: JoinTask) -> tuple[TaskRows, TaskRows]:
-    """The rows of both sides that are released and pass their predicates; once where they are the same."""
+    """Return the released rows of both sides that pass their predicates.
+
+    Both are the same object if the sides are the same.
+    """
     node = task.node
     conditions = [
         tuple(each and _of_one_side(each) for each in pair)
@@ -129,7 +138,7 @@ def _matches(
     right: TaskRows,
     homes: tuple[Expression | None, Expression | None] = (None, None),
 ) -> Iterator[TaskRows]:
-    """The pairs in portions, at least one, then what the outer sides have left."""
+    """Yield the pairs in one or more portions, then the unmatched rows of outer sides."""
     sides = (left, right)
     words, valid = _words(node, left, right)
     if node.interval is not None:
@@ -143,7 +152,7 @@ def _matches(
         is_equal = np.ones(len(chosen[0]), np.bool_)
         for one, other in zip(*words, strict=True):
             is_equal &= one[chosen[0]] == other[chosen[1]]
-        # A row that is in two buckets has two places.
+        # A row in two buckets has two places.
         places = tuple(each[is_equal] % max(sides[n].count, 1) for n, each in enumerate(chosen))
         pairs = _pairs(sides, (pa.array(places[0]), pa.array(places[1])))
         if node.residual is not None:
@@ -164,14 +173,14 @@ def _matches(
 
 
 def _in_two_buckets(words: list[Array], valid: Array) -> tuple[list[Array], Array]:
-    """Rows in their bucket, the first of their words, and then all again in the one before."""
+    """Return all rows in their bucket, the first of their words, then all in the bucket before."""
     bucket, *others = words
     both = [np.concatenate((bucket, bucket - np.uint64(1)))]
     return [*both, *(np.tile(word, 2) for word in others)], np.tile(valid, 2)
 
 
 def _of_one_side(expression: Expression) -> Expression:
-    """The expression with columns that do not say which side's they are."""
+    """Return the expression with all columns on side 0, as the rows of one side have them."""
     if isinstance(expression, Column):
         return replace(expression, input=0)
     if isinstance(expression, Call):
@@ -180,7 +189,7 @@ def _of_one_side(expression: Expression) -> Expression:
 
 
 def _pairs(sides: tuple[TaskRows, TaskRows], places: tuple[pa.Array, pa.Array]) -> TaskRows:
-    """Rows of both sides beside each other; a place that is NULL is no row."""
+    """Return rows of both sides side by side; a NULL place stands for a missing row."""
 
     def leaf(column: Column) -> pa.Array:
         return sides[column.input].flat(replace(column, input=0)).take(places[column.input])
@@ -191,7 +200,7 @@ def _pairs(sides: tuple[TaskRows, TaskRows], places: tuple[pa.Array, pa.Array]) 
 def _words(
     node: JoinNode, left: TaskRows, right: TaskRows
 ) -> tuple[tuple[list[Array], list[Array]], tuple[Array, Array]]:
-    """What must be equal as words of 64 bits, for each side, and where none of it is NULL."""
+    """Return the values that must be equal as 64-bit words, and which rows have no NULL in them."""
     words: tuple[list[Array], list[Array]] = ([], [])
     valid = np.ones(left.count, np.bool_), np.ones(right.count, np.bool_)
     for pair in zip(equated(node, 0), equated(node, 1), strict=True):
@@ -209,7 +218,7 @@ def _words(
 
 
 def _numbered(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Numbers for texts, the same for equal ones."""
+    """Return numbers for the texts of both sides, equal for equal texts."""
     texts = [
         column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         for column in (one, other)
@@ -230,18 +239,18 @@ def _words_of(column: pa.Array, kind: GsqlType) -> list[Array]:
 def _candidates(
     words: tuple[list[Array], list[Array]], valid: tuple[Array, Array]
 ) -> Iterator[tuple[Array, Array]]:
-    """Places of rows of both sides whose hashes are equal, in portions, at least one."""
+    """Yield the places of rows of both sides with equal hashes, in one or more portions."""
     shared = 0
     while shared < len(words[0]) and words[0][shared] is words[1][shared]:
         shared += 1
-    begun = [_hashed(words[0][:shared], np.zeros(len(valid[0]), np.uint64))]
-    begun.append(begun[0].copy() if shared else np.zeros(len(valid[1]), np.uint64))
-    hashes = [_hashed(each[shared:], begun[side]) for side, each in enumerate(words)]
+    common = [_hashed(words[0][:shared], np.zeros(len(valid[0]), np.uint64))]
+    common.append(common[0].copy() if shared else np.zeros(len(valid[1]), np.uint64))
+    hashes = [_hashed(each[shared:], common[side]) for side, each in enumerate(words)]
     size = max(len(each) for each in valid) << _SPARSE
     bits = min(max(size.bit_length(), _MIN_BITS), _MAX_BITS)
     places = [each >> np.uint64(64 - bits) for each in hashes]
     chosen = [np.flatnonzero(each) for each in valid]
-    # Each side in turn loses what the other does not have.
+    # Each side in turn loses the hashes that the other side lacks.
     for side, other in ((0, 1), (1, 0)):
         is_there = np.zeros(1 << bits, np.bool_)
         is_there[places[other][chosen[other]]] = True
@@ -264,18 +273,18 @@ def _candidates(
         )
 
 
-def _hashed(words: list[Array], made: Array) -> Array:
-    """Mix further words into the hashes ``made`` so far, in place."""
+def _hashed(words: list[Array], hashes: Array) -> Array:
+    """Mix further words into ``hashes``, in place."""
     for word in words:
-        made ^= word
-        made *= _GOLDEN
-        made ^= made >> _SHIFT
-        made *= _GOLDEN
-    return made
+        hashes ^= word
+        hashes *= _GOLDEN
+        hashes ^= hashes >> _SHIFT
+        hashes *= _GOLDEN
+    return hashes
 
 
 def _portions(counts: Array) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that have about ``PAIRS_AT_ONCE`` matches together, at least one range."""
+    """Yield one or more ranges of rows with about ``PAIRS_AT_ONCE`` matches each."""
     ends = np.cumsum(counts)
     begin = 0
     while True:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectTask:
-    """What one task does: select of the rows of files."""
+    """The selection of the rows of some files by one task."""
 
     node: SelectionNode
     files: tuple[str, ...]
 
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
-        """Do it; see ``Task``."""
+        """Write the selected columns; see ``Task``."""
         node = self.node
         expressions = [column.expression for column in node.columns]
         read = columns_of(node.predicate, *expressions)
@@ -36,7 +36,10 @@ class SelectTask:
 
 
 def is_plain_selection(node: SelectionNode) -> bool:
-    """Whether a ``SelectTask`` can do it: numbers are computed, texts read, and the rest passed on."""
+    """Return whether a ``SelectTask`` can evaluate ``node``.
+
+    It computes numbers, reads texts, and passes on all other columns.
+    """
     is_chosen = node.predicate is None or is_computable(node.predicate)
     expressions = [column.expression for column in node.columns]
     reads = next(columns_of(node.predicate, *expressions), None)

@@ -1,8 +1,8 @@
 """Work that Spark's tasks do with Arrow and numpy instead of SQL.
 
-A fresh JVM spends most of a step compiling the code of its plans, and some hundred thousand rows are over before that
-pays; Arrow's kernels are compiled already. A task reads whole files, writes its answer itself and
-returns what it wrote and counted: no exchange, and no row crosses into Java.
+A fresh JVM spends most of a step compiling the code of its plans, which does not pay before some
+hundred thousand rows; Arrow's kernels are compiled already. A task reads whole files, writes its
+answer itself and returns what it wrote and counted: there is no exchange, and no row enters Java.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _I = TypeVar("_I")
 _R = TypeVar("_R")
 
 TASK_ROWS = 100_000
-"""Small groups of epochs are joined into tasks of this size: more tasks cost more than they gain."""
+"""Groups of epochs are packed into tasks of this size: more tasks cost more than they gain."""
 
 MAX_TASK_ROWS = 4_000_000
-"""Rows one task holds in memory; Spark's own operators, which spill, take more."""
+"""The most rows that one task holds in memory; Spark's own operators, which spill, take more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What the attempt of a task that counts returned.
+    """The result of the one attempt of a task that counts.
 
     Attributes:
-        file: that it wrote.
-        counts: what it counted.
+        file: the file that it wrote.
+        counts: the counts beside its rows.
     """
 
     file: WrittenFile
@@ -53,7 +53,7 @@ class TaskResult:
 
 
 _STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
-"""Types in segments, where Spark has others."""
+"""The types in segments of the log, where Spark has others."""
 
 
 class Task(Protocol):
@@ -65,11 +65,13 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A task, and where its rows go.
+    """A task that writes one file.
 
     Attributes:
-        number: of the file among those of the folder, in the order of their epochs.
-        temporal: names of the temporal columns that are written.
+        task: the work.
+        folder: the folder of the file.
+        number: the number of the file in the folder, in the order of epochs.
+        temporal: the names of the temporal columns that are written.
     """
 
     task: Task
@@ -78,7 +80,7 @@ class FileTask:
     temporal: tuple[str, ...]
 
     def run(self, attempt: str) -> TaskResult:
-        """Do it; ``attempt`` makes the name of the file unique."""
+        """Do the work; ``attempt`` makes the name of the file unique."""
         writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
         counts = self.task.run(writer.write)
         file = writer.close()
@@ -87,15 +89,15 @@ class FileTask:
 
 
 def part_name(number: int, attempt: str) -> str:
-    """The name of a file that an attempt writes; names sort by ``number``."""
+    """Return the name of the file of an attempt; names sort by ``number``."""
     return f"part-{number:05d}-{attempt}.parquet"
 
 
 def run_tasks(session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResult]:
-    """Do ``tasks`` side by side as one Spark job, begun in their order; what each has left.
+    """Run ``tasks`` as one Spark job, started in their order, and return their results.
 
-    Spark may run a task more than once. Of those attempts one returns its result, which names its
-    file; whatever others wrote is in files of other names.
+    Spark may attempt a task more than once. One attempt returns its result, which names its file;
+    other attempts write files of other names.
     """
     return run_attempts(session, tasks, lambda task, attempt: task.run(attempt))
 
@@ -103,10 +105,10 @@ def run_tasks(session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResu
 def run_attempts(
     session: SparkSession, items: Sequence[_I], work: Callable[[_I, str], _R]
 ) -> list[_R]:
-    """The result of ``work`` for each item, which a task does; it gets a name for its attempt."""
+    """Return the result of ``work`` for each item, each in a task, with a name of its attempt."""
     if not items:
         return []
-    # A killed job may have left workers that still write where this one does.
+    # Workers of a killed job may still write to the same folder.
     job = secrets.token_hex(4)
 
     def attempted(item: _I) -> _R:
@@ -118,7 +120,7 @@ def run_attempts(
 
 
 def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
-    """Return these columns of all rows of Parquet files, as many rows if there are no columns."""
+    """Return these columns of all rows of Parquet files, or the bare rows without columns."""
     kinds = {column.name: column.type for column in columns}
     if not files:
         return pa.schema(
@@ -128,5 +130,5 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
         # Joined tables without columns would have no rows.
         return pa.table({"": pa.nulls(sum(pq.read_metadata(file).num_rows for file in files))})
     tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
-    # The log stores integers as narrow as they are there, a step what it made as 64 bits.
+    # The log stores integers in few bits, a step in 64.
     return pa.concat_tables(tables, promote_options="permissive")

@@ -1,8 +1,8 @@
-"""What of a step is done by tasks without SQL: which operators, in which order, and what they leave.
+"""The stage of a step that tasks do without SQL: its operators, their order, their results.
 
-Operators whose inputs are whole segments of the log are one Spark job, the longest tasks first, so that none is left to
-run alone at the end. Those that read nothing but what these gave are the next, and so on. Whatever does not fit is
-left to Spark SQL, which reads the files that tasks have written.
+Operators that read segments of the log are one Spark job, with the longest tasks first, so that
+none runs alone at the end. Operators that read only the rows of these are the next job, and so on.
+All others are left to Spark SQL, which reads the files that tasks have written.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What tasks made of one query.
+    """The rows of one query that tasks have written.
 
     Attributes:
-        folder: of the Parquet files.
-        path: of the folder as an answer that is staged, None where it is not delivered.
+        folder: the folder of the Parquet files.
+        path: the path of the folder as a staged output; None if the query is not delivered.
         parts: the files as tasks reported them, in the order of their epochs.
     """
 
@@ -73,7 +73,7 @@ class StageResult:
         return tuple(str(self.folder / part.name) for part in self.parts)
 
     def output(self, result: str) -> Output | None:
-        """The files as the answer to ``result``, None where they are not delivered."""
+        """Return the files as the output of ``result``; None if they are not delivered."""
         if self.path is None:
             return None
         return Output.of_files(result, self.path, self.parts)
@@ -84,9 +84,9 @@ class _Part:
     """What one task reads.
 
     Attributes:
-        rows: at most.
-        files: of each side.
-        within: for each side what is true of the rows that are released, None if all are.
+        rows: the most rows that it can read.
+        files: the paths of the files of each side.
+        within: for each side, the condition that released rows satisfy; None if all are released.
         homes: see ``JoinTask``.
     """
 
@@ -97,17 +97,21 @@ class _Part:
 
 
 Plan = Callable[[_Part], "Task"]
-"""Makes the task that does a part."""
+"""Returns the task for a part."""
 
 
 class TaskStage:
-    """Does by tasks what can be done so.
+    """Runs the operators of a step that tasks can do.
 
     Args:
-        results: for each result the query whose rows it is.
+        session: the session that runs the tasks.
+        program: the program of all operators.
+        inputs: the rows that operators read.
+        outputs: the places where rows are written.
+        results: for each result, the query whose rows it consists of.
 
     Attributes:
-        counts: what tasks have counted so far.
+        counts: the counts of all tasks so far.
     """
 
     def __init__(
@@ -127,11 +131,11 @@ class TaskStage:
         self.counts = Counts()
 
     def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, StageResult]:
-        """Do what of ``step`` is for tasks; by query.
+        """Run the operators of ``step`` that tasks can do, and return their results by query.
 
         Args:
-            step: works, inputs first.
-            uses: how often each query's rows are read.
+            step: the works of all operators, inputs first.
+            uses: how often the rows of each query are read.
         """
         done: dict[str, StageResult] = {}
         waiting = [work for work in step.works if work.reads_rows]
@@ -157,10 +161,10 @@ class TaskStage:
                 done[query] = self._accept(done[query], reported)
 
     def _accept(self, result: StageResult, reported: Sequence[TaskResult]) -> StageResult:
-        """What the results say was made, if the driver sees it too.
+        """Return ``result`` with the files that tasks report, once the driver has found them too.
 
         Raises:
-            EngineError: a file is not here, or not as reported.
+            EngineError: a file is missing here, or is not as reported.
         """
         parts = sorted((task.file for task in reported), key=lambda file: file.name)
         accept(result.folder, parts)
@@ -169,7 +173,7 @@ class TaskStage:
         return replace(result, parts=tuple(parts))
 
     def _plan(self, node: HftaNode) -> Plan | None:
-        """How tasks would do ``node``; None if they cannot."""
+        """Return how tasks evaluate ``node``; None if they cannot."""
         match node:
             case AggregationNode() if merge := plain_merge(node, self._schema(node)):
                 return lambda part: MergeTask(merge, part.files[0], part.within[0])
@@ -188,7 +192,7 @@ class TaskStage:
     def _parts(
         self, work: Work, done: Mapping[str, StageResult], uses: Mapping[str, int]
     ) -> list[_Part]:
-        """What the tasks of ``work`` read; none if it is not for tasks."""
+        """Return what the tasks of ``work`` read; nothing if ``work`` is left to SQL."""
         node = work.node
         if self._plans[node.query] is None or work.state is not None:
             return []
@@ -257,11 +261,11 @@ def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
 
 
 _UNKNOWN = Literal(None, GsqlType.NULL)
-"""A condition that tasks cannot test."""
+"""Stands for a condition that tasks cannot test."""
 
 
 def _within(work: Work, taken: ReleasedInput) -> Expression | None:
-    """What is true of the released rows of a side, None if all are released."""
+    """Return the condition that released rows of a side satisfy; None if all are released."""
     if not taken.straddles:
         return None
     epoch = taken.epoch
@@ -271,7 +275,7 @@ def _within(work: Work, taken: ReleasedInput) -> Expression | None:
 
 
 def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
-    """See ``JoinTask``; None where all rows are at home."""
+    """Return ``JoinTask.homes``; None for a side whose rows are all at home."""
     node = work.node
     if not isinstance(node, JoinNode) or node.interval is None or node.kind is not JoinKind.OUTER:
         return None, None
@@ -285,7 +289,7 @@ def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
 
 
 def _between(epoch: Expression, low: Bound, high: Bound) -> Expression:
-    """``low <= epoch < high``, ``_UNKNOWN`` if tasks cannot test that."""
+    """Return ``low <= epoch < high``; ``_UNKNOWN`` if tasks cannot test it."""
     if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
         return _UNKNOWN
     tests = [

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gscope.engine.spark.jvm import class_data_archive
-from gscope.engine.spark.jvm.gateway import JvmSettings, archive_options
 from gscope.engine.spark.jvm.java import Java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings, archive_options
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import Java, find_java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def test_a_tiny_heap_is_refused(tmp_path: Path) -> None:
 OWNER = """\
 import pathlib, sys
 from gscope.engine.spark.jvm.java import find_java
-from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import launch_jvm
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 jvm = launch_jvm(JvmSettings(find_java()), pathlib.Path(sys.argv[1]))
 jvm.gateway()
 print(jvm.pid, flush=True)

@@ -15,8 +15,9 @@ import pyspark
 import pytest
 
 from gscope.engine.spark.jvm.class_data_archive import with_archive
-from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.errors import EngineError
 

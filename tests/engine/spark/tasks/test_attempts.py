@@ -13,8 +13,9 @@ from pyspark import TaskContext, cloudpickle
 
 from gscope.engine.counts import Counts
 from gscope.engine.spark.jvm.class_data_archive import with_archive
-from gscope.engine.spark.jvm.gateway import JvmSettings, launch_jvm
+from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.engine.spark.sql.attempt_counts import AttemptCounts
 from gscope.engine.spark.tasks.task import FileTask, run_tasks
