@@ -1,4 +1,4 @@
-"""Locks of runs' folders: held by the supervisor for as long as it lives, whatever ends it."""
+"""Locks of the folders of runs, which a supervisor holds until it ends, in whatever way."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from pathlib import Path
 from gscope.queries.run_folder.layout import LOCK_FILE
 
 _PROBE_S = 0.05
-"""How long another process may hold a lock only to test it, which takes microseconds."""
+"""Seconds that another process may hold a lock to test it, which takes microseconds."""
 
 _EXIT_S = 5.0
-"""How long the kernel may take to close the files of a killed process."""
+"""Seconds that the kernel may take to close the files of a killed process."""
 
 _BETWEEN_S = 0.01
 
 
 def take(folder: Path, holder: int | None = None) -> int | None:
-    """Return a descriptor that holds the lock of ``folder`` until it is closed; None if another process holds it.
+    """Return a descriptor that holds the lock of ``folder`` until it is closed.
 
     The lock file is created if it is missing. Children do not inherit the descriptor.
 
-    A killed supervisor holds its lock for some milliseconds after its daemon has ended: the kernel closes the files of a
-    dying process from the highest descriptor down, so the pipes to its children before the lock.
+    A killed supervisor holds its lock for some milliseconds after its daemon has ended: the kernel
+    closes the files of a dying process from the highest descriptor down, hence the pipes to its
+    children before the lock.
 
     Args:
-        folder: of a run.
-        holder: the supervisor's process id. If it is exiting, wait until it lets go of the lock.
+        folder: the folder of a run.
+        holder: process id of the supervisor; if it is exiting, wait until it releases the lock.
+
+    Returns:
+        The descriptor; None if another process holds the lock.
 
     Raises:
         OSError: the folder is missing, or belongs to another user.
@@ -49,7 +53,7 @@ def take(folder: Path, holder: int | None = None) -> int | None:
 
 
 def _is_exiting(pid: int) -> bool:
-    """Return whether a process has ended, or has been killed and has no memory any more."""
+    """Return whether a process has ended, or was killed and its memory is freed."""
     try:
         return not Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -57,7 +61,7 @@ def _is_exiting(pid: int) -> bool:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process holds the lock of ``folder``; False also where there is none."""
+    """Return whether a process holds the lock of ``folder``; False if the folder has no lock."""
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

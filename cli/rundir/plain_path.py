@@ -1,8 +1,9 @@
-"""Another path to a run's folder, for processes that cannot take every path.
+"""Another path to a run's folder, for libraries that do not accept every path.
 
-Spark splits lists of folders at commas and expands brackets, addresses of sockets are URIs, Java reads its options by the
-locale. Where the path of a run's folder has more than plain characters, its processes are given a path through a link.
-The links are in a private folder; each lasts as long as its run.
+Spark splits lists of folders at commas and expands brackets, addresses of sockets are URIs, and Java
+decodes its options by the locale. If the path of a run's folder has other than plain characters, the
+processes of the run get a path through a link. The links are in a private folder; each exists until
+its run ends.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from gscope.errors import UsageError
 from gscope.queries.ownership import ensure_private_folder
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
-_PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/run")  # only below a folder that is checked
+_PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/run")  # only below a folder whose owner is checked
 
 
 def is_plain(path: Path) -> bool:
-    """Return whether every process takes ``path`` as it is."""
+    """Return whether every library accepts ``path``."""
     return _PLAIN.fullmatch(str(path)) is not None
 
 
 def plain_path(folder: Path) -> Path:
-    """Return a path to ``folder`` that every process takes: its own, or that of a link.
+    """Return a path to ``folder`` that every library accepts: its own, or that of a link.
 
     Raises:
-        UsageError: there is no place for a link.
+        UsageError: no folder can hold a link.
     """
     if is_plain(folder):
         return folder
@@ -54,14 +55,14 @@ def plain_path(folder: Path) -> Path:
 
 
 def forget(path: Path) -> None:
-    """Remove the link that ``plain_path`` returned; a folder stays."""
+    """Delete the link that ``plain_path`` returned; a folder is left alone."""
     if path.is_symlink():
         with suppress(OSError):
             path.unlink()
 
 
 def _remove_dangling(links: Path) -> None:
-    """Remove the links of runs that are gone."""
+    """Delete links to folders that do not exist any more."""
     for link in links.iterdir():
         if stat.S_ISLNK(link.lstat().st_mode) and not link.exists():
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Keeps the ``run.json`` of one run true while it lives; read by ``records.py``."""
+"""Writes the ``run.json`` of a run while the run is active; ``records.py`` reads it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class RunFile:
-    """The record of a run that this process supervises; each change is a whole new file.
+    """The record of a run that this process supervises; each change replaces the whole file.
 
-    May be used from several threads. A disk that is full costs the record, never the run.
+    May be used from several threads. On a full disk the file is out of date, but the run goes on.
 
     Args:
-        record: the first one; it is written at once.
-        clock: now, in nanoseconds UTC.
+        record: the first record, which is written immediately.
+        clock: the time, in nanoseconds UTC.
     """
 
     def __init__(self, record: RunRecord, clock: Callable[[], int] = time.time_ns) -> None:
@@ -38,7 +38,7 @@ class RunFile:
         self.change()
 
     def listen(self, listener: Listener) -> None:
-        """Tell ``listener`` of every change from now on, by the thread that makes it."""
+        """Call ``listener`` at every change from now on, in the thread that makes it."""
         self._listeners.append(listener)
 
     def change(self, **fields: Any) -> None:
@@ -54,7 +54,12 @@ class RunFile:
             listener(before, after)
 
     def enter(self, state: RunState, failure: str | None = None) -> None:
-        """The run is in another state; it failed with that sentence. At its end no process is left."""
+        """Change the state of the run; at its end no process is left.
+
+        Args:
+            state: the new state.
+            failure: the sentence that the run failed with; None if it did not.
+        """
         if state == self.record.state and failure == self.record.failure:
             return
         processes = self.record.processes
@@ -63,16 +68,19 @@ class RunFile:
         self.change(state=state, failure=failure, processes=processes)
 
     def on_process(self, name: str, state: RecordedState, pid: int | None = None) -> None:
-        """The process ``name`` (``capture`` or ``job``) is in another state; None keeps its pid.
+        """Change the state of a process; one that ended or failed has no process id.
 
-        A process that ended or failed has none.
+        Args:
+            name: ``capture`` or ``job``.
+            state: the new state.
+            pid: its process id; None: unchanged.
         """
         now = self._process(name)
         gone = state in ("ended", "failed", "restarting")
         self._set(name, replace(now, state=state, pid=None if gone else pid or now.pid))
 
     def on_restart(self, name: str, reason: str) -> None:
-        """The process ``name`` ended for that reason and will be started again."""
+        """Note that the process ``name`` ended for ``reason`` and will be restarted."""
         now = self._process(name)
         restarts = (*now.restarts, RestartRecord(self._clock(), reason))
         self._set(
@@ -83,7 +91,7 @@ class RunFile:
         )
 
     def drop(self, name: str) -> None:
-        """The run needs no process ``name``."""
+        """Delete the process ``name``, which the run does not need."""
         processes = {other: p for other, p in self.record.processes.items() if other != name}
         self.change(processes=processes)
 

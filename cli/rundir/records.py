@@ -1,7 +1,8 @@
-"""Runs by name: what ``run.json`` says of each, and whether it still lives.
+"""Runs by name: the record ``run.json`` of each, and whether it is active.
 
-A run is a folder ``run-<NAME>`` in the work dir. Its supervisor holds the folder's lock while it lives and keeps
-``run.json`` true (see ``record_file.py``); a run whose lock is free was killed, and is called stale.
+A run is a folder ``run-<NAME>`` in the work dir. Its supervisor holds the folder's lock until it
+ends and keeps ``run.json`` up to date (see ``record_file.py``). A run whose lock is free was killed,
+and is called stale.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ RecordedState = Literal["starting", "running", "restarting", "ended", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class RestartRecord:
-    """A process was started again.
+    """A restart of a process.
 
     Attributes:
-        at_ns: when, UTC.
-        reason: why, one phrase.
+        at_ns: the time, in nanoseconds UTC.
+        reason: why the process ended, one phrase.
     """
 
     at_ns: int
@@ -45,10 +46,10 @@ class ProcessRecord:
     """A process of a run.
 
     Attributes:
-        pid: None when it does not run.
-        state: what it is about.
-        restarts: the latest ``MAX_RESTARTS_KEPT``, oldest first.
-        restarts_total: how many there were.
+        pid: its process id; None while it does not run.
+        state: its state, as ``gscope status`` shows it.
+        restarts: the latest ``MAX_RESTARTS_KEPT`` restarts, oldest first.
+        restarts_total: the number of restarts since the run began.
     """
 
     pid: int | None = None
@@ -59,23 +60,23 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is known of a run.
+    """The record of a run.
 
     Attributes:
-        path: its folder.
-        is_alive: whether its supervisor lives.
-        name: unique in the work dir.
-        pid: of the supervisor.
-        state: the last one it wrote.
-        began_ns: when the run began, UTC; a resumed run began when it was first started.
-        changed_ns: when ``run.json`` was last written.
+        path: the folder of the run.
+        is_alive: whether its supervisor runs.
+        name: its name, unique in the work dir.
+        pid: process id of the supervisor.
+        state: the last state that the supervisor wrote.
+        began_ns: when the run was first started, in nanoseconds UTC; resuming does not change it.
+        changed_ns: when ``run.json`` was last written, in nanoseconds UTC.
         command: the command line after ``gscope``.
         queries: the names of the results.
-        interfaces: their names.
+        interfaces: the names of the interfaces.
         is_live: whether the interfaces are devices.
-        folder: where answers are written, None for standard output.
-        failure: the sentence it failed with, None if it did not.
-        processes: ``capture`` and ``job``, as far as they exist.
+        folder: the folder of the output files; None: answers go to standard output.
+        failure: the sentence that the run failed with; None if it did not.
+        processes: the processes ``capture`` and ``job``, as far as they exist.
     """
 
     path: Path
@@ -95,26 +96,26 @@ class RunRecord:
 
     @property
     def standing(self) -> str:
-        """The state in one word; ``stale`` for a run that was killed, ``failed`` for one that gave up."""
+        """The state in one word: ``stale`` for a killed run, otherwise ``state``."""
         return self.state if self.is_alive or self.state == "failed" else "stale"
 
     @property
     def is_resumable(self) -> bool:
-        """Whether it is over, but its folder holds what it has not answered."""
+        """Whether the run has ended but its folder holds unanswered packets."""
         return self.is_live and not self.is_alive
 
     def to_json(self) -> str:
-        """The text of ``run.json``."""
+        """Return the text of ``run.json``."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["path"], value["is_alive"]
         return json.dumps(value, indent=1)
 
 
 def read_run(path: Path) -> RunRecord | None:
-    """Return the run whose folder is ``path``; None if there is none, its record is invalid, or it is a link."""
+    """Return the run in the folder ``path``; None if that is no run's, a link, or its record invalid."""
     if path.is_symlink():
         return None
-    # Before the file is read: the other way round, a run that ends between would seem killed.
+    # Before the file is read: in the other order, a run that ends meanwhile would look killed.
     is_alive = is_held(path)
     try:
         return _record(path, is_alive, json.loads((path / RUN_FILE).read_bytes()))
@@ -123,17 +124,17 @@ def read_run(path: Path) -> RunRecord | None:
 
 
 def find_runs(work_dir: Path) -> tuple[RunRecord, ...]:
-    """All runs in ``work_dir``, living and stale, in the order of their beginning."""
+    """Return all runs in ``work_dir``, active and stale, in the order in which they began."""
     records = [read_run(path) for path in work_dir.glob(f"{FOLDER_PREFIX}*")]
     return tuple(sorted((r for r in records if r is not None), key=lambda r: (r.began_ns, r.name)))
 
 
 def choose_run(work_dir: Path, name: str | None) -> RunRecord:
-    """The run called ``name``; without a name the only one that lives, or else the only one there is.
+    """Return the run called ``name``; without a name the only active run, or else the only run.
 
     Raises:
-        GscopeError: there is no run at all (exit code 1).
-        UsageError: none has that name, or there are several to choose from.
+        GscopeError: the work dir has no run (exit code 1).
+        UsageError: no run has that name, or a name is needed to choose among several.
     """
     runs = find_runs(work_dir)
     if not runs:
@@ -164,10 +165,10 @@ def _listed(runs: Sequence[RunRecord]) -> str:
 
 
 def _record(path: Path, is_alive: bool, value: dict[str, Any]) -> RunRecord:
-    """The record in ``run.json``.
+    """Return the record that ``run.json`` holds.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError: it is none.
+        ValueError, TypeError, KeyError, AttributeError: the record is invalid.
     """
     if value.pop("schema") != SCHEMA or path.name != FOLDER_PREFIX + value["name"]:
         raise ValueError(path)

@@ -1,4 +1,4 @@
-"""A run's private folder: settings, program, stream log, commits. Gone when the run is over."""
+"""A run's private folder: settings, program, stream log, commits. Deleted when the run ends."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ _UNNAMED = "new-"
 
 
 def default_work_dir() -> Path:
-    """Where runs keep their folders unless told otherwise: ``gscope-<uid>`` among temporary files."""
+    """Return the default work dir: ``gscope-<uid>`` in the folder of temporary files."""
     return Path(tempfile.gettempdir()) / f"gscope-{os.getuid()}"
 
 
 class RunDir:
-    """A folder ``run-<NAME>`` (mode 0700) below ``root``, held by a lock for as long as this process lives.
+    """A folder ``run-<NAME>`` (mode 0700) below ``root``, which this process locks until it ends.
 
-    Opening one deletes the folders of runs that were killed, except those of live runs, which hold unanswered
-    packets. A folder counts as a run's only if it holds a valid record of that run and belongs to this user:
-    whatever else is in the work dir stays untouched, whatever its name.
+    Opening one deletes the folders of runs that were killed, except those of live runs, which hold
+    unanswered packets. A folder counts as a run's only if it holds a valid record of that run and
+    belongs to this user: everything else in the work dir stays untouched, whatever its name.
 
     Args:
-        root: the work dir; it is created (mode 0700) if it is missing. Only this user may be able to write there.
-        name: of the run.
-        is_exact: whether the user chose the name. A stale live run of that name is then resumed, and an active
-            one, or a folder that is not a run's, is an error. Otherwise a name in use gets a number.
+        root: the work dir, created (mode 0700) if it is missing; only this user may write there.
+        name: the name of the run.
+        is_exact: whether the user chose the name. A stale live run of that name is then resumed, and
+            an active one, or a folder that is not a run's, is an error. Otherwise a name in use gets
+            a number.
 
     Attributes:
         path: the folder.
         file: its ``run.json``.
-        resumed: the record of the run that is taken over, None for a new one.
-        is_kept: whether closing leaves the folder where it is.
+        resumed: the record of the run that is resumed; None for a new one.
+        is_kept: whether the folder stays when it is closed.
 
     Raises:
         UsageError: the work dir is unusable or open to other users, or the name is in use.
@@ -80,18 +81,18 @@ class RunDir:
         return self.path.name.removeprefix(FOLDER_PREFIX)
 
     def write_summary(self, text: str) -> None:
-        """Leave the summary for whoever has opened its file, in place: the folder is removed soon."""
+        """Write the summary in place, for processes that have opened it: the folder is removed soon."""
         with suppress(OSError):
             (self.path / SUMMARY_FILE).write_text(text, encoding="utf-8")
 
     def hand_back_if_resumed(self) -> None:
-        """Leave a run that was taken over as it was."""
+        """Restore a resumed run to what it was, and keep its folder."""
         if self.resumed is not None:
             self.is_kept = True
             self.file = RunFile(self.resumed)
 
     def close(self) -> None:
-        """Remove the folder unless it is kept; harmless when called twice."""
+        """Delete the folder unless it is kept; harmless when called twice."""
         if not self.is_kept:
             remove_run(self.path)
         if self._lock >= 0:
@@ -106,7 +107,7 @@ class RunDir:
         self.close()
 
     def _taken_over(self, root: Path, name: str) -> Path | None:
-        """Return the folder of the stale run of that name and keep its record; None if the name is free.
+        """Return the folder of the stale run of that name; None if the name is free.
 
         Raises:
             UsageError: the run is active, or the folder is not a run's.
@@ -131,7 +132,10 @@ class RunDir:
         return path
 
     def _new(self, root: Path, name: str, *, is_exact: bool) -> Path:
-        """Create a folder; it gets its name when it is locked and holds its record, so that it never looks dead."""
+        """Create a folder, which gets its name once it is locked and holds its record.
+
+        So it never looks like the folder of a killed run.
+        """
         made = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=root))
         lock = run_lock.take(made)
         assert lock is not None
@@ -164,14 +168,14 @@ class RunDir:
 
 
 def _guarded(folder: Path) -> int:
-    """Keep systemd-tmpfiles, which removes old temporary files, out of a folder in use (see tmpfiles.d(5), AGE)."""
+    """Keep systemd-tmpfiles, which deletes old files, out of a folder in use; see tmpfiles.d(5), AGE."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
 
 
 def remove_run(folder: Path) -> None:
-    """Delete the folder of a run; if that is interrupted, what is left still differs from a user's folder."""
+    """Delete the folder of a run, its record last: until then it is recognised as a run's."""
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.name == RUN_FILE:
@@ -184,7 +188,7 @@ def remove_run(folder: Path) -> None:
 
 
 def _private(root: Path) -> Path:
-    """Return the work dir without links.
+    """Return the path of the work dir with links resolved.
 
     Raises:
         UsageError: another user can write there, or can replace it.
@@ -199,7 +203,7 @@ def _private(root: Path) -> Path:
 
 
 def _sweep(root: Path) -> None:
-    """Delete the folders of this user's runs that are over but could not clean up."""
+    """Delete the folders of this user's runs that were killed, unless they hold unanswered packets."""
     for folder in root.glob(f"{FOLDER_PREFIX}*"):
         if _own_run(folder) is None:
             continue
@@ -210,7 +214,7 @@ def _sweep(root: Path) -> None:
         if lock is None:
             continue
         try:
-            # Read again: a run that was taken over and ended meanwhile has left another record, or none.
+            # Read again: a run that was resumed and ended meanwhile has left another record, or none.
             run = _own_run(folder)
             if run is not None and not _holds_answers(run):
                 remove_run(folder)
@@ -219,7 +223,7 @@ def _sweep(root: Path) -> None:
 
 
 def _own_run(folder: Path) -> RunRecord | None:
-    """Return the record of the run in ``folder``; None if it is a link, another user's or not a run's folder."""
+    """Return the record of this user's run in ``folder``; None if it is none, or a link."""
     try:
         status = folder.lstat()
         is_record = stat.S_ISREG((folder / RUN_FILE).lstat().st_mode)
@@ -230,5 +234,5 @@ def _own_run(folder: Path) -> RunRecord | None:
 
 
 def _holds_answers(run: RunRecord) -> bool:
-    """Return whether a live run was killed after it began to log; captures can be read again."""
+    """Return whether a killed run is live and began to log; captures can be read again."""
     return run.is_live and run.state != "ended" and (run.path / LOG_FOLDER).is_dir()

@@ -1,4 +1,4 @@
-"""What a run has to say, kept on disk: events, and what its processes write to standard error. Bounded."""
+"""The log of a run: its events, and what its processes write to standard error. Bounded."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ FILE = "run.log"
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4
 MAX_LINE = 4_096
-"""Characters of one line; a child that writes more in one is cut."""
+"""Characters of one line; a longer line of a process is truncated."""
 
 
 class RunLog:
-    """``logs/run.log`` in a run's folder, one line an event, with older ones beside it.
+    """The file ``logs/run.log`` in a run's folder, one line for each event, and its older parts.
 
-    May be used from several threads. A disk that is full costs lines, never the run.
+    May be used from several threads. On a full disk lines are lost, but the run goes on.
 
     Args:
         run_dir: the run's folder.
-        extra: another file to write to, as ``--log-file`` asks for.
+        extra: a further file to write to, that of ``--log-file``; None: none.
 
     Raises:
-        OSError: a file cannot be made.
+        OSError: a file cannot be created.
     """
 
     def __init__(self, run_dir: Path, extra: Path | None = None) -> None:
@@ -54,15 +54,15 @@ class RunLog:
         """Write a line, or one for each line of ``text``.
 
         Args:
-            source: who says it: ``run``, or the name of a process.
-            text: what.
+            source: ``run``, or the name of the process that wrote the text.
+            text: the lines.
         """
         for line in text.splitlines():
             record = logging.LogRecord(source, logging.INFO, "", 0, line[:MAX_LINE], None, None)
             self._logger.handle(record)
 
     def on_change(self, before: RunRecord, after: RunRecord) -> None:
-        """Note what changed in the run's record."""
+        """Log what changed in the run's record."""
         if after.state != before.state:
             failure = f": {after.failure}" if after.failure else ""
             self.note("run", f"{after.state}{failure}")
@@ -74,7 +74,7 @@ class RunLog:
                 self.note("run", f"{name} started as process {process.pid}")
 
     def close(self) -> None:
-        """Close the files; harmless when called twice. What is noted later is lost."""
+        """Close the files; harmless when called twice. Later lines are discarded."""
         for handler in list(self._logger.handlers):
             self._logger.removeHandler(handler)
             with suppress(OSError):
@@ -83,14 +83,14 @@ class RunLog:
 
 
 class _Rotating(logging.handlers.RotatingFileHandler):
-    """Loses lines silently where they cannot be written: there is no better place to complain."""
+    """Discards lines that cannot be written: there is no better place to report them."""
 
     def handleError(self, _record: logging.LogRecord) -> None:  # the library's name
         return
 
 
 def _stamped() -> logging.Formatter:
-    """Lines with the time, UTC to the millisecond."""
+    """Return a formatter of lines with the time, UTC to the millisecond."""
     formatter = logging.Formatter("%(asctime)s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"

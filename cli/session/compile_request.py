@@ -1,4 +1,4 @@
-"""Where query texts come from: files, the library, the command line."""
+"""Compiling a request: query texts from files, the library and the command line."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def compile_request(
     is_repeatable: bool = False,
     is_interleaved: bool = False,
 ) -> Compiled:
-    """Compile what is asked for over ``interfaces``; () if they are not known.
+    """Compile the queries of a request.
 
     Args:
         request: the queries.
-        interfaces: by name.
-        config: everything else.
+        interfaces: names of the interfaces; () if they are unknown.
+        config: the settings.
         is_unbounded: see ``CompileContext``.
-        is_repeatable: the same.
-        is_interleaved: the same.
+        is_repeatable: see ``CompileContext``.
+        is_interleaved: see ``CompileContext``.
 
     Raises:
-        UsageError: a file or name is wrong.
-        GsqlError: a query is wrong.
+        UsageError: a file or name is invalid.
+        GsqlError: a query is invalid.
     """
     files = offer_user_code(config)
     texts, delivered = gather_texts(request)
@@ -62,10 +62,10 @@ def compile_request(
 
 
 def offer_user_code(config: Config) -> tuple[UserFile, ...]:
-    """Let queries of this process call what the files of user code declare.
+    """Make the functions that files of user code declare available to queries of this process.
 
     Raises:
-        UsageError: a file is wrong, or what it declares is.
+        UsageError: a file or a declaration in it is invalid.
     """
     if not config.udf:
         return ()
@@ -78,10 +78,10 @@ def offer_user_code(config: Config) -> tuple[UserFile, ...]:
 
 
 def gather_texts(request: QueryRequest) -> tuple[list[QueryText], tuple[str, ...]]:
-    """The texts, and the names of the results to deliver (() for the usual ones).
+    """Return the query texts, and the names of the results to deliver; () for the default ones.
 
     Raises:
-        UsageError: a file cannot be read, or a name means nothing.
+        UsageError: a file cannot be read, or a name is unknown.
     """
     library = library_files()
     texts: list[QueryText] = []
@@ -107,10 +107,10 @@ def gather_texts(request: QueryRequest) -> tuple[list[QueryText], tuple[str, ...
 
 
 def read_text(path: Path) -> QueryText:
-    """The query file at ``path``.
+    """Return the text of the query file at ``path``.
 
     Raises:
-        UsageError: it cannot be read or is no text.
+        UsageError: the file cannot be read, or is not UTF-8 text.
     """
     try:
         return QueryText(path.read_text(encoding="utf-8"), str(path))
@@ -123,10 +123,10 @@ def read_text(path: Path) -> QueryText:
 
 
 def parse_parameters(given: Iterable[str]) -> dict[str, str]:
-    """``NAME=VALUE`` texts as a mapping.
+    """Return texts of the form ``NAME=VALUE`` as a mapping.
 
     Raises:
-        UsageError: one has no ``=``, or a name is given twice.
+        UsageError: a text has no ``=``, or a name occurs twice.
     """
     values: dict[str, str] = {}
     for text in given:
@@ -146,7 +146,7 @@ def _check_text(text: str, option: str) -> None:
     """Refuse an argument with bytes that are not UTF-8, which Python keeps as surrogates.
 
     Raises:
-        UsageError: there are such bytes.
+        UsageError: the argument has such bytes.
     """
     try:
         text.encode()
@@ -160,10 +160,10 @@ def _check_text(text: str, option: str) -> None:
 
 
 def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The configured sets, of the interfaces that take part; a set of none of them is left out.
+    """Return the configured sets, restricted to ``interfaces``; empty sets are left out.
 
     Raises:
-        UsageError: the configuration has interfaces, but not all that a set of it is made of.
+        UsageError: the configuration has interfaces, and a set has a member that is not one.
     """
     if not interfaces:
         return dict(config.sets)

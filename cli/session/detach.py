@@ -1,9 +1,9 @@
 """Runs in the background: ``gscope run -d``.
 
-Three processes take part. The one that the user started waits for the *go-between*, which is the leader of a session
-of its own and therefore without a terminal; the run is a child of that, can never get a terminal, and speaks to it
-through a pipe. When the run captures, the go-between says so and ends, and with it the command; when the run ends
-before that, its exit code is the command's.
+Three processes take part. The one that the user started waits for the *go-between*, which leads a
+session of its own and therefore has no terminal. The run is a child of the go-between, can never get
+a terminal, and writes to it through a pipe. When the run captures, the go-between prints that and
+exits, and so does the command. If the run ends before, the command exits with its exit code.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class Detached:
-    """This process is the run; it tells when it captures.
+    """The process of the run, which reports when it captures.
 
     Args:
-        announce: the write end of the pipe to the go-between.
+        announce: descriptor of the write end of the pipe to the go-between.
     """
 
     def __init__(self, announce: int) -> None:
         self._announce: int | None = announce
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
-        """When the run captures, let the user's command end, and write to files from then on."""
+        """Let the user's command end when the run captures, and write to files from then on."""
         if after.state != "running" or self._announce is None:
             return
         os.write(self._announce, sentence(after).encode())
@@ -47,10 +47,10 @@ class Detached:
 
 
 def detach() -> Detached | int:
-    """Fork: in the run a ``Detached``, in the user's process the exit code, when that is known.
+    """Fork twice, and return a ``Detached`` in the run, the exit code in the user's process.
 
-    The run keeps its working directory, as the paths that it was given are relative to that. It is to be called
-    before there are other threads.
+    The run keeps its working directory, which paths on the command line are relative to. To be
+    called before another thread is started.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -71,7 +71,7 @@ def detach() -> Detached | int:
 
 
 def sentence(run: RunRecord) -> str:
-    """What the user is told of a run that has been detached."""
+    """Return the notice that a run captures in the background."""
     place = f" --work-dir {run.path.parent}" if _needs_place(run.path.parent) else ""
     return (
         f"gscope: {run.name} is capturing as process {run.pid} and writing to {run.folder}; "
@@ -87,7 +87,7 @@ def _needs_place(work_dir: Path) -> bool:
 
 
 def _wait_for(between: int) -> int:
-    """The exit code of the go-between; what interrupts this process interrupts the run."""
+    """Return the exit code of the go-between; signals to this process are passed on to it."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def pass_on(number: int, _frame: object) -> None:
@@ -103,15 +103,15 @@ def _wait_for(between: int) -> int:
 
 
 def _go_between(run: int, reader: int) -> NoReturn:
-    """Tell the user what the run says, or end as it ended."""
+    """Print the notice of the run, or exit with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda n, _frame: os.kill(run, n))
     with os.fdopen(reader) as pipe:
-        told = pipe.read()
-    if told:
-        # Whoever started it may have gone meanwhile.
+        notice = pipe.read()
+    if notice:
+        # The terminal may have gone meanwhile.
         try:
-            os.write(2, told.encode())
+            os.write(2, notice.encode())
         finally:
             os._exit(0)
     _, status = os.waitpid(run, 0)

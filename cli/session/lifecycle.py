@@ -1,15 +1,16 @@
-"""The life of a run: its folder, its record and log, and what is left of it at the end.
+"""The lifecycle of a run: its folder, record and log, and what remains at its end.
 
-======================================== =======================================================================
-a run ends because                       its folder
-======================================== =======================================================================
-everything is answered                   is removed
-the user left at once                    is removed: that is what was asked for
-a live run failed after it captured      stays, in the state ``failed``: it can be resumed
-a live run was resumed in vain           stays as it was
-it is a replay, or never captured        is removed
-the supervisor was killed                stays: a live run is stale and can be resumed, others are swept away
-======================================== =======================================================================
+==================================== ==============================================================
+the run ends because                 its folder
+==================================== ==============================================================
+everything is answered               is removed
+the user ended it immediately        is removed, as requested
+a live run failed after it captured  stays, in the state ``failed``; the run can be resumed
+a live run could not be resumed      stays as it was
+it is a replay, or never captured    is removed
+the supervisor was killed            stays: a live run is stale and can be resumed, other folders
+                                     are deleted by the next run
+==================================== ==============================================================
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
 def run_lifecycle(
     run_dir: RunDir, log_file: Path | None, listeners: tuple[Listener, ...]
 ) -> Iterator[RunLog]:
-    """Follow a run from here to its end, and leave of its folder what is to be left.
+    """Log a run until its end, and keep or remove its folder then.
 
     Args:
-        run_dir: of the run; closed by the caller.
-        log_file: another place for the log.
-        listeners: told of every change of the run's record.
+        run_dir: the run's folder, which the caller closes.
+        log_file: a further file for the log; None: none.
+        listeners: called at every change of the run's record.
 
     Raises:
         UsageError: the log cannot be written.
@@ -63,7 +64,7 @@ def run_lifecycle(
     try:
         yield log
     except BaseException as error:
-        _on_failure(run_dir, error, has_captured=capturing.has_been)
+        _on_failure(run_dir, error, has_captured=capturing.has_captured)
         log.note("run", f"over: {str(error) or type(error).__name__}")
         raise
     else:
@@ -75,11 +76,11 @@ def run_lifecycle(
 def ensure_same(run_dir: RunDir, program: Program) -> None:
     """Refuse to resume a run with other queries, or one that another version began.
 
-    Its log would not answer other queries, and another version may read it differently. Either way the run stays as
-    it is: whether its unanswered packets are given up is for the user to say.
+    Its log would not answer other queries, and another version may read it differently. In both
+    cases the run stays as it is: the user decides whether to discard its unanswered packets.
 
     Raises:
-        UsageError: the run cannot be resumed with ``program``; the choices are named.
+        UsageError: the run cannot be resumed with ``program``; the message lists the choices.
     """
     from gscope.queries.plan.program_file import program_digest, read_head
     from gscope.queries.run_folder.layout import PROGRAM_FILE
@@ -111,7 +112,7 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
 
 
 def namesake(run_dir: RunDir, name: str) -> str | None:
-    """A sentence on the run that has the usual name of this one but was killed; None if there is none."""
+    """Return a notice of a killed run that holds the default name of this run; None without one."""
     other = read_run(run_dir.path.with_name(FOLDER_PREFIX + name))
     if run_dir.name == name or other is None or other.is_alive:
         return None
@@ -122,17 +123,17 @@ def namesake(run_dir: RunDir, name: str) -> str | None:
 
 
 class _Capturing:
-    """Whether the run has ever captured."""
+    """Notes whether the run has ever captured."""
 
     def __init__(self) -> None:
-        self.has_been = False
+        self.has_captured = False
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
-        self.has_been = self.has_been or after.state == "running"
+        self.has_captured = self.has_captured or after.state == "running"
 
 
 def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) -> None:
-    """Decide what is left of a run that did not end well."""
+    """Keep or hand back the folder of a run that failed."""
     if run_dir.is_kept or not run_dir.file.record.is_live:
         return
     if not has_captured:
@@ -148,8 +149,11 @@ def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) ->
 
 
 def _is_leaving(error: BaseException) -> bool:
-    """Whether the user went away, in one way or another; what cannot be written to files is a ``GscopeError``."""
+    """Return whether the user ended the run, or the reader of its output has gone.
+
+    An output file that cannot be written raises a ``GscopeError`` instead.
+    """
     if isinstance(error, OSError) and error.errno == errno.EIO:
-        # A terminal that was closed a moment before its SIGHUP came.
+        # The terminal was closed a moment before its SIGHUP arrived.
         return True
     return isinstance(error, Interrupted | BrokenPipeError) or not isinstance(error, Exception)

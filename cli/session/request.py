@@ -1,7 +1,7 @@
-"""What a command line asks for.
+"""The request of a command line: which queries to answer.
 
-Neither this module nor any other that is loaded before Java is started imports the compiler of queries or its plan
-nodes: loading those takes longer than the rest of the command line.
+No module that is loaded before Java is started, this one included, imports the compiler of queries
+or its plan nodes: loading those takes longer than the rest of the command line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """What a command line asks for.
+    """The queries that a command line asks for.
 
     Attributes:
         queries: files, names of library queries, or names of queries in the texts.
         expressions: query texts.
-        delivered: names of the results to deliver; () for the usual ones.
+        delivered: names of the results to deliver; () for the default ones.
         parameters: ``NAME=VALUE`` for PARAM entries.
     """
 
@@ -35,13 +35,13 @@ class QueryRequest:
     parameters: Sequence[str] = ()
 
     def ensure_some(self, how: str = " with -q") -> None:
-        """Refuse to go on without a query.
+        """Refuse a request without a query.
 
         Args:
             how: the option by which the current command takes a file or a name.
 
         Raises:
-            UsageError: neither a query nor a text is named.
+            UsageError: the request has neither a query nor a text.
         """
         if not self.queries and not self.expressions:
             message = (

@@ -1,4 +1,4 @@
-"""Names of runs: given, or made from what is request."""
+"""Names of runs: chosen by the user, or derived from the request."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FALLBACK = "query"
 
 
 def ensure_name(text: str) -> str:
-    """``text`` if it can be the name of a run, and so of a folder.
+    """Return ``text`` if it is a valid name of a run, and so of a folder.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it is invalid.
     """
     if _NAME.fullmatch(text) is None:
         message = (
@@ -33,7 +33,7 @@ def ensure_name(text: str) -> str:
 
 
 def default_name(request: QueryRequest) -> str:
-    """The name of the first query, without looking into files: of a file its base name."""
+    """Return the name of the first query; for a file, which is not read, its base name."""
     if request.queries:
         name = Path(request.queries[0]).name.removesuffix(".gsql")
     else:

@@ -1,4 +1,4 @@
-"""What a service manager is told: systemd's notification protocol, see sd_notify(3)."""
+"""Notifications to a service manager, by systemd's protocol; see sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _STATES = {"running": "READY=1", "stopping": "STOPPING=1"}
 
 
 def on_change(before: RunRecord, after: RunRecord) -> None:
-    """Tell the service manager, if there is one, that a run captures or stops."""
+    """Notify the service manager, if there is one, that a run captures or stops."""
     if after.state != before.state and after.state in _STATES:
         notify(f"{_STATES[after.state]}\nSTATUS=gscope run {after.name} is {after.state}")
 
 
 def notify(text: str) -> None:
-    """Send ``text`` to the service manager; one that is not there or does not listen is no error."""
+    """Send ``text`` to the service manager; without a listener, do nothing."""
     address = os.environ.get(VARIABLE, "")
     if not address:
         return

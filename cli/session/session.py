@@ -1,4 +1,4 @@
-"""One run from the queries to the summary: what ``replay`` and ``run`` have in common."""
+"""One run from the queries to the summary, as ``replay`` and ``run`` share it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ EXIT_LOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is told on standard error.
+    """What a run prints to standard error at its end.
 
     Attributes:
-        is_quiet: nothing but errors.
-        has_timings: how long each phase took.
-        is_strict: loss is an error, so that ``is_quiet`` does not hide it.
+        is_quiet: whether only errors are printed.
+        has_timings: whether the duration of each phase is printed.
+        is_strict: whether loss is an error, which ``is_quiet`` does not hide.
     """
 
     is_quiet: bool
@@ -52,17 +52,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is request, over what, and where the answers go.
+    """A run: its queries, their input, and the destination of the answers.
 
     Attributes:
         request: the queries.
         interfaces: captures or devices.
-        limits: how fast and how long.
-        expected_bytes: of all captures together, None if that is not known.
-        folder: for files; None for standard output.
-        config: everything else.
-        name: of the run; None for that of the first query, made unique.
-        log_file: where the run's log goes as well.
+        limits: how fast and how long to capture.
+        expected_bytes: size of all captures together; None if it is unknown.
+        folder: the folder for output files; None: answers go to standard output.
+        config: the settings.
+        name: the name of the run; None: that of the first query, made unique.
+        log_file: a further file for the run's log; None: none.
     """
 
     request: QueryRequest
@@ -81,9 +81,10 @@ class Session:
 
     @property
     def is_interleaved(self) -> bool:
-        """Whether rows of several results are put into one order: of captures that end, in a pipe.
+        """Whether rows of several results are merged into one order.
 
-        A pipe that packets come from may stay open, and a table shows results in turn as they come.
+        Only answers in NDJSON on standard output are, and only of captures that are regular files: a
+        pipe with packets may stay open, and a table shows the results in turn.
         """
         from gscope.cli.sinks.open_sink import is_ndjson
 
@@ -98,16 +99,16 @@ class Session:
     def answer(
         self, observer: RunObserver, report: Report, began: float, *listeners: Listener
     ) -> int:
-        """Start everything, deliver every answer, tell how it went; the exit code.
+        """Run all processes, deliver all answers and print the summary; return the exit code.
 
         Args:
-            observer: told how the run goes.
-            report: what is told at the end.
+            observer: shows progress and notices.
+            report: what is printed at the end.
             began: ``time.monotonic()`` when the command began.
-            listeners: told of every change of the run's record.
+            listeners: called at every change of the run's record.
 
         Raises:
-            GscopeError: a query is wrong, or a process failed.
+            GscopeError: a query is invalid, or a process failed.
         """
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
@@ -139,7 +140,7 @@ class Session:
         observer: RunObserver,
         began: float,
     ) -> tuple[Outcome, Mapping[str, int]]:
-        """Run all processes until everything is answered; how it went, and rows by query."""
+        """Run all processes until everything is answered; return the outcome and rows by query."""
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
@@ -181,7 +182,7 @@ class Session:
         return supervisor.outcome, rows
 
     def _prepared(self, run_dir: RunDir) -> Confinement:
-        """Make the folder of the run ready for processes that give up privileges."""
+        """Prepare the run's folder for processes that drop privileges."""
         from gscope.capture.confinement.prepare import prepare
         from gscope.queries.run_folder.layout import JOB_FOLDER
 
@@ -216,10 +217,10 @@ class Session:
         return program
 
     def _closed_watchlists(self, program: Program) -> list[Path]:
-        """Return the folders of tables that the job's user cannot reach as it is.
+        """Return the folders of watchlists that the user of the job cannot reach.
 
         Raises:
-            UsageError: that user may not read a table.
+            UsageError: that user may not read a watchlist.
         """
         from gscope.capture.confinement.identity import chosen_identity
         from gscope.capture.confinement.prepare import can_reach, may
@@ -240,7 +241,7 @@ class Session:
     def _deliver(
         self, run_dir: RunDir, supervisor: Supervisor, program: Program
     ) -> Mapping[str, int]:
-        """Capture and deliver; rows by query."""
+        """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")
         from gscope.cli.config.capture_files import ensure_there
         from gscope.cli.config.capture_settings import capture_settings, job_streams
@@ -254,7 +255,7 @@ class Session:
         supervisor.start_capture(
             program, capture_settings(program, self.interfaces, self.config, self.limits)
         )
-        # Imported while the daemon starts: it takes as long.
+        # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.delivery import Delivery
         from gscope.cli.delivery.stream_reader import Passthrough
@@ -275,7 +276,7 @@ class Session:
             supervisor.run(answers, Passthrough(program, run_dir.path, known))
             is_complete = True
         finally:
-            # Also of a run that failed or was left: what could be delivered by then is.
+            # Rows that are complete are delivered even if the run failed or was ended.
             with suppress(*() if is_complete else (GscopeError, OSError)):
                 answers.finish()
             sink.close(is_complete=is_complete)
@@ -283,10 +284,10 @@ class Session:
 
 
 def _ensure_watchlists(program: Program) -> None:
-    """Refuse tables that cannot be read before the job finds out, which would try again and again.
+    """Refuse watchlists that cannot be read; the job would retry them again and again.
 
     Raises:
-        EngineError: a file is not there, or not right.
+        EngineError: a file is missing or invalid.
     """
     if watchlists := _watchlists(program):
         from gscope.engine.storage.watchlists import read_watchlist
@@ -303,7 +304,7 @@ def _watchlists(program: Program) -> tuple[Watchlist, ...]:
 
 
 def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:
-    """What is told at the end."""
+    """Yield the lines to print at the end."""
     from gscope.cli.render.summary import is_whole, summary_lines
     from gscope.cli.render.timings import timing_lines
 
@@ -311,7 +312,7 @@ def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator
         yield from summary_lines(outcome, rows)
     if report.has_timings:
         yield from timing_lines(outcome)
-    # like cat: the others are answered, and the exit code says that one was not
+    # As with cat, the other inputs are answered, and the exit code reports the failure.
     for sentence in outcome.capture["refused"].values():
         yield f"gscope: {sentence}; skipped"
     for name, sentence in outcome.capture.get("failed", {}).items():

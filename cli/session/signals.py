@@ -1,4 +1,4 @@
-"""What signals mean to the supervisor of a run."""
+"""The signals that the supervisor of a run handles."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from gscope.cli.supervision.supervisor import Supervisor
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
-"""The first of them closes the windows, a second leaves at once. So does SIGHUP, which comes from the terminal and
-once more from the shell when a terminal is closed, and counts only if it is the first."""
+"""The first of these closes all windows, a second one ends the run immediately.
+
+SIGHUP closes the windows, too, but counts only as the first signal: when a terminal is closed, both
+the terminal and the shell send one."""
 
 
 @contextmanager
 def signal_handlers(supervisor: Supervisor) -> Iterator[None]:
     """Pass signals on to ``supervisor``: those that end a run, and SIGUSR1, which asks for counters.
 
-    What is ignored on purpose, as ``nohup`` ignores SIGHUP, stays ignored.
+    A signal that is ignored on entry, as ``nohup`` ignores SIGHUP, stays ignored.
     """
     terminals = [descriptor for descriptor in (0, 1, 2) if os.isatty(descriptor)]
 
@@ -48,7 +50,7 @@ def signal_handlers(supervisor: Supervisor) -> Iterator[None]:
 
 
 def _let_go(terminals: list[int]) -> None:
-    """Write nowhere from now on what went to a terminal that is gone: any write to it fails."""
+    """Discard further output to a terminal that is gone, where any write would fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in terminals:
         os.dup2(nowhere, descriptor)

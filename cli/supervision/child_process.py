@@ -1,4 +1,4 @@
-"""The processes a run consists of, and the one queue their events come through."""
+"""A child process of a run: its pipes, its events, its standard error and its end."""
 
 from __future__ import annotations
 
@@ -24,25 +24,30 @@ if TYPE_CHECKING:
 UNPRIVILEGED = "gscope.cli.supervision.unprivileged"
 
 FOLLOW_S = 1.0
-"""How long a killed child's own children may keep its output open before nobody waits for them."""
+"""Seconds to wait for output that the children of a killed child keep open."""
 
 MAX_LINE_BYTES = 4_096
-"""What a child writes to standard error without a line end is taken in pieces of so much."""
+"""Longer lines on a child's standard error are split into pieces of this size."""
 
 
 class Process:
-    """A child that tells events as JSON lines on its standard output.
+    """A child that reports events as lines on its standard output.
 
-    A pipe to it stays open: when this process dies, however, the child reads the end and ends as
-    well. The pipe is its standard input, or, if that is wanted for a capture, the descriptor named
-    by its second argument. It is in a process group of its own, so that Ctrl-C reaches the supervisor
-    alone, and what asks the supervisor for counters (SIGUSR1) does not end it.
+    A pipe to the child stays open. When this process dies, in whatever way, the child reads the end
+    of the pipe and exits. The pipe is the child's standard input or, if a capture needs that, the
+    descriptor that its second argument names. The child has a process group of its own, so that
+    Ctrl-C reaches the supervisor alone, and blocks SIGUSR1, which asks the supervisor for counters.
 
     Args:
-        on_words: told, in a thread of its own, of each line that it writes to standard error.
-        is_privileged: the child keeps the capabilities of this process, to give them up by itself.
-        gets_stdin: the child reads this process's standard input.
-        grace_s: how long it may take to end its own children before it is killed.
+        name: of the process: ``CAPTURE`` or ``JOB``.
+        module: the module to run.
+        run_dir: the folder of the run, the child's first argument.
+        events: the queue for the child's events; the last one is ``ProcessExit``.
+        on_words: called with each line of standard error, by a thread of its own; None: only the
+            last line is kept.
+        is_privileged: whether the child keeps the capabilities of this process, to drop them itself.
+        gets_stdin: whether the child reads this process's standard input.
+        grace_s: seconds that the child has to end its own children before it is killed; 0: none.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class Process:
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
         modules = [module] if is_privileged else [UNPRIVILEGED, module]
-        # Without -P Python would import from the working directory first, which others may write to.
+        # Without -P Python would import from the working directory first, which other users may write to.
         arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(
@@ -93,12 +98,12 @@ class Process:
             self._pipe.flush()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; harmless when it has ended."""
+        """Send a signal; harmless when the child has ended."""
         if self._process.poll() is None:
             self._process.send_signal(number)
 
     def stop(self) -> None:
-        """End it and wait for it and its last event; harmless when it has ended."""
+        """End the child and wait for it and its last event; harmless when it has ended."""
         if self._process.poll() is None and self._grace_s:
             self._process.terminate()
             self._await_end(self._grace_s)
@@ -110,8 +115,8 @@ class Process:
             self._pipe.close()
 
     def _await_end(self, timeout_s: float) -> None:
-        """Wait until it ends, at most ``timeout_s``; ``Popen.wait`` with a timeout looks only every 50 ms."""
-        # Another thread waits for it, too; when that was first, the process is gone.
+        """Wait at most ``timeout_s`` for the end; ``Popen.wait`` with a timeout polls every 50 ms."""
+        # Another thread waits for the child, too, and may have reaped it.
         with suppress(ProcessLookupError):
             descriptor = os.pidfd_open(self.pid)
             poll = select.poll()
@@ -120,7 +125,7 @@ class Process:
             os.close(descriptor)
 
     def last_words(self) -> str:
-        """The last line it wrote to standard error, "" for none."""
+        """Return the last line that the child wrote to standard error, "" if there is none."""
         return self._last_words
 
     def _listen(self) -> None:
@@ -150,7 +155,7 @@ class Process:
 
 @contextmanager
 def _blocked(number: signal.Signals) -> Iterator[None]:
-    """Keep a signal from children that are started meanwhile; they inherit what this thread blocks."""
+    """Block a signal in children that are started meanwhile, which inherit this thread's mask."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     try:
         yield

@@ -1,4 +1,4 @@
-"""What failures of processes are called, and which error they are to the user."""
+"""How failures of processes are reported: their names, and the errors that end a run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ _ENDED = "ended with"
 
 
 def how_ended(code: int) -> str:
-    """How a process ended, by its exit code."""
+    """Return how a process ended, by its exit code, as a phrase."""
     if code < 0:
         return f"{_ENDED} signal {signal.Signals(-code).name}"
     return f"{_ENDED} code {code}"
 
 
 def failure_of(source: str, message: str, last_words: str = "") -> GscopeError:
-    """The error that ends the run.
+    """Return the error that ends the run.
 
     Args:
-        source: of the failure, a process or a thread.
+        source: the process or thread that failed.
         message: one sentence.
-        last_words: what the process wrote last; all that is known when it ended without saying why.
+        last_words: the last line that the process wrote to standard error, which is the only hint
+            when it ended without an event; "" for none.
     """
     detail = f": {last_words}" if last_words and _ENDED in message else ""
     return _KINDS.get(source, EngineError)(message + detail)

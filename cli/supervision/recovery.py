@@ -1,4 +1,4 @@
-"""What is done about the processes of a run that fail: they are started again, or given up."""
+"""What happens to the processes of a run that fail: they are restarted, or given up."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ MEMORY_REMEDY = (
 
 CAUSE_WAIT_S = 0.5
 END_GRACE_S = 3.0
-"""How long the capture daemon may take to end when everything is answered."""
+"""Seconds that the capture daemon may take to end when everything is answered."""
 
 
 class Recovery:
-    """Looks after the processes of one run; for the thread that follows their events.
+    """Detects failures of the processes of a run and restarts them; for the thread of their events.
 
     Args:
-        processes: of the run.
-        outcome: of the run; restarts are noted there.
-        observer: told of restarts.
-        events: of the processes.
+        processes: the processes of the run.
+        outcome: the outcome of the run, which counts restarts.
+        observer: notified of restarts.
+        events: the queue of the events of the processes.
         began: ``time.monotonic()`` when the command began.
 
     Attributes:
@@ -68,10 +68,10 @@ class Recovery:
         self._committed_step = max(self._committed_step, step)
 
     def look(self) -> None:
-        """Start again what is due, and find out who hangs.
+        """Restart processes that are due, and detect those that hang.
 
         Raises:
-            GscopeError: one is given up.
+            GscopeError: a process is given up.
         """
         for process in self._processes:
             silent_s = process.silence_s()
@@ -85,16 +85,16 @@ class Recovery:
         self.next_look_s = time.monotonic() + pause_s
 
     def on_stopping(self) -> None:
-        """A signal has ended the input: from now on a process that the run waits for must give signs of life, in a replay as well."""
+        """Watch the processes of a replay, too, after a signal has ended its input."""
         if not self._processes.is_live:
             for process in self._processes:
                 process.liveness.expect(self._processes.limits.job_s)
 
     def _on_silence(self, name: str, silent_s: float) -> None:
-        """A process hangs: start it again, or leave if the run is to end anyway and cannot be resumed.
+        """Restart a process that hangs, or end a replay that is to end anyway.
 
         Raises:
-            GscopeError: it is given up.
+            GscopeError: the process is given up.
         """
         reason = f"did not respond for {silent_s:.0f} s"
         if self._processes.is_live:
@@ -105,10 +105,10 @@ class Recovery:
             raise failure
 
     def on_exit(self, source: str, pid: int, code: int) -> None:
-        """A process has ended, as it should or not.
+        """Handle the end of a process, orderly or not.
 
         Raises:
-            GscopeError: it is given up.
+            GscopeError: the process is given up.
         """
         process = self._processes[source]
         if not process.state.is_up or process.process.pid != pid:
@@ -122,14 +122,14 @@ class Recovery:
             self.on_failure(source, how, was_killed=was_killed)
 
     def on_failure(self, name: str, reason: str, *, was_killed: bool = False) -> None:
-        """Start a process again in a while, or give it up.
+        """Plan the restart of a process, or give it up.
 
-        A daemon that fails at its first start has something wrong that will be wrong again. One of a resumed run
-        that is killed by a signal has not: what it resumes was right once. A job that runs out of
+        A daemon that fails at its first start has a cause that a restart does not remove. One of a
+        resumed run that is killed by a signal has none: it has worked before. A job that runs out of
         memory twice without a commit in between would do so again, after minutes of trying.
 
         Raises:
-            GscopeError: it is given up.
+            GscopeError: the process is given up.
         """
         process = self._processes[name]
         title = TITLES[name]
@@ -178,7 +178,10 @@ class Recovery:
             self._processes.connect()
 
     def _settings_now(self) -> CaptureSettings | None:
-        """What a daemon is told that goes on for another: the rest of the time, and to make do."""
+        """Return the settings of a daemon that replaces another.
+
+        It captures for the rest of the duration, and may do without devices that are missing.
+        """
         settings = self._processes.settings
         if settings is None:
             return None
@@ -190,7 +193,7 @@ class Recovery:
         return replace(settings, duration_ns=duration_ns, allow_missing_devices=True)
 
     def _end_capture(self) -> None:
-        """End a daemon that waits for acknowledgements which the one before it was given."""
+        """End a daemon that waits for acknowledgements which an earlier daemon received."""
         if self._processes.awaited != {CAPTURE} or not self._outcome.capture:
             return
         now_s = time.monotonic()

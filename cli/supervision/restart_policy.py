@@ -1,4 +1,4 @@
-"""When a process that failed is started again, and when that is given up."""
+"""When a process that failed is restarted, and when it is given up."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How patient a supervisor is with a process that fails.
+    """How often, and after which pauses, a process that fails is restarted.
 
-    The pause before the n-th restart in a row is ``min(first_s * 2 ** (n - 1), longest_s)``. A process that
-    ran for ``stable_s`` begins a new row.
+    The pause before the n-th restart in a row is ``min(first_s * 2 ** (n - 1), longest_s)``. A
+    process that has run for ``stable_s`` begins a new row.
 
     Attributes:
-        first_s: the pause before the first restart of a row.
-        longest_s: the longest pause.
-        budget: so many restarts within ``window_s`` are tried, not one more.
-        window_s: see ``budget``; what is longer ago is forgotten.
-        stable_s: after so long a process has proven that it can run.
+        first_s: the pause before the first restart of a row, in seconds.
+        longest_s: the longest pause, in seconds.
+        budget: the most restarts within ``window_s``.
+        window_s: the period for ``budget``, in seconds; earlier restarts do not count.
+        stable_s: seconds after which a process has proven that it can run.
     """
 
     first_s: float = 0.5
@@ -34,11 +34,11 @@ class RestartPolicy:
 
 
 class Restarts:
-    """The failures of one process; suspended time of the machine does not count.
+    """The failures of one process; time in which the machine is suspended does not count.
 
     Args:
-        policy: see there.
-        monotonic: seconds.
+        policy: how often the process is restarted.
+        monotonic: the clock, in seconds.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Restarts:
         self._times: deque[float] = deque()
 
     def on_start(self) -> None:
-        """The process was started."""
+        """Note that the process was started."""
         self._began_s = self._monotonic()
 
     def on_failure(self) -> float | None:
-        """The process has failed: the seconds to wait before it is started again; None to give up."""
+        """Return the seconds to wait before the restart of a process that failed; None: give up."""
         policy, now_s = self._policy, self._monotonic()
         if now_s - self._began_s >= policy.stable_s:
             self._row = 0
@@ -69,6 +69,6 @@ class Restarts:
 
     @property
     def verdict(self) -> str:
-        """Why no more is tried, one phrase."""
+        """Why the process is given up, one phrase."""
         minutes = self._policy.window_s / 60
         return f"it failed {len(self._times) + 1} times in {minutes:g} minutes"

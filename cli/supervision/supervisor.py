@@ -1,8 +1,9 @@
-"""Launches the capture daemon and the HFTA job of one run, and follows what they tell.
+"""Starts the capture daemon and the HFTA job of one run, and handles their events.
 
-Of a live run both are started again when they fail, the daemon into its log and the job from its last commit; see
-``recovery.py`` for what is done then, ``restart_policy.py`` for how often, and ``liveness.py`` for how it is noticed that one
-hangs. Of a replay only the job is: its captures can be read again.
+In a live run both are restarted when they fail, the daemon with its log and the job from its last
+commit; see ``recovery.py`` for what happens then, ``restart_policy.py`` for how often, and
+``liveness.py`` for how a process that hangs is detected. In a replay only the job is restarted: its
+captures can be read again.
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ if TYPE_CHECKING:
 
 
 class Interrupted(GscopeError):
-    """A signal asked to stop at once.
+    """The user asked by a signal to stop immediately.
 
     Args:
-        number: of the signal.
+        number: the number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -81,17 +82,18 @@ class Interrupted(GscopeError):
 
 
 class Supervisor:
-    """One run: processes, their events, and the answers they give.
+    """The processes of one run, their events and answers.
 
     ``start_job`` may come long before the program is known, so that Java starts meanwhile.
 
     Args:
-        run_file: the run's record of itself, kept true; its folder is where everything is.
-        began: ``time.monotonic()`` when the command began, where phases are counted from.
+        run_file: the run's record, updated at each change; the run's folder is where it is.
+        observer: shows progress and notices.
+        began: ``time.monotonic()`` when the command began, from which phases are counted.
         limits: how long processes may be silent.
-        policy: how often they are started again.
-        log: told what they write to standard error.
-        confinement: what the processes give up; written down already.
+        policy: how often they are restarted.
+        log: receives what they write to standard error; None: no log is kept.
+        confinement: what the processes give up; it is in the run's folder already.
     """
 
     def __init__(
@@ -125,34 +127,34 @@ class Supervisor:
         return self.run_dir / JOB_FOLDER / OUTPUTS_FOLDER
 
     def start_job(self, settings: JobSettings) -> None:
-        """Start the HFTA job; it starts its Java and waits for the program."""
+        """Start the HFTA job, which starts its Java and waits for the program."""
         self._processes.start_job(settings)
         self.reached("processes started")
 
     def restart_job(self, needed: Iterable[Path]) -> None:
-        """Let the HFTA job, which has not begun to work, reach further folders."""
+        """Restart the HFTA job before it works, with access to further folders."""
         self._processes.restart_job(needed)
 
     def drop_job(self) -> None:
-        """The program needs no Spark after all; the job ends while the capture begins."""
+        """End the job, which the program does not need, while the capture begins."""
         self._processes.drop_job()
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
-        """Hand the program over and start the capture daemon, which compiles its kernel first."""
+        """Write the program and start the capture daemon, which compiles its kernel first."""
         self._observer.on_phase("compiling")
         self._processes.start_capture(program, settings)
 
     def reached(self, phase: str) -> None:
-        """Note when a phase was reached first."""
+        """Note when a phase was first reached."""
         self.outcome.phases.setdefault(phase, time.monotonic() - self._began)
 
     def on_signal(self, number: int) -> None:
-        """A signal handler: the first closes the windows and flushes, the second leaves at once.
+        """Handle a signal: the first closes all windows, the second ends the run immediately.
 
-        Before there is anything to close, the first leaves at once too.
+        The first ends the run immediately, too, if the capture has not begun.
 
         Raises:
-            Interrupted: leave.
+            Interrupted: the run is to end immediately.
         """
         if self.outcome.signal or CAPTURE not in self._processes:
             raise Interrupted(number)
@@ -160,15 +162,15 @@ class Supervisor:
         self._events.put(Event(USER, StopRequest()))
 
     def ask_counters(self) -> None:
-        """A signal handler: tell the user how the run goes."""
+        """Handle the signal that asks for counters: show them to the user."""
         self._events.put(Event(USER, CountersRequest()))
 
     def run(self, answers: Delivery, passthrough: Passthrough) -> None:
-        """Follow the events until everything is answered.
+        """Handle events until everything is answered.
 
         Raises:
-            GscopeError: a process failed for good, or the user left.
-            BrokenPipeError: nobody reads the answers any more.
+            GscopeError: a process was given up, or the user ended the run.
+            BrokenPipeError: the reader of the answers has gone.
         """
         if passthrough.streams:
             self._processes.await_streams()
@@ -186,7 +188,7 @@ class Supervisor:
         self._processes.stop()
 
     def _next(self) -> Event | None:
-        """The next event; None if it is time to look after the processes."""
+        """Return the next event; None if it is time to look after the processes."""
         with suppress(queue.Empty):
             return self._events.get(timeout=max(0.0, self._recovery.next_look_s - time.monotonic()))
         return None

@@ -1,8 +1,8 @@
-"""Runs a module with few rights: ``python -m gscope.cli.supervision.unprivileged MODULE RUN_DIR ARGUMENT…``.
+"""Runs a module with few rights: ``python -m …unprivileged MODULE RUN_DIR ARGUMENT…``.
 
-The HFTA job is started so. Whatever the supervisor may do, the job, its Java and its Python workers run as the user that
-the run was given, never hold a capability, neither root's nor those that a service manager hands down (systemd's
-AmbientCapabilities), and write only where they have to.
+The HFTA job is started in this way. Whatever the supervisor may do, the job, its Java and its Python
+workers run as the user of ``--user``, hold no capability, neither root's nor those that a service
+manager passes on (systemd's AmbientCapabilities), and write only where they have to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gscope.queries.streams.process_events import ProcessError
 
 
 def main() -> None:
-    """Give up what the job does not need, and become the module that is named."""
+    """Drop the rights that the job does not need, and run the module named by the arguments."""
     del sys.argv[0]
     run_dir = Path(sys.argv[1])
     try:
@@ -28,7 +28,7 @@ def main() -> None:
             Confinement.read(run_dir),
             run_dir,
             (JOB_FOLDER, CAPTURE_FOLDER),
-            # User code may read what it likes, and Java loads files from wherever it is installed.
+            # User code may read any file, and Java loads files from wherever it is installed.
             read=None,
             may_execute=True,
             has_internet=True,
