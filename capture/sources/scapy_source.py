@@ -1,7 +1,8 @@
-"""Packets of a live interface by scapy, where the kernel's ring is not to be had: slow, but on every system scapy knows.
+"""Packets of a live interface captured by scapy: slow, but available on every system that scapy supports.
 
-Each packet is a call of Python, so that some ten thousand a second are the most; what the system has no room for meanwhile it
-drops. Dropped packets are known where the system tells (Linux).
+Used where the kernel's ring is unavailable. Each packet is a call of Python, which limits the rate to
+some ten thousand packets a second; the system drops what exceeds its buffer. The number of dropped
+packets is known only on Linux.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DISCARD_S = 0.1
 """Longest time that ``start`` discards packets on a busy interface."""
 
 _LINKTYPES = {12: 101, 14: 101}
-"""Where scapy's own number of a link type (a DLT) is not the one in files."""
+"""Link types whose number in scapy (a DLT) differs from the one in files."""
 
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _STATISTICS = struct.Struct("2I")
@@ -48,12 +49,12 @@ class ScapySource:
     Args:
         name: what the user calls the interface.
         device: the system's name of it.
-        snaplen: captured bytes of a packet at most.
-        buffer_bytes: memory for packets that wait, which the system may cut down.
-        promiscuous: whether to see packets for other hosts too.
-        filter: which packets to take (pcap-filter(7)); "" for all.
-        listen: makes the socket; by default scapy's for this system.
-        wall_ns: nanoseconds since 1970.
+        snaplen: longest captured length, in bytes; longer packets are truncated.
+        buffer_bytes: size of the system's packet buffer, which the system may reduce.
+        promiscuous: whether to capture packets for other hosts too.
+        filter: filter expression (pcap-filter(7)); "" for all packets.
+        listen: function that opens the socket; by default scapy's for this system.
+        wall_ns: clock for packets without a timestamp, in nanoseconds since 1970.
     """
 
     def __init__(
@@ -112,12 +113,12 @@ class ScapySource:
         except CaptureError:
             raise
         except Exception as error:
-            # scapy has no error class that all its systems keep to.
+            # scapy has no error class that it uses on all systems.
             message = f"scapy cannot capture on {self.device}: {error}"
             raise CaptureError(message) from error
 
     def narrow(self, condition: Condition) -> None:
-        """Nothing: what is left out here saves nothing."""
+        """Do nothing: rejecting packets here saves nothing."""
 
     def start(self) -> None:
         """See ``LiveDevice``.
@@ -200,7 +201,7 @@ class ScapySource:
         return self._listener, self._woken
 
     def _has_buffered(self) -> bool:
-        """Whether scapy has taken packets from the system that nobody has asked for (BSD)."""
+        """Return whether scapy holds packets that it has read ahead from the system (BSD)."""
         return bool(getattr(self._listener, "buffered_frames", lambda: 0)())
 
     def _has_more(self) -> bool:
@@ -226,7 +227,7 @@ class ScapySource:
         return used + len(kept)
 
     def _receive(self) -> tuple[bytes | None, float | None]:
-        """Return the next packet and its time in seconds, either of which scapy may leave out."""
+        """Return the next packet and its time in seconds; scapy may omit either."""
         try:
             _, data, seconds = self._listener.recv_raw(LARGEST_PACKET - 1)
         except OSError as error:
@@ -235,7 +236,7 @@ class ScapySource:
         return data, seconds
 
     def _kernel_drops(self) -> int:
-        """Packets that the system dropped since the last call, as far as it tells."""
+        """Return the packets that the system dropped since the last call; 0 where it does not report them."""
         listening = getattr(self._listener, "ins", None)
         if isinstance(listening, socket.socket) and listening.family == getattr(
             socket, "AF_PACKET", None
@@ -259,14 +260,14 @@ def _scapy_listener(
 
     if iface not in {name for _, name in socket.if_nameindex()}:
         raise NoDeviceError(unknown_device(iface))
-    # It looks them up once only.
+    # scapy lists interfaces only once.
     conf.ifaces.reload()
     conf.bufsize = buffer_bytes
     return conf.L2listen(iface=iface, promisc=promisc, filter=filter)
 
 
 def _linktype(layer: type) -> int:
-    """The pcap link type of packets that begin with a scapy layer."""
+    """Return the pcap link type of packets whose first layer is ``layer``."""
     from scapy.config import conf
 
     number = conf.l2types.layer2num.get(layer)

@@ -1,13 +1,15 @@
-"""Classic BPF of a condition that packets must fulfil (see ``queries/plan/split/kernel_filter.py``), for Ethernet.
+"""Classic BPF programs for conditions on Ethernet packets (see ``queries/plan/split/kernel_filter.py``).
 
-The program accepts every packet that the decoder might find to fulfil the condition. It decides only of frames whose type is
-IPv4, IPv6 without extension headers, or ARP: in these, a test that is true of the field as decoded is true of the bytes that the
-program looks at. It accepts all others (tags within tags, MPLS, PPPoE, LLC …), and all that are too short to be looked at.
+A program accepts every packet for which the decoder might find the condition true. It decides only
+about frames of type IPv4, IPv6 without extension headers, or ARP: there, a test that holds for the
+decoded field holds for the bytes that the program reads. It accepts all other frames (nested tags,
+MPLS, PPPoE, LLC …) and all that are too short to examine.
 
-* The outer VLAN tag of a live packet is not in the frame: the kernel moved it to the packet's metadata.
-* Later fragments, and IP packets cut off by their own length, have no ports: the decoder gives 0, and conditions have no
-  tests that 0 passes. So it makes no difference what the program reads there.
-* The filter sees packets before the snap length cuts them: the decoder sees less, and what it cannot see fulfils no test.
+* The outer VLAN tag of a live packet is not in the frame: the kernel moved it to the metadata.
+* Later fragments, and IP packets truncated by their own length, have no ports: the decoder returns 0,
+  and no condition has a test that 0 passes. So it does not matter what the program reads there.
+* The filter sees packets before the snap length truncates them: the decoder sees less, and a field
+  that it cannot see passes no test.
 
 The virtual machine: McCanne, Jacobson, "The BSD Packet Filter", USENIX Winter 1993; numbers as in linux/bpf_common.h.
 """
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 _LD_LEN, _LDX_IP_HEADER = 0x80, 0xB1
 _LD = {1: 0x30, 2: 0x28, 4: 0x20}
-"""Load so many bytes from a place; from ``X`` plus a place it is 0x20 more."""
+"""Load 1, 2 or 4 bytes at an offset; adding ``_INDIRECT`` makes the offset relative to ``X``."""
 _INDIRECT = 0x20
 _ADD, _AND, _LSH, _RSH, _TAX = 0x04, 0x54, 0x64, 0x74, 0x07
 _JUMP, _JEQ, _JGT, _JGE, _JGE_X = 0x05, 0x15, 0x25, 0x35, 0x3D
@@ -47,7 +49,7 @@ _TYPE_AT, _L3 = 12, 14
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
 _IPV4_BYTES, _IPV6_BYTES = 20, 40
 _EXTENSIONS = (0, 43, 44, 60)
-"""Hop-by-hop options, routing, fragment, destination options: what the decoder looks behind."""
+"""Hop-by-hop options, routing, fragment, destination options: headers that the decoder skips."""
 _MOST = 0xFFFFFFFF
 
 _COMPARE = {
@@ -58,14 +60,21 @@ _COMPARE = {
     "ge": (_JGE, False),
     "lt": (_JGE, True),
 }
-"""The jump that decides a comparison, and whether it decides the opposite."""
+"""The jump for a comparison, and whether it tests the opposite."""
 
 _FLAG_BITS = {"FIN": 0, "SYN": 1, "RST": 2, "PSH": 3, "ACK": 4, "URG": 5, "ECE": 6, "CWR": 7}
 
 
 @dataclass(frozen=True, slots=True)
 class FieldOffset:
-    """Where a field is: ``size`` bytes, ``at`` so many bytes into the frame, or into what is behind the IP header."""
+    """Where a field is in a frame.
+
+    Attributes:
+        at: offset in bytes, from the beginning of the frame or of the transport header.
+        size: bytes of the field.
+        is_transport: whether ``at`` counts from the transport header.
+        bit: the one bit that is the field, counted from the least significant; None for whole bytes.
+    """
 
     at: int
     size: int
@@ -94,7 +103,7 @@ _IN_IPV6 = {
 
 
 def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
-    """The program that accepts what may fulfil ``condition``, cut to ``snaplen`` bytes."""
+    """Return the program that accepts what may fulfil ``condition``, truncated to ``snaplen`` bytes."""
     if condition == TRUE:
         return accept_all(snaplen)
     program = FilterProgram()
@@ -121,7 +130,10 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
 
 
 def both(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
-    """The program that accepts what both accept, cut as by the second; the first alone where that is not to be had."""
+    """Return the program that accepts what both accept, truncated as by the second.
+
+    Returns the first alone if that is impossible: it returns a computed length, or the two are too long.
+    """
     codes = {code for code, *_ in first}
     if _RETURN_A in codes or len(first) + len(second) > MAX_INSTRUCTIONS:
         return list(first)
@@ -171,7 +183,10 @@ def _ipv6(program: FilterProgram, condition: Condition) -> None:
 def _specialized(
     condition: Condition, values: Mapping[str, int], places: Mapping[str, FieldOffset]
 ) -> Condition:
-    """``condition`` where some fields are known, others have a place, and the rest is NULL."""
+    """Return ``condition`` simplified for one kind of frame.
+
+    Fields in ``values`` are constants there, those in ``places`` can be read, and all others are NULL.
+    """
     if not isinstance(condition, Test):
         join: Callable[..., Condition] = all_of if isinstance(condition, AllOf) else any_of
         return join(_specialized(part, values, places) for part in condition.parts)
@@ -183,7 +198,7 @@ def _specialized(
     if condition.field in ADDRESSES:
         if is_ipv4(condition.value) == (place.size == 16):
             return FALSE
-        # Two addresses of IPv6 headers may have one value; the kernel compares bits on the wire.
+        # Two addresses of IPv6 headers may have the same value; the kernel compares bits on the wire.
         wire = replace(condition, value=ipv6_bits(condition.value))
         return any_of((condition, wire))
     if not 0 <= condition.value <= _MOST:
@@ -192,7 +207,7 @@ def _specialized(
 
 
 def _transport_bytes(condition: Condition) -> int:
-    """How many bytes behind the IP header are looked at."""
+    """Return the number of bytes after the IP header that the condition reads."""
     if isinstance(condition, Test):
         place = _TRANSPORT.get(condition.field)
         return 0 if place is None else place.at + place.size
@@ -201,26 +216,26 @@ def _transport_bytes(condition: Condition) -> int:
 
 @dataclass(slots=True)
 class FilterProgram:
-    """Instructions whose jumps name labels; all jumps go forward."""
+    """Instructions whose jumps name labels; all jumps are forward."""
 
     instructions: list[tuple[int, str | int]] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     made: int = 0
 
     def emit(self, code: int, operand: int = 0) -> None:
-        """An instruction that is no jump, or a conditional one that skips the next if it is false."""
+        """Append a plain instruction, or a conditional jump that skips the next instruction if false."""
         self.instructions.append((code, operand))
 
     def jump(self, label: str) -> None:
-        """Go on at ``label``."""
+        """Append a jump to ``label``."""
         self.instructions.append((_JUMP, label))
 
     def label(self, name: str) -> None:
-        """The next instruction is where jumps to ``name`` go."""
+        """Make the next instruction the target of jumps to ``name``."""
         self.labels[name] = len(self.instructions)
 
     def decide(self, code: int, operand: int, if_true: str, if_false: str) -> None:
-        """Compare ``A``, and go on at one of two labels, however far."""
+        """Compare ``A`` and jump to one of two labels, at any distance."""
         self.emit(code, operand)
         self.jump(if_true)
         self.jump(if_false)
@@ -233,7 +248,11 @@ class FilterProgram:
         if_true: str = "accept",
         if_false: str = "reject",
     ) -> None:
-        """Go on at one of two labels. Transport headers are at a fixed place, or (None) behind an IPv4 header of X bytes."""
+        """Jump to one of two labels, depending on ``condition``.
+
+        ``transport_at`` is the offset of the transport header; None for one that follows an IPv4 header
+        of X bytes.
+        """
         if isinstance(condition, Test):
             self._compare(condition, places[condition.field], transport_at, if_true, if_false)
             return
@@ -271,7 +290,7 @@ class FilterProgram:
         self.decide(code, test.value & _MOST, *outcomes)
 
     def assembled(self) -> list[Instruction]:
-        """The instructions with all labels resolved."""
+        """Return the instructions with all labels resolved."""
         program: list[Instruction] = []
         for at, (code, operand) in enumerate(self.instructions):
             if isinstance(operand, str):

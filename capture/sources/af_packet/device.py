@@ -1,4 +1,4 @@
-"""What the kernel says of a network device, asked through any socket, without privileges."""
+"""Network devices as the kernel describes them; any socket can ask, without privileges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gscope.capture.sources.af_packet.link_type import COOKED, LinkType, link_ty
 from gscope.queries.did_you_mean import suggestion
 
 ANY = "any"
-"""All devices of the network namespace at once, as tcpdump calls them."""
+"""The name for all devices of the network namespace at once, as in tcpdump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Device:
     """A network device as it is now.
 
     Attributes:
-        index: its number, 0 for all devices.
-        link_type: of its packets.
-        is_up: whether it is switched on.
-        is_loopback: whether what it sends comes back by itself.
+        index: the kernel's number of it; 0 stands for all devices.
+        link_type: link type of its packets.
+        is_up: whether it is administratively up.
+        is_loopback: whether it receives the packets that it sends.
     """
 
     index: int
@@ -41,7 +41,7 @@ class Device:
 
 
 def look_up(asked: socket.socket, name: str) -> Device | None:
-    """The device of that name in the network namespace of the socket, None if there is none."""
+    """Return the device of that name in the network namespace of the socket; None if there is none."""
     if name == ANY:
         return Device(0, COOKED, is_up=True, is_loopback=False)
     try:
@@ -54,14 +54,14 @@ def look_up(asked: socket.socket, name: str) -> Device | None:
 
 
 def unknown_device(name: str) -> str:
-    """The sentence for a device that does not exist."""
+    """Return the error message for a device that does not exist."""
     names = [each for _, each in socket.if_nameindex()]
     hint = suggestion(name, names, f"there are {', '.join(names)}")
     return f"there is no network interface {name!r}; {hint}"
 
 
 def request(name: str) -> bytes:
-    """A ``struct ifreq`` for the device of that name."""
+    """Return a ``struct ifreq`` for the device of that name."""
     return name.encode()[: NAME_BYTES - 1].ljust(IFREQ_BYTES, b"\0")
 
 

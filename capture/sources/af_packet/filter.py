@@ -1,4 +1,4 @@
-"""Filter expressions as tcpdump has them (pcap-filter(7)), compiled to classic BPF by libpcap or tcpdump."""
+"""Filter expressions (pcap-filter(7)), compiled to classic BPF by libpcap or tcpdump."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_INSTRUCTIONS = 4096
 """The kernel's limit (BPF_MAXINSNS)."""
 
 _DLT = {LINKTYPE_RAW: 12}
-"""Where libpcap's own number of a link type is not the one in files."""
+"""Link types whose number in libpcap differs from the one in files."""
 
 _TAGS = re.compile(r"\bvlan\b")
-"""What libpcap compiles differently for live packets, and only for a device that is up."""
+"""Keywords that libpcap compiles differently for live packets, and only for a device that is up."""
 
 _RETURN = 0x06
 _ERROR_BYTES = 256
@@ -35,21 +35,21 @@ _TCPDUMP_SECONDS = 10
 
 
 def accept_all(snaplen: int) -> list[Instruction]:
-    """The program that accepts every packet and cuts it to ``snaplen`` bytes."""
+    """Return the program that accepts every packet and truncates it to ``snaplen`` bytes."""
     return [(_RETURN, 0, 0, snaplen)]
 
 
 def compile_filter(
     expression: str, *, device: str, link_type: LinkType, snaplen: int
 ) -> list[Instruction]:
-    """The program for ``expression`` over packets of a device, which cuts what it accepts to ``snaplen`` bytes.
+    """Return the program for ``expression``, which truncates packets to ``snaplen`` bytes.
 
-    Compiled for the device itself and not only for its link type, so that ``vlan`` looks where the kernel puts
-    the tag of a live packet. A cooked socket shows a filter the packet from its network header on, so there
-    only what concerns that can be asked for.
+    It is compiled for the device and not only for its link type, so that ``vlan`` reads the tag where the
+    kernel puts that of a live packet. A filter of a cooked socket sees packets from their network header
+    on, so there the expression cannot refer to the link layer.
 
     Raises:
-        UsageError: the expression is wrong.
+        UsageError: the expression is invalid.
         CaptureError: neither libpcap nor tcpdump is installed, or the filter is too long for the kernel.
     """
     if not expression.strip():
@@ -125,7 +125,7 @@ def _live_handle(pcap: ctypes.CDLL, device: str, snaplen: int) -> int | None:
     if handle is None:
         return None
     pcap.pcap_set_snaplen(handle, snaplen)
-    # Positive numbers are warnings.
+    # Positive results are warnings.
     if pcap.pcap_activate(handle) < 0:
         pcap.pcap_close(handle)
         return None
@@ -151,7 +151,7 @@ def _by_tcpdump(
 
 
 def _decimal(lines: Iterable[str]) -> list[Instruction]:
-    """The instructions that ``tcpdump -ddd`` prints: their number, then four decimal numbers a line."""
+    """Parse the output of ``tcpdump -ddd``: a count, then an instruction of four decimal numbers a line."""
     program: list[Instruction] = []
     for line in list(lines)[1:]:
         code, if_true, if_false, operand = map(int, line.split())

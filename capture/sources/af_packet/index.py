@@ -1,4 +1,4 @@
-"""Index arrays of a block of the kernel's ring, and its ownership: what has to be compiled of a live source.
+"""The compiled part of a live source: indexes blocks of the kernel's ring, and hands them over and back.
 
 A block of the ring (``struct tpacket_block_desc`` of linux/if_packet.h) begins with a header of 32-bit words:
 version, private offset, status, packets, offset of the first packet. Each packet has a ``struct tpacket3_hdr``
@@ -36,16 +36,16 @@ PACKET_HEADER_BYTES = 48
 ADDRESS_BYTES = 20
 
 HEADER_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES
-"""What stands before each packet at least: ``TPACKET3_HDRLEN``."""
+"""Smallest header of a packet: ``TPACKET3_HDRLEN``."""
 
 TAG_BYTES = 4
 COOKED_BYTES = 16
 """A header of LINKTYPE_LINUX_SLL: packet type, hardware type, address length, address (8 bytes), protocol."""
 
 HEADROOM_BYTES = COOKED_BYTES + TAG_BYTES
-"""What a socket has to reserve (PACKET_RESERVE) before each packet for what is written there."""
+"""Room that a socket reserves (PACKET_RESERVE) before each packet for a cooked header and a tag."""
 
-# Where the words of a block's header stand.
+# Offsets of the words of a block's header.
 _STATUS, _PACKETS, _FIRST = 8, 12, 16
 _USER = 1
 
@@ -55,7 +55,7 @@ _ETHERTYPE_VLAN = 0x8100
 _PACKET_OUTGOING = 4
 
 _ADDRESS_PAIR_BYTES = 12
-"""Where a tag stands in an Ethernet frame, and in a cooked header two bytes later: before the protocol."""
+"""Offset of a tag in an Ethernet frame; in a cooked header it is two more. The protocol follows."""
 
 _MAX_INT32 = 2**31 - 1
 
@@ -64,22 +64,22 @@ PREFETCH_BYTES = 1024
 
 @kernel
 def is_ready(block: int) -> bool:
-    """Whether the kernel has handed over the block at an address."""
+    """Return whether the kernel has handed over the block at an address."""
     return ld32_acquire(block + _STATUS) & _USER != 0
 
 
 @kernel
 def is_untouched(block: int) -> bool:
-    """Whether the block at an address is the kernel's and has no packet yet."""
+    """Return whether the kernel owns the block at an address and has put no packet into it."""
     return ld32_acquire(block + _STATUS) & _USER == 0 and ld32_acquire(block + _PACKETS) == 0
 
 
 @kernel
 def give_back(block: int) -> None:
-    """Hand the block at an address back to the kernel; nobody may read it any more.
+    """Return the block at an address to the kernel; it must not be read after that.
 
-    The count of packets is reset too: after a freeze the kernel opens the block only with the next packet, and
-    until then it would look as if packets were waiting in it.
+    The count of packets is reset, too: after a freeze the kernel opens the block only with the next packet,
+    and until then the block would seem to hold packets.
     """
     st32(block + _PACKETS, 0)
     st32_release(block + _STATUS, 0)
@@ -95,24 +95,25 @@ def index_ring_block(
     loopback: int,
     arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
-    """Index the packets of the block in ``data[:end]``, and put into the bytes what the kernel took out of them.
+    """Index the packets of the block in ``data[:end]``, and restore the headers that the kernel removed.
 
-    A VLAN tag that the kernel moved to the packet's metadata is put back where it was on the wire; the lengths grow
-    by it. A cooked packet begins with its network header and gets a header of LINKTYPE_LINUX_SLL before it.
-    Packets that leave by the loopback interface are left out, since they are seen a second time as they arrive.
-    Nothing outside ``data[:end]`` is read or written, whatever is in there: what does not fit ends the block.
+    A VLAN tag that the kernel moved to the packet's metadata returns to its place on the wire, and the
+    lengths grow by it. A cooked packet begins with its network header and gets a LINKTYPE_LINUX_SLL header
+    in front. Packets that leave by the loopback interface are skipped, because they are seen again when
+    they arrive. Nothing outside ``data[:end]`` is read or written, whatever the block contains: a packet
+    that does not fit ends the block.
 
     Args:
-        data: the block.
-        end: its bytes.
-        snaplen: captured bytes of a packet at most.
+        data: bytes of the block.
+        end: number of bytes of the block.
+        snaplen: longest captured length, in bytes.
         link: link type of all packets.
-        cooked: packets are without link header.
-        loopback: number of the loopback interface, 0 for none.
-        arrays: to fill.
+        cooked: whether packets come without a link header.
+        loopback: number of the loopback interface; 0 for none.
+        arrays: index arrays to fill.
 
     Returns:
-        Packets indexed, packets left out, packets that are damaged or found no room, packets whose
+        Packets indexed, packets skipped, packets that are damaged or found no room, packets whose
         timestamp is the network card's, and bytes on the wire of the packets indexed.
     """
     offset, caplen, wirelen, time_ns, linktype = arrays
@@ -174,19 +175,19 @@ def index_ring_block(
 
 @kernel
 def _write_cooked_header(target: int, address: int) -> None:
-    """The header of LINKTYPE_LINUX_SLL of a packet whose ``struct sockaddr_ll`` is at ``address``."""
+    """Write the LINKTYPE_LINUX_SLL header of a packet whose ``struct sockaddr_ll`` is at ``address``."""
     st16(target, bswap16(ld8(address + 10)))
     st16(target + 2, bswap16(ld16(address + 8)))
     st16(target + 4, bswap16(ld8(address + 11)))
     st64(target + 6, ld64(address + 12))
-    # The protocol is in network order in both.
+    # The protocol is in network byte order in both.
     st16(target + 14, ld16(address + 2))
 
 
 @kernel
 def _insert_tag(target: int, tag_at: int, tpid: int, tci: int) -> None:
-    """Move the ``tag_at`` bytes behind the gap of a tag at ``target`` to it, and write the tag after them."""
-    # Forward by words that are read before the ones they overwrite: 12 bytes, or 14 of a cooked header.
+    """Move the ``tag_at`` bytes that follow the gap at ``target`` into it, and write the tag after them."""
+    # Forward, so that each word is read before it is overwritten: 12 bytes, or 14 of a cooked header.
     for at in range(0, tag_at - 2, 4):
         st32(target + at, ld32(target + TAG_BYTES + at))
     if tag_at & 2:

@@ -1,4 +1,4 @@
-"""Which interfaces there are to capture on, and whether this process may."""
+"""The interfaces of this host, and whether this process may capture on them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Interface:
     """A network interface as it is now.
 
     Attributes:
-        name: the kernel's name of it.
+        name: the kernel's name of the interface.
         state: ``up``, ``down``, or ``no carrier`` for one that is up without a working link.
-        link_type: what its packets begin with.
-        hardware_address: such as ``02:00:00:00:00:01``, or "".
+        link_type: link type of its packets.
+        hardware_address: MAC address, such as ``02:00:00:00:00:01``; "" if it has none.
         addresses: IPv4 and IPv6 with prefix lengths.
-        why_not: why this process cannot capture on it and what would allow it, or "" if it can. An
-            interface that is down can be captured on; its packets come once it is up.
+        why_not: reason why this process cannot capture on it, and the remedy; "" if it can. Capturing
+            on an interface that is down is possible: packets arrive once it is up.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Interface:
 
 
 def list_interfaces() -> list[Interface]:
-    """All interfaces in the kernel's order, and last the one that stands for all of them.
+    """Return all interfaces in the kernel's order, followed by ``any``.
 
     Raises:
-        CaptureError: the kernel does not tell.
+        CaptureError: the kernel refuses to list them.
     """
     why_not = _why_not()
     addresses = _addresses()
@@ -85,10 +85,10 @@ def _state(flags: int) -> str:
 
 
 def _addresses() -> dict[int, list[str]]:
-    """Addresses with prefix lengths, by the number of the interface."""
+    """Return addresses with prefix lengths, by the number of the interface."""
     found: dict[int, list[str]] = {}
     for (family, prefix, _, _, index), attributes in dump(RTM_GETADDR, ADDRESS):
-        # Where there are two, IFA_ADDRESS is the other end of the link.
+        # If there are both, IFA_ADDRESS is the other end of the link.
         packed = attributes.get(IFA_LOCAL) or attributes.get(IFA_ADDRESS, b"")
         if family in (socket.AF_INET, socket.AF_INET6) and len(packed) in (4, 16):
             found.setdefault(index, []).append(f"{ipaddress.ip_address(packed)}/{prefix}")

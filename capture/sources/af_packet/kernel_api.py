@@ -1,4 +1,4 @@
-"""Numbers and layouts of the kernel's packet sockets that Python's ``socket`` does not name.
+"""Numbers and layouts of the kernel's packet sockets that Python's ``socket`` module lacks.
 
 From linux/if_packet.h, linux/if_ether.h, linux/net_tstamp.h, linux/sockios.h and asm-generic/socket.h.
 """
@@ -32,7 +32,7 @@ RING_REQUEST = struct.Struct("7I")
 """``struct tpacket_req3``: block size, blocks, frame size, frames, retire time in ms, private size, features."""
 
 STATISTICS = struct.Struct("3I")
-"""``struct tpacket_stats_v3``: packets (dropped ones too), dropped, freezes; reset by reading."""
+"""``struct tpacket_stats_v3``: packets (dropped ones too), dropped, freezes; reading resets them."""
 
 SO_ATTACH_FILTER = 26
 FILTER_PROGRAM = struct.Struct("HP")
@@ -45,7 +45,7 @@ SOF_TIMESTAMPING_RAW_HARDWARE = 1 << 6
 SIOCSHWTSTAMP = 0x89B0
 SIOCGHWTSTAMP = 0x89B1
 HARDWARE_TIME = struct.Struct("3i")
-"""``struct hwtstamp_config``: flags, what to send with a time, which received packets get one."""
+"""``struct hwtstamp_config``: flags, which sent packets get a timestamp, which received ones."""
 HWTSTAMP_FILTER_ALL = 1
 
 SIOCGIFNAME = 0x8910
@@ -54,7 +54,7 @@ SIOCGIFHWADDR = 0x8927
 SIOCGIFINDEX = 0x8933
 IFREQ_BYTES = 40
 NAME_BYTES = 16
-"""Bytes of an interface's name, the closing zero among them."""
+"""Bytes of an interface's name, including the terminating zero."""
 
 IFF_UP = 0x1
 IFF_LOOPBACK = 0x8

@@ -1,4 +1,4 @@
-"""Which link type the packets of an interface have, by its hardware type (``ARPHRD_…``)."""
+"""Link types of interfaces, by hardware type (``ARPHRD_…``)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LINKTYPE_RADIOTAP = 127
 
 @dataclass(frozen=True, slots=True)
 class LinkType:
-    """How the packets of an interface begin.
+    """The outermost header of the packets of an interface.
 
     Attributes:
         number: pcap link type.
-        name: what tcpdump calls it.
-        is_cooked: the kernel leaves the link header out, and a cooked one takes its place.
+        name: tcpdump's name of it.
+        is_cooked: whether the kernel removes the link header, and a cooked one replaces it.
     """
 
     number: int
@@ -28,22 +28,22 @@ class LinkType:
 
 
 COOKED = LinkType(LINKTYPE_LINUX_SLL, "LINUX_SLL", is_cooked=True)
-"""For what has no link type of its own, and for all interfaces at once."""
+"""For hardware types without a link type of their own, and for ``any``."""
 
 _ETHERNET = LinkType(LINKTYPE_ETHERNET, "EN10MB")
 _RAW = LinkType(LINKTYPE_RAW, "RAW")
 
-# Numbers of linux/if_arp.h. What is missing is cooked: its packets come with headers that nobody decodes, or
-# sometimes with and sometimes without (PPP).
+# Numbers of linux/if_arp.h. All others are cooked: their headers are not decoded by gscope, or are not always
+# present (PPP).
 _BY_HARDWARE_TYPE = {
     1: _ETHERNET,
-    # Loopback has Ethernet headers of zeros.
+    # Loopback: Ethernet headers of zeros.
     772: _ETHERNET,
     513: LinkType(LINKTYPE_C_HDLC, "C_HDLC"),
     519: _RAW,
     801: LinkType(LINKTYPE_IEEE802_11, "IEEE802_11"),
     803: LinkType(LINKTYPE_RADIOTAP, "IEEE802_11_RADIO"),
-    # Tunnels without link header: IPIP, IPv6 tunnels, SIT, and those that say none (tun, WireGuard).
+    # Tunnels without a link header: IPIP, IPv6 tunnels, SIT, and ARPHRD_NONE (tun, WireGuard).
     768: _RAW,
     769: _RAW,
     776: _RAW,
@@ -52,5 +52,5 @@ _BY_HARDWARE_TYPE = {
 
 
 def link_type_of(hardware_type: int) -> LinkType:
-    """The link type of packets of interfaces of ``hardware_type``."""
+    """Return the link type of packets of interfaces of ``hardware_type``."""
     return _BY_HARDWARE_TYPE.get(hardware_type, COOKED)

@@ -19,7 +19,7 @@ IFLA_ADDRESS, IFLA_IFNAME, IFLA_OPERSTATE = 1, 3, 16
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 
 LINK = struct.Struct("BxHiII")
-"""``struct ifinfomsg``: family, hardware type, interface, flags, what of them changed."""
+"""``struct ifinfomsg``: family, hardware type, interface, flags, mask of changed flags."""
 ADDRESS = struct.Struct("4BI")
 """``struct ifaddrmsg``: family, prefix length, flags, scope, interface."""
 
@@ -31,18 +31,18 @@ _RECEIVE_BYTES = 1 << 18
 
 
 class Entry(NamedTuple):
-    """One entry of a table: the fields of its header, and its attributes by number."""
+    """An entry of a table: the fields of its header, and its attributes by number."""
 
     header: tuple[int, ...]
     attributes: dict[int, bytes]
 
 
 def dump(table: int, header: struct.Struct) -> list[Entry]:
-    """All entries of a table.
+    """Return all entries of a table.
 
     Args:
         table: the request, such as ``RTM_GETLINK``.
-        header: layout of what each entry begins with, such as ``LINK``.
+        header: layout of the header of each entry, such as ``LINK``.
 
     Raises:
         CaptureError: the kernel refuses.
@@ -63,7 +63,7 @@ def dump(table: int, header: struct.Struct) -> list[Entry]:
 
 
 def _take(messages: bytes, header: struct.Struct, found: list[Entry]) -> bool:
-    """Append the entries of some messages; False when the last one was among them."""
+    """Append the entries of some messages; return False after the last one."""
     at = 0
     while at + _MESSAGE.size <= len(messages):
         length, kind, *_ = _MESSAGE.unpack_from(messages, at)

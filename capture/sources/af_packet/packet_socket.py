@@ -1,4 +1,4 @@
-"""The packet socket under a live source: opened with all its options, bound to a device last of all."""
+"""The packet socket of a live source: opened with all its options, and bound to a device last."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.filter import Instruction
 
 FANOUT_HASH = 0
-"""By a hash of addresses and ports that is the same for both directions. Later fragments, which have no ports, may go
-elsewhere than their first: putting packets together again would change what is counted."""
+"""By a hash of addresses and ports that is the same for both directions. Later fragments have no ports and
+may go to another socket than their first: reassembling them in the kernel would change what is counted."""
 _FANOUT_UNIQUE = 0x2000
 
 
 @dataclass(frozen=True, slots=True)
 class Fanout:
-    """Several sockets of one device that share its packets, all packets of a flow to the same one.
+    """Several sockets of one device that share its packets; all packets of a flow go to the same one.
 
     Attributes:
-        group: number of the group, 0 to 65535; None to found a group with a number that nobody has yet.
-        mode: how packets are dealt out.
+        group: number of the group, 0 to 65535; None to found a group with an unused number.
+        mode: how the kernel distributes packets over the sockets.
     """
 
     group: int | None = None
@@ -69,14 +69,14 @@ class Fanout:
 
 
 def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket:
-    """A packet socket without device: nothing arrives before it is bound.
+    """Open a packet socket without a device: no packet arrives before it is bound.
 
     Args:
-        is_cooked: leave the link header out.
+        is_cooked: whether the kernel removes link headers.
         headroom_bytes: free bytes before each packet in the ring.
 
     Raises:
-        CaptureError: not allowed here; the sentence says what would allow it.
+        CaptureError: not permitted; the message includes the remedy.
     """
     kind = socket.SOCK_DGRAM if is_cooked else socket.SOCK_RAW
     try:
@@ -89,7 +89,7 @@ def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket
 
 
 def refusal(error: OSError) -> str:
-    """Why a packet socket could not be opened, and the command that grants it."""
+    """Return why a packet socket could not be opened, with the command that grants the right."""
     if error.errno in (errno.EPERM, errno.EACCES):
         python = Path(sys.executable).resolve()
         return (
@@ -100,7 +100,7 @@ def refusal(error: OSError) -> str:
 
 
 def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
-    """Let only those packets in that the classic BPF program accepts, cut to what it returns.
+    """Let in only packets that the classic BPF program accepts, truncated to the length it returns.
 
     Raises:
         CaptureError: the kernel refuses the program.
@@ -117,17 +117,17 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
 
 
 def ask_for_hardware_time(of: socket.socket, name: str) -> None:
-    """Have the network card stamp all packets it receives, unless it does so already.
+    """Make the network card timestamp all packets that it receives, unless it does so already.
 
     Raises:
-        CaptureError: it has no clock for that, or it may not be switched on; one sentence.
+        CaptureError: the card has no such clock, or this process may not enable it; one sentence.
     """
     config = ctypes.create_string_buffer(HARDWARE_TIME.size)
     asked = bytearray(request(name))
     struct.pack_into("P", asked, NAME_BYTES, ctypes.addressof(config))
     try:
         with suppress(OSError):
-            # Older drivers do not tell.
+            # Older drivers do not report it.
             fcntl.ioctl(of, SIOCGHWTSTAMP, bytes(asked))
         if HARDWARE_TIME.unpack(config.raw[: HARDWARE_TIME.size])[2] != HWTSTAMP_FILTER_ALL:
             HARDWARE_TIME.pack_into(config, 0, 0, 0, HWTSTAMP_FILTER_ALL)
@@ -151,15 +151,15 @@ def _no_hardware_time(name: str, error: OSError) -> str:
 def bind(
     to_bind: socket.socket, name: str, device: Device, *, promiscuous: bool, fanout: Fanout | None
 ) -> None:
-    """Let the packets of a device in, in both directions as tcpdump does; a bound socket is bound anew.
+    """Let the packets of a device in, of both directions as in tcpdump; a bound socket is bound again.
 
     Needs no privilege.
 
     Raises:
-        OSError: the device has just gone, or the kernel refuses.
+        OSError: the device has just vanished, or the kernel refuses.
     """
     if device.is_loopback:
-        # All that leaves comes in again. Kernels before 4.20 cannot; there the copies are left out later.
+        # What leaves arrives again. Kernels before 4.20 lack the option; the index kernel skips the copies there.
         _set_if_known(to_bind, PACKET_IGNORE_OUTGOING, struct.pack("i", 1))
     if device.index == 0:
         _bind_to_all(to_bind)
@@ -175,12 +175,12 @@ def bind(
 
 
 def fanout_group(of: socket.socket) -> int:
-    """The number of the group that a socket is in."""
+    """Return the number of the fanout group of a socket."""
     return of.getsockopt(SOL_PACKET, PACKET_FANOUT) & 0xFFFF
 
 
 def read_statistics(of: socket.socket) -> tuple[int, int, int]:
-    """Packets that passed the filter (dropped ones too), dropped ones and freezes since the last call."""
+    """Return packets that passed the filter, those dropped, and freezes of the ring since the last call."""
     packets, dropped, freezes = STATISTICS.unpack(
         of.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
     )
@@ -188,7 +188,7 @@ def read_statistics(of: socket.socket) -> tuple[int, int, int]:
 
 
 def _bind_to_all(to_bind: socket.socket) -> None:
-    """What Python's ``bind`` cannot, which looks for a device of any name."""
+    """Bind to all devices, for which Python's ``bind`` has no address."""
     libc = ctypes.CDLL(None, use_errno=True)
     address = SOCKET_ADDRESS.pack(socket.AF_PACKET, socket.htons(ETH_P_ALL), 0, 0, 0, 0, b"")
     if libc.bind(to_bind.fileno(), address, len(address)) != 0:

@@ -1,4 +1,4 @@
-"""The kernel's ring, mapped into the process, and whose turn it is in it."""
+"""The kernel's ring, mapped into the process, and the position in it."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ DEFAULT_RING_BYTES = 64 << 20
 """Two thirds of a second at 500,000 packets/s of 96 captured bytes."""
 
 RETIRE_MS = 50
-"""A block that has a packet is handed over after that time at the latest, full or not. Shorter means that a stalled
-consumer of an almost silent interface has fewer seconds until all blocks are taken, longer that answers wait."""
+"""The kernel hands over a block with a packet after this time, full or not. With a shorter time, a stalled
+reader of an almost silent interface runs out of blocks sooner; with a longer one, answers are delayed."""
 
 LEAST_BLOCK_BYTES = 256 << 10
-"""Has room for the largest packet that segmentation offload usually makes (64 KB)."""
+"""Room for the largest packet that segmentation offload usually makes (64 KB)."""
 MOST_BLOCK_BYTES = 1 << 20
 LEAST_BLOCKS = 8
 
 _FRAME_BYTES = 2048
-"""Means nothing to this version of the ring, but must divide a block."""
+"""Ignored by TPACKET_V3, but must divide a block."""
 
 _MIN_PACKET_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES + HEADROOM_BYTES
 
@@ -56,7 +56,7 @@ _MAP_FIXED = 0x10
 
 @dataclass(frozen=True, slots=True)
 class RingShape:
-    """Size of a block in bytes, a power of two, and the number of blocks."""
+    """The size of a block in bytes, a power of two, and the number of blocks."""
 
     block_bytes: int
     blocks: int
@@ -68,10 +68,10 @@ class RingShape:
 
     @classmethod
     def of(cls, ring_bytes: int) -> RingShape:
-        """The shape of a ring of at most ``ring_bytes`` bytes, of 32 blocks or more where it is large enough.
+        """Return the shape of a ring of at most ``ring_bytes`` bytes, with at least 32 blocks if they fit.
 
         Raises:
-            UsageError: too small, or more than the kernel's limits.
+            UsageError: the size is out of range.
         """
         least = LEAST_BLOCKS * LEAST_BLOCK_BYTES
         if not least <= ring_bytes < 1 << 32:
@@ -86,16 +86,17 @@ class RingShape:
 
 
 class MappedRing:
-    """The ring of one packet socket. Blocks are handed over by the kernel, and given back, in their order.
+    """The ring of one packet socket. The kernel hands over blocks, and gets them back, in their order.
 
-    The mapping is followed by a readable page, so that kernels may load a word too far in the last block.
+    A readable page follows the mapping, so that kernels may load a word beyond the end of the last block.
 
     Args:
-        packet_socket: of TPACKET_V3, without a ring yet; closing it does not end the ring, ``close`` does.
-        shape: of the ring.
+        packet_socket: a TPACKET_V3 socket without a ring. Closing it does not release the ring; ``close``
+            does.
+        shape: size and number of the blocks.
 
     Raises:
-        CaptureError: the kernel refuses, mostly for want of memory.
+        CaptureError: the kernel refuses, most often for lack of memory.
     """
 
     def __init__(self, packet_socket: socket.socket, shape: RingShape) -> None:
@@ -120,25 +121,25 @@ class MappedRing:
         self._cursor = 0
 
     def take(self) -> Block | None:
-        """The block whose turn it is, not yet indexed, or None if the kernel has not handed it over.
+        """Return the next block, not yet indexed, or None if the kernel has not handed it over.
 
-        It is the same one until ``give_back``.
+        Returns the same block until ``give_back``.
         """
         return self._blocks[self._cursor] if is_ready(self._address) else None
 
     def give_back(self) -> None:
-        """Let the kernel write again to the block that ``take`` gave."""
+        """Return the block from ``take`` to the kernel."""
         give_back(self._address)
         self._cursor = (self._cursor + 1) % self.shape.blocks
 
     @property
     def is_empty(self) -> bool:
-        """Whether no packet is in the ring behind those that were given back."""
+        """Whether the ring holds no packet after those that were given back."""
         return is_untouched(self._address)
 
     @property
     def ready_blocks(self) -> int:
-        """Blocks handed over by the kernel and not given back."""
+        """Number of blocks that the kernel handed over and that were not given back."""
         for ahead in range(self.shape.blocks):
             number = (self._cursor + ahead) % self.shape.blocks
             if not is_ready(self._begin + number * self.shape.block_bytes):
@@ -146,7 +147,7 @@ class MappedRing:
         return self.shape.blocks
 
     def close(self) -> None:
-        """Let go of the mapping, which ends with the last block that somebody still has."""
+        """Release the mapping, which lives on until the last block that a caller holds."""
         self._blocks = []
         self._bytes = np.empty(0, np.uint8)
 
@@ -164,9 +165,9 @@ class MappedRing:
 
 
 def load_kernels() -> None:
-    """Have everything compiled, or loaded as compiled before, that the first packet would have to wait for.
+    """Compile the kernels that the first packet needs, or load them from the cache.
 
-    The first time on a machine that takes seconds, for which no ring has room.
+    The first time on a machine that takes seconds; no ring is large enough for the packets of that time.
     """
     block = Block.allocate(BLOCK_HEADER_BYTES, 1)
     block.data[:] = 0
@@ -191,9 +192,9 @@ def load_kernels() -> None:
 
 
 def _map(descriptor: int, size: int) -> mmap.mmap:
-    """The first ``size`` bytes are the socket's ring, a page of zeros comes after it.
+    """Map the socket's ring of ``size`` bytes, followed by a page of zeros.
 
-    Python's ``mmap`` cannot choose the address, but it unmaps the whole range whatever is mapped in it.
+    Python's ``mmap`` cannot choose an address, but it unmaps the whole range, whatever is mapped there.
     """
     whole = mmap.mmap(-1, size + mmap.PAGESIZE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(whole))

@@ -1,4 +1,4 @@
-"""Packets of a live interface."""
+"""Packets of a live interface, from the kernel's ring."""
 
 from __future__ import annotations
 
@@ -45,34 +45,34 @@ if TYPE_CHECKING:
     from gscope.queries.plan.split.kernel_filter import Condition
 
 DEFAULT_SNAPLEN = 262144
-"""Whole packets, as tcpdump takes them."""
+"""Whole packets; the default of tcpdump."""
 
 LOOPBACK_NAME = "lo"
 
 
 class AfPacketSource:
-    """Packets of an interface, from the kernel's ring and in place; see ``PacketSource``.
+    """Packets of an interface, in place in the kernel's ring; see ``LiveSource``.
 
-    A block is valid until the following call of ``next_block``, ``release`` or ``close``: only then the kernel may
-    write to it again, so all LFTAs must be done with it. An interface that goes down or vanishes does not end the
-    source: ``state`` tells it, and the packets go on when an interface of that name is back. That needs no privilege,
-    so they can be dropped as soon as the source is open; only a member of a ``fanout`` group cannot be attached again.
+    The blocks are the kernel's own: it writes to a block again as soon as the block is released, so all
+    LFTAs must have processed it. When an interface goes down or vanishes, ``state`` reports that, and
+    packets continue when an interface of that name returns. That needs no privilege, so privileges can
+    be dropped as soon as the source is open. Only a member of a ``fanout`` group cannot be attached again.
 
-    All but ``interrupt`` and ``wake`` belong to one thread. Several threads share an interface by a source each, with the same
-    ``fanout``.
+    All methods but ``interrupt`` and ``wake`` belong to one thread. Several threads share an interface
+    through one source each, all with the same ``fanout``.
 
     Args:
         name: what the user calls the interface.
-        device: the kernel's name of it, ``any`` for all.
-        snaplen: captured bytes of a packet at most.
-        ring_bytes: memory for packets that wait; 2 MiB to 4 GiB.
-        promiscuous: whether to see packets for other hosts too.
-        filter: which packets to take (pcap-filter(7)); "" for all.
-        fanout: the group of sources that share the interface.
-        hardware_time: have the network card stamp the packets; its clock must be kept right.
+        device: the kernel's name of it; ``any`` for all interfaces.
+        snaplen: longest captured length, in bytes; longer packets are truncated.
+        ring_bytes: size of the ring; 2 MiB to 4 GiB.
+        promiscuous: whether to capture packets for other hosts too.
+        filter: filter expression (pcap-filter(7)); "" for all packets.
+        fanout: the group of sources that share the interface; None for one that does not share it.
+        hardware_time: whether the network card timestamps the packets; its clock must be synchronised.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: an argument is out of range.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class AfPacketSource:
         self._ring: MappedRing | None = None
         self._changes: socket.socket | None = None
         self._poll = select.poll()
-        # Guards the descriptor against being closed while another thread writes to it.
+        # Keeps the descriptor open while another thread writes to it.
         self._lock = threading.Lock()
         self._is_interrupted = False
         self._interruption = -1
@@ -143,7 +143,7 @@ class AfPacketSource:
 
     @property
     def failure(self) -> str:
-        """Why no packet can come any more unless the device comes back, "" while it is there."""
+        """See ``LiveDevice``."""
         if self._ring is None or self._state is not InputState.GONE:
             return ""
         return self.damage[-1] if self.damage else f"{self.device} vanished and has not come back"
@@ -157,10 +157,7 @@ class AfPacketSource:
             raise
 
     def narrow(self, condition: Condition) -> None:
-        """Have the kernel leave out packets that cannot fulfil ``condition``, where it can tell; before ``start``.
-
-        They are not counted either. Only Ethernet is looked into.
-        """
+        """See ``LiveDevice``; the kernel's filter decides, and only of Ethernet frames."""
         if self._link == LINKTYPE_ETHERNET and condition != TRUE:
             self._program = both(self._program, compile_condition(condition, self._snaplen))
 
@@ -171,17 +168,7 @@ class AfPacketSource:
         attach_filter(self._socket, self._program)
 
     def next_block(self, timeout_s: float | None = None) -> Block | None:
-        """The next block, with one packet at least; gives back the one before.
-
-        Args:
-            timeout_s: how long to wait at most, in seconds; None for as long as it takes.
-
-        Returns:
-            None when the time is over, or after ``wake`` or ``interrupt``.
-
-        Raises:
-            CaptureError: the kernel refuses to go on.
-        """
+        """See ``LiveSource``; a ``timeout_s`` of None waits without a limit."""
         try:
             return self._next_block(timeout_s)
         except OSError as error:
@@ -207,35 +194,36 @@ class AfPacketSource:
                 return None
 
     def release(self, block: Block | None) -> None:
-        """Give the block back to the kernel ahead of the next call of ``next_block``; harmless when repeated."""
+        """See ``LiveSource``; None is ignored."""
         if block is not None and block is self._block:
             self._block = None
             self._open_ring().give_back()
 
     def is_idle(self) -> bool:
-        """Whether no block is in hand and no packet is in the ring: a fact, looked up now.
+        """See ``LiveSource``.
 
-        Then every packet is given back that the kernel had put into the ring by now. One stamped before may
-        still be on its way there through the kernel's queues: that is what the skew of an interface is for.
+        If it is idle, every packet that the kernel had put into the ring was processed and released. A
+        packet with an earlier timestamp may still be on its way through the kernel's queues: that is
+        what the skew of an interface is for.
         """
         return self._block is None and self._open_ring().is_empty
 
     def interrupt(self) -> None:
-        """Make a ``next_block`` that waits, and all later ones that would, return None; from any thread."""
+        """Make a ``next_block`` that waits, and all later ones that would wait, return None; from any thread."""
         with self._lock:
             self._is_interrupted = True
         self.wake()
 
     def wake(self) -> None:
-        """Make a ``next_block`` that waits, or the next one that would, return None; from any thread."""
+        """See ``LiveSource``."""
         with self._lock:
             if self._interruption >= 0:
                 os.eventfd_write(self._interruption, 1)
 
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """See ``PacketSource``."""
         if self._socket is not None:
-            # Nothing more comes in, even if somebody keeps a block and with it the mapping and the socket.
+            # A caller that still holds a block keeps the mapping and the socket alive.
             attach_filter(self._socket, accept_all(0))
             self._count_loss()
         self._block = None
@@ -252,7 +240,7 @@ class AfPacketSource:
                 self._interruption = -1
 
     def _open(self) -> None:
-        # Before the device is looked at, so that no change is missed.
+        # Before the device is looked up, so that no change is missed.
         self._changes = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_ROUTE
         )
@@ -322,7 +310,7 @@ class AfPacketSource:
         self.stats.frozen_total += freezes
 
     def _wait(self, deadline: float | None) -> bool:
-        """Wait for a block or a change of the device; False when the time is over or on an interruption."""
+        """Wait for a block or a change of the device; return False at the deadline or when woken."""
         if self._is_interrupted:
             return False
         left_ms = None
@@ -334,7 +322,7 @@ class AfPacketSource:
         assert self._socket is not None
         assert self._changes is not None
         if ready.get(self._socket.fileno(), 0) & select.POLLERR:
-            # Reading the error (ENETDOWN) clears it, or poll would return at once for ever.
+            # Reading the error (ENETDOWN) clears it; otherwise every poll would return immediately.
             self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             self._look_again()
         if self._changes.fileno() in ready:
@@ -346,7 +334,7 @@ class AfPacketSource:
         return True
 
     def _drop_messages(self) -> None:
-        """Empty the socket of changes: that something changed is enough, also when messages were lost."""
+        """Empty the socket of changes; their content is irrelevant, so lost messages do no harm."""
         assert self._changes is not None
         while True:
             try:
@@ -358,7 +346,7 @@ class AfPacketSource:
                     raise
 
     def _look_again(self) -> None:
-        """Take note of how the device is now; attach to one that is back."""
+        """Update the state of the device, and attach to one that has returned."""
         assert self._socket is not None
         was = self._state
         device = look_up(self._socket, self.device)
@@ -373,14 +361,14 @@ class AfPacketSource:
             self.stats.interruptions_total += 1
 
     def _attach_again(self, device: Device) -> None:
-        """Attach to a device that has the name now, if it is of the same kind; the next change is another try."""
+        """Attach to a device of that name if its link type is the same; the next change tries again."""
         if device.link_type.number != self._link:
             self._complain(f"has come back with link type {device.link_type.name}")
             return
         try:
             self._attach(device)
         except OSError as error:
-            # It is gone already, or it belongs to a group, which the kernel lets nobody join twice.
+            # It has vanished again, or the socket is in a fanout group, which it cannot join twice.
             self._complain(f"cannot be captured again: {os_reason(error)}")
 
     def _complain(self, problem: str) -> None:
