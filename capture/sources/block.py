@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PADDING_BYTES = 64
-"""Readable bytes every block has behind its last packet, so that a kernel may load a word too far."""
+"""Readable bytes after the last packet of every block, so that a kernel may load a word beyond it."""
 
 
 IndexArrays = tuple[
@@ -27,7 +27,7 @@ A plain tuple: a named one costs 2 microseconds more each time Python calls a ke
 
 
 class PacketSums(NamedTuple):
-    """Of all packets of a block: bytes on the wire, and the least and greatest time."""
+    """Bytes on the wire of all packets of a block, and their least and greatest time."""
 
     wire_bytes: int
     least_ns: int
@@ -38,19 +38,19 @@ class PacketSums(NamedTuple):
 class Block:
     """Consecutive packets of one source, in capture order.
 
-    The arrays belong to the ring; they are valid from ``next_block`` until the block is released.
-    Only the first ``count`` entries of an index array mean anything. ``offset[i] + caplen[i]`` never
-    reaches beyond ``data.size - PADDING_BYTES``; whoever fills a block guarantees it.
+    The source owns the arrays; ``PacketSource`` says how long they are valid. Only the first ``count``
+    entries of an index array are used. The code that fills a block guarantees that
+    ``offset[i] + caplen[i]`` is at most ``data.size - PADDING_BYTES``.
 
     Attributes:
-        data: the packets' bytes (uint8), with ``PADDING_BYTES`` readable bytes at the end.
-        offset: where packet i begins in ``data`` (int64).
-        caplen: captured bytes (int32).
-        wirelen: bytes that were on the wire (int32).
-        time_ns: nanoseconds since 1970, UTC (int64).
+        data: bytes of the packets (uint8), followed by ``PADDING_BYTES`` readable bytes.
+        offset: position of each packet in ``data`` (int64).
+        caplen: captured length of each packet, in bytes (int32).
+        wirelen: wire length of each packet, in bytes (int32).
+        time_ns: timestamp of each packet in nanoseconds since 1970, UTC (int64).
         linktype: pcap link type of each packet (int32).
-        count: packets in the block.
-        position: bytes of the input consumed when this block had been filled, for a progress bar.
+        count: number of packets in the block.
+        position: bytes of the input consumed once this block was filled, for a progress bar.
         index_arrays: the five index arrays; these are never replaced.
     """
 
@@ -70,9 +70,9 @@ class Block:
 
     @classmethod
     def allocate(cls, data_bytes: int, packets: int) -> Block:
-        """An empty block with room for ``data_bytes`` bytes of input and ``packets`` packets.
+        """Return an empty block with room for ``data_bytes`` bytes of input and ``packets`` packets.
 
-        The memory is not touched: what is never filled costs address space only.
+        The memory is not touched: room that is never filled costs address space only.
         """
         return cls(
             data=np.empty(data_bytes + PADDING_BYTES, np.uint8),
@@ -92,13 +92,13 @@ class Block:
 
     @property
     def time_extent_ns(self) -> tuple[int, int]:
-        """Least and greatest time of the packets, of which there must be one."""
+        """Least and greatest time of the packets; the block must have one."""
         if self._sums is not None:
             return self._sums.least_ns, self._sums.greatest_ns
         return _extent(self.time_ns, self.count)
 
     def fill_in(self, count: int, sums: PacketSums | None = None) -> None:
-        """The block has ``count`` packets now; ``sums`` of them if they were found on the way."""
+        """Set the number of packets, and their sums if the index kernel computed them."""
         self.count = count
         self._sums = sums if count else None
 
@@ -108,18 +108,18 @@ class Block:
         return self.data.size - PADDING_BYTES
 
     def view(self) -> memoryview:
-        """``data`` as a buffer that can be read into."""
+        """Return ``data`` as a buffer to read into."""
         return memoryview(cast("Buffer", self.data))
 
     def ensure_capacity(self, data_bytes: int, keep: int) -> None:
-        """Make room for ``data_bytes`` bytes of input; the first ``keep`` bytes of ``data`` survive."""
+        """Make room for ``data_bytes`` bytes of input; keep the first ``keep`` bytes of ``data``."""
         if data_bytes > self.capacity_bytes:
             data = np.empty(data_bytes + PADDING_BYTES, np.uint8)
             data[:keep] = self.data[:keep]
             self.data = data
 
 
-# Kernels, not numpy, whose reductions take several times as long for the few thousand numbers of a block.
+# Kernels rather than numpy, whose reductions take several times as long for a few thousand numbers.
 @kernel
 def _total(numbers: NDArray[np.int32], count: int) -> int:
     total = 0

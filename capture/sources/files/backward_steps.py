@@ -1,9 +1,9 @@
-"""How far captures step back in time, found by a walk over their records.
+"""The largest backward step in the times of captures, found by a walk over their records.
 
-A packet is late when its time is below that of a packet before it by more than the interface's skew. A file is finite,
-so the skew at which no packet is late can be known before the first heartbeat is sent: the walk reads the file once
-more, indexes it with the kernels that the replay uses, and looks at times alone. It runs while the LFTAs' kernels
-load, and leaves the file in the page cache.
+A packet is late if an earlier packet has a time that is greater by more than the interface's skew. A
+file is finite, so the skew at which no packet is late can be determined before the first heartbeat: the
+walk reads the file once more, indexes it with the kernels of the replay, and examines only times. It
+runs while the LFTAs' kernels load, and leaves the file in the page cache.
 """
 
 from __future__ import annotations
@@ -35,26 +35,25 @@ if TYPE_CHECKING:
     from gscope.capture.sources.base import BlockSource
 
 WALKED_BYTES = 8 << 30
-"""Uncompressed captures of one run are walked up to this size in all: a walk reads 3 to 5 GB a second from the page
-cache."""
+"""Total size of uncompressed captures of a run that are walked: a walk reads 3 to 5 GB a second from the
+page cache."""
 
 WALKED_COMPRESSED_BYTES = 128 << 20
-"""The same of compressed captures, as stored: unpacking takes 10 to 30 times as long as walking."""
+"""The same for compressed captures, as stored: decompression takes 10 to 30 times as long as a walk."""
 
 UNPACKED_BYTES = 4 << 30
-"""A walk that has seen this many bytes of packets in compressed captures is given up: they may be a bomb."""
+"""Bytes of packets in compressed captures after which a walk stops: they may be a decompression bomb."""
 
 PASS_BYTES = 64 << 20
-"""Read by the compiled loop between two looks at whether the walk is to stop: some hundredths of a second."""
+"""Bytes that the compiled loop reads between two checks for ``stop``: some hundredths of a second."""
 
 _THREADS = 2
 
 
 class BackwardSteps:
-    """Walks over the captures of interfaces, in threads of its own.
+    """Walks over the captures of interfaces, in threads of their own.
 
-    Interfaces are taken in their order as long as the limits allow, so that which of them are walked never depends on
-    timing.
+    Interfaces are walked in order while the limits allow it, so that timing never decides which are.
 
     Args:
         files: the captures of each interface.
@@ -75,9 +74,9 @@ class BackwardSteps:
             self._walks[interface] = self._pool.submit(_walk, paths, most_bytes, self._stop)
 
     def deepest_ns(self, interface: str) -> int | None:
-        """Wait for the walk over an interface, and return by how much its packets step back at most.
+        """Wait for the walk over an interface, and return its largest backward step.
 
-        None if the interface was not walked to its end: it is a pipe or too large, or ``stop`` was called.
+        Returns None if the interface was not walked to its end: a pipe, too large, or ``stop`` was called.
         """
         walk = self._walks.get(interface)
         return None if walk is None else walk.result()
@@ -94,14 +93,14 @@ class BackwardSteps:
 
 
 class Walk:
-    """A walk over sources of which one follows the other.
+    """A walk over several sources in sequence.
 
     Args:
-        most_bytes: of packets; beyond that the walk is given up.
-        stop: gives the walk up when set.
+        most_bytes: bytes of packets after which the walk stops.
+        stop: stops the walk when set.
 
     Attributes:
-        deepest_ns: by how much a packet stepped back at most.
+        deepest_ns: largest backward step so far.
     """
 
     def __init__(self, most_bytes: int, stop: threading.Event) -> None:
@@ -127,7 +126,7 @@ class Walk:
         return self._stop.is_set() or self._bytes_left < 0
 
     def _pass(self, source: FileSource) -> bool:
-        """Let a compiled loop walk on; return whether there may be more for it behind."""
+        """Let a compiled loop continue; return whether it may be called again."""
         raw = source.begin_pass()
         if raw is None:
             return False
@@ -153,7 +152,7 @@ class Walk:
 def _deepest(
     times: NDArray[np.int64], caplen: NDArray[np.int32], count: int, latest: int
 ) -> tuple[int, int, int]:
-    """Return the latest time, how far a packet is behind the latest before it at most, and the packets' bytes."""
+    """Return the latest time, the largest backward step, and the bytes of the packets."""
     deepest = 0
     walked_bytes = 0
     for i in range(count):
@@ -162,7 +161,7 @@ def _deepest(
         if time >= latest:
             latest = time
         elif time < 0 and latest > MAX_TIME_NS + time:
-            # The difference would wrap.
+            # The difference would overflow.
             deepest = MAX_TIME_NS
         else:
             deepest = max(deepest, latest - time)
@@ -170,7 +169,7 @@ def _deepest(
 
 
 def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int | None:
-    """Return by how much the packets of captures, one after the other, step back at most; None if that is unknown."""
+    """Return the largest backward step in captures read in sequence; None if it is unknown."""
     walk = Walk(most_bytes, stop)
     for path in paths:
         try:
@@ -178,7 +177,7 @@ def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int |
         except CutCaptureError:
             if len(paths) == 1:
                 return None
-            # Left out by the replay, too.
+            # The replay skips it, too.
             continue
         except CaptureError:
             # The replay opens it, too, and reports that.
@@ -196,7 +195,7 @@ def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
     plain = compressed = 0
     for path in paths:
         try:
-            # Looked at before it is opened: opening a named pipe and closing it again would break its writer.
+            # Before it is opened: opening and closing a named pipe would break its writer.
             if path == STANDARD_INPUT or not stat.S_ISREG(status_of(path).st_mode):
                 return None
             with borrow(path) or Path(path).open("rb", buffering=0) as file:

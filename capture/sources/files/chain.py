@@ -1,4 +1,4 @@
-"""Several captures that are one interface, read one after the other (rotated captures)."""
+"""Several captures that form one interface, read in sequence (rotated captures)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class ChainSource:
-    """The packets of ``members`` in that order; see ``BlockSource``.
+    """The packets of several captures in sequence; see ``BlockSource``.
 
     Args:
-        members: at least one, not yet open. Only one is open at a time.
-        name: what messages call the whole; damage is told under the members' own names.
+        members: the captures, at least one, not yet open. Only one is open at a time.
+        name: name of the whole, for messages; damage is reported under the members' own names.
     """
 
     def __init__(self, members: Sequence[FileSource], *, name: str) -> None:
@@ -44,10 +44,10 @@ class ChainSource:
             member.damage = self.damage
 
     def open(self) -> None:
-        """See ``PacketSource``. Every member is looked at now, so that a bad one is found before the work.
+        """See ``PacketSource``. Every file is checked now, so that a bad one is found before work begins.
 
-        A pipe can be opened only once, so that it is looked at when its turn comes. A compressed member that is
-        damaged before its first packet is left out.
+        A pipe can be opened only once, so it is checked when its turn comes. A compressed member that is
+        damaged before its first packet is skipped.
         """
         cut: list[CutCaptureError] = []
         for member in reversed(tuple(self._members)):
@@ -71,7 +71,7 @@ class ChainSource:
         self.block_bytes = max(member.block_bytes for member in self._members)
 
     def new_block(self) -> Block:
-        """See ``BlockSource``; suits the largest member."""
+        """See ``BlockSource``; the size suits the largest member."""
         return max(self._members, key=lambda member: member.block_bytes).new_block()
 
     def next_block(self) -> Block | None:
@@ -126,7 +126,7 @@ class ChainSource:
             try:
                 self._members[self._current].open()
             except CaptureError as error:
-                # It was there when the work began, or is a pipe: what is read so far stays good.
+                # It existed when work began, or is a pipe: the packets read so far remain valid.
                 self.damage.append(f"{error}; skipped")
             except ReadingInterrupted:
                 return

@@ -1,4 +1,4 @@
-"""Compressed captures: gzip, zstd and lz4, found by content and unpacked as they are read."""
+"""Compressed captures: gzip, zstd and lz4, recognised by content and decompressed as they are read."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from gscope.capture.sources.files.stored import ByteStream
 
 MAGIC_BYTES = 4
-"""How many bytes ``is_compressed`` needs to see."""
+"""Number of bytes that ``is_compressed`` needs."""
 
 _PIECE_BYTES = 4096
-"""What goes into a decompressor at a time. zstd has no limit for what comes out of one call (at worst 128 KiB
-for 4 bytes), and what a call made is lost when it fails; so pieces are small."""
+"""Input of one call of a decompressor. zstd does not limit the output of a call (at worst 128 KiB for 4
+bytes), and a call that fails loses its output; so pieces are small."""
 
 _CHUNK_BYTES = 256 * 1024
-"""What is read at a time."""
+"""Bytes of one read."""
 
 
 class MemberDecoder(Protocol):
-    """One member (gzip) or frame (zstd, lz4) of a compressed file, with the methods of ``bz2.BZ2Decompressor``."""
+    """The decoder of a member (gzip) or frame (zstd, lz4), with the methods of ``bz2.BZ2Decompressor``."""
 
     @property
     def eof(self) -> bool:
@@ -33,31 +33,31 @@ class MemberDecoder(Protocol):
 
     @property
     def unused_data(self) -> bytes | None:
-        """What was given but lies behind the member's end; lz4 says None for nothing."""
+        """Input beyond the end of the member; lz4 returns None for nothing."""
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more comes out without input."""
+        """Whether there is no more output without input."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """What comes out of ``data``, about ``max_length`` bytes at most."""
+        """Return the output for ``data``, at most about ``max_length`` bytes."""
 
 
 class DecompressedBytes:
-    """What the compressed ``stored`` unpacks to; see ``ByteStream``.
+    """The decompressed bytes of a compressed input; see ``ByteStream``.
 
-    Members of different kinds may follow each other. A member that is cut or damaged ends the stream: what
-    came out before is used, and ``damage`` tells the rest.
+    Members of different kinds may follow each other. A truncated or damaged member ends the stream: the
+    output before it is used, and ``damage`` describes the rest.
 
     Args:
-        stored: the compressed bytes behind ``head``.
-        head: the first bytes, for which ``is_compressed`` holds.
+        stored: the compressed bytes after ``head``.
+        head: the first bytes, for which ``is_compressed`` returns True.
     """
 
     def __init__(self, stored: ByteStream, head: bytes) -> None:
         self._stored = stored
         self._buffer = memoryview(bytearray(_CHUNK_BYTES))
-        # What was read last, and how much of it was used.
+        # The bytes of the last read, and how many of them were used.
         self._input = head
         self._used = 0
         self._output = memoryview(b"")
@@ -76,7 +76,7 @@ class DecompressedBytes:
         return self._stored.damage
 
     def readinto(self, buffer: memoryview) -> int:
-        """See ``ByteStream``. Waits for input only when there is nothing to give yet."""
+        """See ``ByteStream``. Waits for input only if it has nothing to return."""
         filled = 0
         while filled < len(buffer):
             if not self._output and not self._unpack(len(buffer) - filled, may_read=not filled):
@@ -96,7 +96,7 @@ class DecompressedBytes:
         self._stored.close()
 
     def _unpack(self, max_length: int, *, may_read: bool) -> bool:
-        """Make ``_output`` non-empty; False at the end, or where input must be read but may not."""
+        """Fill ``_output``; return False at the end, or if input must be read but may not."""
         while not self._output and not self._at_end:
             starved = self._member is None or self._member.needs_input
             if starved and self._used == len(self._input):
@@ -111,14 +111,14 @@ class DecompressedBytes:
         return bool(self._output)
 
     def _read(self) -> bool:
-        """Replace what is left of ``_input`` by what comes next."""
+        """Replace ``_input`` by the next bytes of the input; return False at its end."""
         got = self._stored.readinto(self._buffer)
         self._input = bytes(self._buffer[:got])
         self._used = 0
         return got > 0
 
     def _begin_member(self) -> bool:
-        """Choose the decompressor for the member that begins here; False when there is none (yet)."""
+        """Choose the decoder of the member that begins here; return False if there is none (yet)."""
         while len(self._input) - self._used < MAGIC_BYTES:
             head = self._input[self._used :]
             more = self._read()
@@ -156,24 +156,24 @@ class DecompressedBytes:
             self._at_end = True
             return
         if member.eof:
-            # It is the end of the last piece. Stepping back copies nothing, however many members there are.
+            # These are the end of the last piece. Stepping back copies nothing, for any number of members.
             self._used -= len(member.unused_data or b"")
             self._member = None
 
     def _end_of_input(self) -> None:
         self._at_end = True
-        # A read error has told it already.
+        # A read error has been reported already.
         if self._member is not None and not self.damage:
             self.damage.append(f"the {self._kind} data is truncated at byte {self.position}")
 
 
 def is_compressed(head: bytes) -> bool:
-    """Whether an input that begins with ``head`` (``MAGIC_BYTES`` bytes) is compressed."""
+    """Return whether an input that begins with ``head`` (``MAGIC_BYTES`` bytes) is compressed."""
     return _kind_of(head) is not None
 
 
 class _GzipMember:
-    """See ``MemberDecoder``. After an error the member is replayed byte by byte, so that nothing whole is lost."""
+    """See ``MemberDecoder``. After an error the member is decoded again byte by byte, so that no output before it is lost."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
@@ -234,7 +234,7 @@ class _ZstdMember:
 
 
 class _Lz4Member:
-    """See ``MemberDecoder``. A call that fails loses what it made, so each makes little, whatever is asked for."""
+    """See ``MemberDecoder``. A call that fails loses its output, so each produces little, whatever ``max_length`` is."""
 
     def __init__(self) -> None:
         self._frame = lz4.frame.LZ4FrameDecompressor()

@@ -1,4 +1,4 @@
-"""Which capture format an input has, by its first bytes."""
+"""The format of a capture, recognised by its first bytes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAGIC_BYTES = 4
 
 
 def header_bytes(magic: bytes) -> int:
-    """How many bytes ``detect_format`` needs of an input whose first ``MAGIC_BYTES`` are ``magic``.
+    """Return how many bytes ``detect_format`` needs of an input that begins with ``magic``.
 
-    No more is read before the first packet is wanted: the link behind a pipe may be silent.
+    No more is read before the first packet is requested: the link behind a pipe may be silent.
     """
     if magic in pcap.MAGICS:
         return pcap.HEADER_BYTES
@@ -24,14 +24,14 @@ def header_bytes(magic: bytes) -> int:
 
 
 def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
-    """The format of the input that begins with ``head``, and how many bytes of it are the file's header.
+    """Return the format of the input that begins with ``head``, and the size of the file's header.
 
     Args:
-        head: the first ``header_bytes`` bytes, fewer only if there are no more.
-        name: of the input, for the message.
+        head: the first ``header_bytes`` bytes, or fewer if the input is shorter.
+        name: name of the input, for the message.
 
     Raises:
-        NotACaptureError: it is none, or ends within its header.
+        NotACaptureError: the input is not a capture, or ends within its header.
     """
     magic = head[:MAGIC_BYTES]
     needed = header_bytes(magic)

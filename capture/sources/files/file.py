@@ -19,26 +19,28 @@ if TYPE_CHECKING:
     from gscope.capture.sources.files.stored import ByteStream
 
 DEFAULT_BLOCK_BYTES = 512 * 1024
-"""Of 64 KiB to 4 MiB, half of one and one were fastest alone, and one in a ring: what is read is still in the
-second-level cache when it is indexed, and the work of a block in Python is spread over 5,000 packets."""
+"""Of sizes from 64 KiB to 4 MiB, 512 KiB and 1 MiB were fastest without read-ahead, and 1 MiB with it: the
+bytes are still in the second-level cache when they are indexed, and the cost of a block in Python is
+spread over 5,000 packets."""
 
 _LEAST_BLOCK_BYTES = 4096
 _LEAST_RECORD_BYTES = 16
-"""No packet takes less room in a file, so index arrays for that many never fill before the data does."""
+"""Smallest record of a file: index arrays for blocks of such records never fill before the data does."""
 
 
 _PASSED_BLOCKS = 4
-"""A file of fewer blocks is not worth loading the loop that passes them."""
+"""Smallest number of blocks in a file for which the compiled loop is worth loading."""
 
 
 class RawInput(NamedTuple):
-    """An uncompressed pcap file for those who read it on by themselves.
+    """An uncompressed pcap file that a compiled loop reads itself.
 
     Attributes:
-        block: to read into; its data begin with ``carried`` bytes that were read already.
-        descriptor: to read from.
+        block: block to read into; its data begin with ``carried`` bytes that were read before.
+        descriptor: file descriptor to read from.
+        carried: bytes of the next record that were read before.
         limit: bytes of the block's data that may be filled.
-        layout: of the records, see ``PcapFormat.usual_layout``.
+        layout: layout of the records.
     """
 
     block: Block
@@ -49,19 +51,19 @@ class RawInput(NamedTuple):
 
 
 class ReadProgress(NamedTuple):
-    """How far somebody came who read on by himself: blocks that are done with, and the one at hand.
+    """How far a compiled loop read: the blocks that it finished, and the last block, which it did not.
 
     Attributes:
-        read_bytes: read in all.
-        used_bytes: of the input, that the blocks before the one at hand took.
-        packets: of these blocks.
-        wire_bytes: of these packets.
-        filled: bytes there are in the block at hand.
-        used: bytes of it, from the first, that its packets take.
-        block_packets: its packets, which are handed out with this; 0 if they still have to be looked for.
-        block_wire_bytes: of its packets.
-        least_ns: the least of their times.
-        greatest_ns: the greatest.
+        read_bytes: bytes read in all.
+        used_bytes: bytes of the input in the finished blocks.
+        packets: packets in the finished blocks.
+        wire_bytes: bytes on the wire of these packets.
+        filled: bytes in the last block.
+        used: bytes at the beginning of the last block that its packets take.
+        block_packets: packets indexed in the last block; 0 if it has not been indexed.
+        block_wire_bytes: bytes on the wire of these packets.
+        least_ns: least of their times.
+        greatest_ns: greatest of their times.
     """
 
     read_bytes: int
@@ -81,9 +83,9 @@ class FileSource:
 
     Args:
         path: the file, ``-`` for standard input.
-        name: what messages call it; by default the path.
-        block_bytes: bytes of input a block has room for; small files get smaller blocks. A record that is
-            larger still makes the block grow.
+        name: name for messages; by default the path.
+        block_bytes: bytes of input that a block has room for; small files get smaller blocks. A record that
+            is larger makes the block grow.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class FileSource:
         self._stream: ByteStream | None = None
         self._format: CaptureFormat | None = None
         self._block: Block | None = None
-        # What was read but not used yet: the beginning of the next record, at ``_base`` of the input.
+        # Bytes that were read but not used: the beginning of the next record, at ``_base`` of the input.
         self._carry = b""
         self._base = 0
         self._ending: list[str] = []
@@ -138,7 +140,7 @@ class FileSource:
 
     @property
     def is_open(self) -> bool:
-        """Whether there may be packets to come."""
+        """Whether more packets may follow."""
         return self._stream is not None
 
     def new_block(self) -> Block:
@@ -198,9 +200,9 @@ class FileSource:
             counts[name] = counts.get(name, 0) + packets
 
     def begin_pass(self) -> RawInput | None:
-        """Let somebody read on by himself until ``end_pass``; None if this input is not made for that.
+        """Let a compiled loop read the file until ``end_pass``; return None if this input does not allow it.
 
-        The block handed out last is used for it.
+        The loop uses the block that was handed out last.
         """
         stored, capture_format = self._stored, self._format
         if (
@@ -221,7 +223,7 @@ class FileSource:
         return RawInput(self._block, descriptor, carried, limit, layout)
 
     def end_pass(self, block: Block, progress: ReadProgress) -> None:
-        """Go on behind what was read into ``block`` since ``begin_pass``."""
+        """Continue after what a compiled loop has read into ``block`` since ``begin_pass``."""
         assert self._stored is not None
         self._stored.position += progress.read_bytes
         self._carry = bytes(block.view()[progress.used : progress.filled])
@@ -256,7 +258,7 @@ class FileSource:
         self._carry = b""
 
     def _fill(self, block: Block, stream: ByteStream, capture_format: CaptureFormat) -> None:
-        """Read and index until there is a packet, or no more input, or no way on."""
+        """Read and index until there is a packet, the input ends, or the format is broken."""
         filled = len(self._carry)
         limit = max(self.block_bytes, filled)
         block.ensure_capacity(limit, 0)
@@ -268,9 +270,9 @@ class FileSource:
             used = capture_format.index(block, filled, self._base)
             if block.count or capture_format.broken or (not got and filled < limit):
                 break
-            # No whole record yet: make room behind what there is of it. Doubling, so that the memory follows
-            # what was read and not what a damaged header claims; and not beyond the record, so that little
-            # is left over that would have to be carried.
+            # No whole record yet: make room after the part that was read. Doubling, so that memory grows with
+            # what was read and not with what a damaged header claims; and not beyond the record, so that
+            # little has to be carried over.
             block.data[: filled - used] = block.data[used:filled]
             self._base += used
             filled -= used
@@ -282,7 +284,7 @@ class FileSource:
         self._base += used
 
     def _ending_of(self, capture_format: CaptureFormat) -> list[str]:
-        """What is left of the input behind the last packet, in a sentence."""
+        """Return what follows the last packet, as a list of at most one sentence."""
         if capture_format.broken:
             return [f"{self._where}: {capture_format.broken}"]
         if not self._carry:
@@ -296,7 +298,7 @@ class FileSource:
 
 
 def _read_head(stream: ByteStream, head: bytes, size: int) -> bytes:
-    """``head`` and what follows it in ``stream``, up to ``size`` bytes together."""
+    """Return ``head`` and the bytes of ``stream`` that follow it, up to ``size`` bytes in all."""
     buffer = bytearray(size)
     while len(head) < size:
         got = stream.readinto(memoryview(buffer)[: size - len(head)])

@@ -1,4 +1,4 @@
-"""What a capture format promises: to find the packets in the bytes of a block."""
+"""The contract of capture formats, which find the packets in the bytes of a block."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from gscope.capture.sources.block import Block
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
-"""A pcapng block that claims more is damage, as it is for libpcap and Wireshark: it bounds the memory that a file can claim."""
+"""Longest pcapng block; a longer one is damage, as in libpcap and Wireshark. Bounds the memory that a file
+can claim."""
 
 MAX_CAPTURED_BYTES = 262_144
-"""Captured bytes of a packet at most: libpcap's MAXIMUM_SNAPLEN and Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD."""
+"""Longest captured length: libpcap's MAXIMUM_SNAPLEN and Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD."""
 
 _LARGE_LINK_TYPES = (189, 220, 231, 249, 279)
 """USB (three kinds), D-Bus and EBHSCR, whose packets may be larger; none of them carries IP."""
@@ -28,12 +29,12 @@ _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 class CaptureFormat(Protocol):
-    """Walks the records of one capture format.
+    """The records of a capture format.
 
     Attributes:
-        needed_bytes: how many bytes the record takes where ``index`` stopped, as far as can be seen there.
-        broken: why no record behind that place can be found, one sentence; "" while all is well.
-        unread_links: the link types seen so far that gscope does not read.
+        needed_bytes: size of the record at which ``index`` stopped, as far as it is known.
+        broken: reason why no further record can be found, one sentence; "" if there is none.
+        unread_links: link types seen so far that gscope does not decode.
     """
 
     needed_bytes: int
@@ -43,30 +44,30 @@ class CaptureFormat(Protocol):
     def index(self, block: Block, end: int, base: int) -> int:
         """Index the packets of the whole records at the beginning of ``block.data[:end]``.
 
-        Sets ``block.count`` and that many entries of the index arrays; stops early when these are full.
+        Sets ``block.count`` and as many entries of the index arrays; stops early when these are full.
 
         Args:
-            block: holds ``end`` bytes of input from the border of a record on.
-            end: see above.
-            base: where in the input ``block.data[0]`` is, for messages.
+            block: holds ``end`` bytes of input, beginning with a record.
+            end: number of bytes to index.
+            base: position of ``block.data[0]`` in the input, for messages.
 
         Returns:
-            Where the first record not used begins.
+            The position in ``block.data`` of the first record that was not used.
         """
 
     def findings(self) -> list[str]:
-        """Sentences on records that could not be used, or not wholly, with their numbers."""
+        """Return sentences on records that were unusable or only partly usable, with their counts."""
 
 
 @kernel
 def largest_packet(linktype: int) -> int:
-    """Return how many captured bytes a packet of a link type may have."""
+    """Return the longest captured length of packets of a link type."""
     return MAX_RECORD_BYTES if linktype in _LARGE_LINK_TYPES else MAX_CAPTURED_BYTES
 
 
 @kernel
 def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """The unsigned 16-bit number at ``position``; little-endian, or big-endian when ``swapped``."""
+    """Return the unsigned 16-bit number at ``position``; little-endian, or big-endian if ``swapped``."""
     at = np.uint64(position)
     a, b = np.int64(data[at]), np.int64(data[at + _1])
     return int((a << 8) | b) if swapped else int((b << 8) | a)
@@ -74,9 +75,9 @@ def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
 
 @kernel
 def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """The unsigned 32-bit number at ``position``; little-endian, or big-endian when ``swapped``.
+    """Return the unsigned 32-bit number at ``position``; little-endian, or big-endian if ``swapped``.
 
-    The compiler makes one load of it. An unsigned index spares numba's test for negative ones.
+    The compiler turns it into one load. An unsigned index avoids numba's test for negative ones.
     """
     at = np.uint64(position)
     a, b = np.int64(data[at]), np.int64(data[at + _1])
@@ -87,6 +88,6 @@ def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
 
 @kernel
 def swap32(value: int) -> int:
-    """``value``, of 32 bits, with its bytes in reverse order."""
+    """Return ``value``, of 32 bits, with its bytes in reverse order."""
     odd = (value & 0x00FF00FF) << 8 | (value >> 8) & 0x00FF00FF
     return (odd & 0xFFFF) << 16 | odd >> 16

@@ -1,7 +1,7 @@
-"""Captures that only root can read, opened before the process becomes another user.
+"""Captures that only root can read, opened before the process changes to another user.
 
-Each file is held by two descriptors, because a replay reads it while it walks over its times. A process that opens the file
-borrows one, and closing gives it back.
+Each file is held with two descriptors, because a replay reads it while it walks over its times. Code that
+opens the file borrows one of them, and closing returns it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _statuses: dict[str, os.stat_result] = {}
 
 
 def hold(paths: Iterable[str], identity: Identity, opener: Callable[[str, int], int]) -> None:
-    """Open those of ``paths`` that ``identity`` could not open later; what root cannot open either is left out.
+    """Open those of ``paths`` that ``identity`` cannot open; skip those that root cannot open either.
 
     Args:
-        paths: as they will be opened.
-        identity: the user that this process, which is root, will become.
-        opener: opens a path with flags.
+        paths: paths exactly as they will be opened.
+        identity: the user to which this process, which is root, will change.
+        opener: function that opens a path with flags.
     """
     _raise_limit()
     wanted = list(dict.fromkeys(paths))
@@ -49,22 +49,22 @@ def hold(paths: Iterable[str], identity: Identity, opener: Callable[[str, int], 
 
 
 def status_of(path: str) -> os.stat_result:
-    """Return the status of the file at ``path``, as it was when it was opened if it is held.
+    """Return the status of the file at ``path``; of a held file, as it was when it was opened.
 
     Raises:
-        OSError: it is not there, or this user may not know.
+        OSError: the file does not exist, or this user may not access its status.
     """
     return _statuses[path] if path in _statuses else os.stat(path)  # noqa: PTH116  # a path as it was given
 
 
 def borrow(path: str) -> io.FileIO | None:
-    """Return the held file at ``path``, from its beginning; None if it is not held, or all readers have it."""
+    """Return the held file at ``path``, at its beginning; None if it is not held or all descriptors are in use."""
     descriptors = _held.get(path)
     return _HeldFile(descriptors.pop(), descriptors) if descriptors else None
 
 
 class _HeldFile(io.FileIO):
-    """A file whose descriptor is used again by the next who borrows it."""
+    """A file whose descriptor returns to the held ones when it is closed."""
 
     def __init__(self, descriptor: int, owner: list[int]) -> None:
         self._owner: list[int] | None = owner
@@ -73,7 +73,7 @@ class _HeldFile(io.FileIO):
         super().__init__(descriptor, closefd=False)
 
     def close(self) -> None:
-        """Give the descriptor back; harmless when called twice."""
+        """Return the descriptor; harmless when called twice."""
         owner, self._owner = self._owner, None
         if owner is not None:
             owner.append(self.fileno())
@@ -81,12 +81,12 @@ class _HeldFile(io.FileIO):
 
 
 def _can_open(path: str) -> bool:
-    # Not opened: the writer of a named pipe would see a reader come and go.
+    # Without opening it: the writer of a named pipe would see a reader come and go.
     return os.access(path, os.R_OK, effective_ids=True)
 
 
 def _raise_limit() -> None:
-    """Allow as many open files as the system lets this process have."""
+    """Raise the limit of open files as far as the system permits."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

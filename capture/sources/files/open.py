@@ -1,4 +1,4 @@
-"""Opening captures: a path, or several that are one interface, becomes a packet source."""
+"""Opens a capture, or several that form one interface, as a packet source."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def open_source(
     *paths: str, name: str | None = None, block_bytes: int = DEFAULT_BLOCK_BYTES
 ) -> BlockSource:
-    """The open packet source of one capture, or of several that are read as one in this order.
+    """Open one capture, or several that are read in sequence, and return the packet source.
 
-    Format and compression are found by content: pcap, pcapng, and either in gzip, zstd or lz4.
+    Format and compression are recognised by content: pcap, pcapng, and either in gzip, zstd or lz4.
 
     Args:
         paths: files or pipes; ``-`` is standard input.
-        name: what messages call it; by default the (first) path.
+        name: name for messages; by default the (first) path.
         block_bytes: bytes of input in a block.
 
     Raises:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 HEADER_BYTES = 24
 
 PREFETCH_BYTES = 2048
-"""How far ahead of the record in hand the block is fetched: where a record begins is known only when the one before
-has arrived, and without this each arrives from as far as it is (8 against 5 ns a packet cut to 96 bytes)."""
+"""Distance in bytes at which data ahead of the current record is prefetched. The position of a record is
+known only once the one before it has been loaded, so without prefetching every load waits for memory (8
+instead of 5 ns for a packet truncated to 96 bytes)."""
 
-# Magic in little-endian order: nanoseconds a fraction counts, bytes of a record's header.
+# Magic number in little-endian order: nanoseconds of a unit of the fraction, bytes of a record's header.
 _VARIANTS = {
     0xA1B2C3D4: (1000, 16),
     0xA1B23C4D: (1, 16),
@@ -40,10 +41,10 @@ MAGICS = {
 }
 
 PcapLayout = tuple[int, int, int, int]
-"""What kernels know of the records: bytes of a header, nanoseconds that a fraction counts, the most captured bytes
-and the link type. A plain tuple, as ``IndexArrays``."""
+"""Layout of the records: bytes of a record's header, nanoseconds of a unit of the fraction, longest captured
+length and link type. A plain tuple, as ``IndexArrays``."""
 
-# How the two lengths of a record stand: captured first since version 2.4, and before that the other way round.
+# Order of the two lengths of a record: the captured length is first since version 2.4, and was second before.
 IN_ORDER, PERHAPS_SWAPPED, SWAPPED = range(3)
 
 
@@ -63,7 +64,7 @@ class PcapFormat:
         self._lengths = _lengths_of(major, minor)
         # The upper half holds flags and the length of the frame check sequence.
         self._linktype = linktype & 0xFFFF
-        # Writers often claim a smaller snap length than they used, or a larger one than anyone reads.
+        # Writers often claim a smaller snap length than they used, or a larger one than any reader accepts.
         self._limit = largest_packet(self._linktype)
         self._layout: PcapLayout = (
             self._record_header_bytes,
@@ -76,7 +77,7 @@ class PcapFormat:
 
     @property
     def usual_layout(self) -> PcapLayout | None:
-        """The layout of the records if they are little-endian and of version 2.4, as ``index_usual`` takes them."""
+        """The layout if the records are little-endian and of version 2.4, as ``index_usual`` needs; else None."""
         return None if self._order == ">" or self._lengths != IN_ORDER else self._layout
 
     def index(self, block: Block, end: int, base: int) -> int:
@@ -90,13 +91,13 @@ class PcapFormat:
             block.index_arrays,
         )
         block.fill_in(count, PacketSums(*sums))
-        # Where there were records, what stops here stands at the beginning of the next block and is looked at then.
+        # If there were records, the one that stopped the kernel is examined at the beginning of the next block.
         if not count:
             self._look_at(block, int(stop), end, base)
         return int(stop)
 
     def _look_at(self, block: Block, stop: int, end: int, base: int) -> None:
-        """What the record at ``stop``, which is not whole, needs, or why it is none."""
+        """Determine how many bytes the incomplete record at ``stop`` needs, or why it is invalid."""
         self.needed_bytes = self._record_header_bytes
         if end - stop >= self._record_header_bytes:
             lengths = block.data[stop + 8 : stop + 16].tobytes()
@@ -111,12 +112,12 @@ class PcapFormat:
                 )
 
     def findings(self) -> list[str]:
-        """See ``CaptureFormat``; a pcap record is usable as soon as it is whole."""
+        """See ``CaptureFormat``; a pcap record is usable if it is whole."""
         return []
 
 
 def _lengths_of(major: int, minor: int) -> int:
-    """As libpcap takes them (sf-pcap.c): writers of version 2.3 did it in both ways, 543.0 is DG/UX."""
+    """Return the order of lengths, as in libpcap (sf-pcap.c): 2.3 was written in both, 543.0 is DG/UX."""
     if (major == 2 and minor < 3) or (major, minor) == (543, 0):
         return SWAPPED
     return PERHAPS_SWAPPED if (major, minor) == (2, 3) else IN_ORDER
@@ -131,10 +132,13 @@ def index_pcap(
     layout: PcapLayout,
     arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
-    """Index the whole records of ``data[:end]``: how many, where the first one not used begins, and their sums.
+    """Index the whole records of ``data[:end]``.
 
-    Stops at the end, at a record that is not whole or claims more than ``limit`` captured bytes, or when the
-    index arrays are full. Fractions of a second and more are carried over; lengths are cut to 31 bits.
+    Stops at the end, at a record that is incomplete or claims more than the longest captured length, or when
+    the index arrays are full. A fraction of a second or more is carried over; lengths are limited to 31 bits.
+
+    Returns:
+        Number of records, position of the first record not used, and the fields of ``PacketSums``.
     """
     if not swapped and lengths == IN_ORDER:
         return index_usual(address_of(data), end, layout, arrays)

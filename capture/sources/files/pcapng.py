@@ -1,7 +1,7 @@
 """pcapng files: sections, interfaces, and enhanced, simple and obsolete packet blocks.
 
-Packet blocks are walked by a kernel (``pcapng_index.py``); section headers and interface descriptions, of which there are
-few, are read here. Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html
+A kernel (``pcapng_index.py``) walks over packet blocks; the few section headers and interface descriptions
+are read here. Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ HEADER_BYTES = 28
 
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _MAX_INTERFACES = 65536
-"""In a section; obsolete packet blocks cannot name more, and it bounds memory."""
+"""Interfaces in a section: obsolete packet blocks cannot number more. Bounds memory."""
 _MAX_SECTIONS = 65536
-"""In a file; headers are read one by one, and files put together by hand have few."""
+"""Sections in a file: headers are read one by one in Python, and concatenated files have few."""
 _MAX_OPTIONS_BYTES = 2**20
-"""Options of an interface behind that are not looked at."""
+"""Bytes of an interface's options that are read; later options are ignored."""
 
 _OPTION_TSRESOL, _OPTION_TSOFFSET = 9, 14
 
-# What a counter of the kernel counts.
+# What each counter of the kernel counts.
 _FINDINGS = {
     UNKNOWN_INTERFACE: "packets of an interface that no block describes, ignored",
     MALFORMED: "packet blocks too short for the length they claim, ignored",
@@ -67,7 +67,7 @@ class PcapngFormat:
         self.unread_links: set[int] = set()
         self._order = "<"
         self._interfaces: NDArray[np.int64] = np.zeros((0, INTERFACE_COLUMNS), np.int64)
-        # What ``_interfaces`` is the beginning of, so that another interface rarely copies those before it.
+        # ``_interfaces`` is the used part of it, so that a new interface rarely copies the others.
         self._table = np.zeros((8, INTERFACE_COLUMNS), np.int64)
         self._section_count = 0
         self._cut_options = 0
@@ -110,7 +110,7 @@ class PcapngFormat:
         return [f"{text}: {count}" for count, text in counts if count]
 
     def _begin_section(self, data: memoryview, at: int) -> int:
-        """Read the section header that ``data`` begins with; its length, 0 when it is not whole or is broken."""
+        """Read the section header at the beginning of ``data``; return its length, 0 if it is incomplete or broken."""
         self.needed_bytes = HEADER_BYTES
         if len(data) < HEADER_BYTES:
             return 0
@@ -134,7 +134,7 @@ class PcapngFormat:
         return self.needed_bytes
 
     def _describe_interface(self, data: memoryview, at: int) -> int:
-        """Read the interface description, known to be whole, that ``data`` begins with; its length."""
+        """Read the whole interface description at the beginning of ``data``; return its length, 0 if it is broken."""
         (length,) = struct.unpack_from(self._order + "I", data, 4)
         count = len(self._interfaces)
         if length < 20 or count == _MAX_INTERFACES:
@@ -157,7 +157,7 @@ class PcapngFormat:
         return int(length)
 
     def _options(self, data: bytes) -> dict[int, bytes]:
-        """The options that are whole and have their length, by code."""
+        """Return the options that are whole and long enough, by code."""
         options = {}
         lengths = {_OPTION_TSRESOL: 1, _OPTION_TSOFFSET: 8}
         position = 0
@@ -175,7 +175,7 @@ class PcapngFormat:
 
 
 def section_fault(head: bytes) -> str:
-    """What is wrong with the section header block that begins with ``head``: the rest of a sentence, or ""."""
+    """Return what is wrong with the section header block at the beginning of ``head``, as a predicate; "" if nothing."""
     order = _BYTE_ORDERS.get(head[8:12])
     if order is None:
         return "has no byte order"

@@ -1,4 +1,4 @@
-"""The walk over the blocks of a pcapng section, compiled."""
+"""The compiled walk over the blocks of a pcapng section."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 # Why the walk stopped.
 INCOMPLETE = 0
-"""The block there is not whole, or the index arrays are full."""
+"""The block there is incomplete, or the index arrays are full."""
 SECTION = 1
-"""A section header begins there, perhaps not whole."""
+"""A section header begins there, possibly incomplete."""
 INTERFACE = 2
 """A whole interface description begins there."""
 BROKEN = 3
-"""The block there has lengths that cannot be."""
+"""The block there has invalid lengths."""
 
-# What the kernel keeps from call to call.
+# State that the kernel keeps between calls.
 NEEDED, LAST_TIME, UNKNOWN_INTERFACE, MALFORMED, CLAMPED_TIMES, NO_TIME, TOO_LARGE = range(7)
 STATE_SIZE = 7
 
@@ -54,13 +54,13 @@ def index_pcapng(
     count: int,
     arrays: IndexArrays,
 ) -> tuple[int, int, int]:
-    """Index the packets of ``data[position:end]`` behind the first ``count`` entries of the index arrays.
+    """Index the packets of ``data[position:end]`` after the first ``count`` entries of the index arrays.
 
-    Blocks that are neither packets nor stop the walk are passed over.
+    Blocks that neither hold packets nor stop the walk are skipped.
 
     Returns:
-        How many entries there are now, where the first block not used begins, and why the walk stopped.
-        ``state`` has the counters, and in ``NEEDED`` the bytes of the block where it stopped.
+        Number of entries, position of the first block not used, and why the walk stopped. ``state`` has
+        the counters, and in ``NEEDED`` the size of the block where the walk stopped.
     """
     offset, caplen, wirelen, time_ns, linktype = arrays
     room = offset.size

@@ -1,4 +1,4 @@
-"""Time stamps of pcapng: 64-bit counts of units that each interface chooses."""
+"""Timestamps of pcapng: 64-bit counts of a unit that each interface chooses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NS_PER_S = 1_000_000_000
 
 
 def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
-    """What turns counts into nanoseconds: kind, factor and offset, as ``scaled_time`` takes them.
+    """Return kind, factor and offset for ``scaled_time``, which turns counts into nanoseconds.
 
     Args:
-        resolution: the option if_tsresol: units a second, as a negative power of 10, or with the high bit
-            set of 2.
-        offset_s: the option if_tsoffset: seconds to be added, held at what nanoseconds can tell.
+        resolution: the option if_tsresol: the unit as a negative power of 10 seconds, or of 2 with the high
+            bit set.
+        offset_s: the option if_tsoffset: seconds to add, limited to what nanoseconds can represent.
     """
     offset_ns = max(-MAX_TIME_NS, min(offset_s * _NS_PER_S, MAX_TIME_NS))
     exponent = resolution & 0x7F
@@ -25,16 +25,16 @@ def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
         return _BINARY, exponent, offset_ns
     if exponent <= 9:
         return _MULTIPLY, 10 ** (9 - exponent), offset_ns
-    # With still smaller units 64 bits hold a few nanoseconds at most: 0 stands for that.
+    # With smaller units 64 bits hold a few nanoseconds at most, which count as 0.
     return _DIVIDE, 10 ** (exponent - 9) if exponent <= 27 else 0, offset_ns
 
 
 @kernel
 def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> tuple[int, bool]:
-    """Nanoseconds since 1970 of the unsigned 64-bit count ``high * 2**32 + low``, and whether they are right.
+    """Return nanoseconds since 1970 for the unsigned count ``high * 2**32 + low``, and whether they are exact.
 
-    Rounds down. A time beyond ``MAX_TIME_NS`` becomes ``MAX_TIME_NS`` and is not right. Everything is int64:
-    the parts are computed so that no product reaches 2**63.
+    Rounds down. A time beyond ``MAX_TIME_NS`` becomes ``MAX_TIME_NS``, which is not exact. Everything is
+    int64: the parts are computed so that no product reaches 2**63.
     """
     time_ns, fits = 0, True
     if kind == _MULTIPLY:
@@ -53,7 +53,7 @@ def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> 
 
 @kernel
 def _binary_time(high: int, low: int, exponent: int) -> tuple[int, bool]:
-    """The count as seconds of 2**exponent units: count * 10**9 / 2**exponent, by halves of 32 bits."""
+    """Return count * 10**9 / 2**exponent, computed by halves of 32 bits, and whether it fits."""
     if exponent < 32:
         seconds = (high << (32 - exponent)) | (low >> exponent)
         fraction_ns = ((low & ((1 << exponent) - 1)) * _NS_PER_S) >> exponent

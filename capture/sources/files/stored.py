@@ -1,4 +1,4 @@
-"""Bytes as they are stored: a file, a pipe or standard input, read into buffers of the caller."""
+"""Bytes as stored in a file, a pipe or standard input, read into the caller's buffers."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ STANDARD_INPUT = "-"
 
 
 class ReadingInterrupted(Exception):
-    """``interrupt`` was called before or while a read waited for input."""
+    """Raised by a read when ``interrupt`` was called."""
 
 
 class ByteStream(Protocol):
-    """Bytes in order, once."""
+    """Bytes that are read once, in order."""
 
     @property
     def position(self) -> int:
-        """Bytes of the stored input consumed so far (before any unpacking)."""
+        """Bytes of the stored input consumed so far, before any decompression."""
 
     @property
     def damage(self) -> list[str]:
-        """Sentences on why the bytes ended too early, empty when they did not."""
+        """Sentences on why the bytes ended too early; empty if they did not."""
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill the beginning of ``buffer``; how many bytes, 0 only at the end or for no room.
+        """Fill the beginning of ``buffer`` and return the number of bytes; 0 only at the end or for no room.
 
-        May give less than there is room for. Never raises for bad input: it ends, and ``damage`` says why.
+        May return fewer bytes than fit. Bad input raises nothing: it ends, and ``damage`` says why.
 
         Raises:
             ReadingInterrupted: ``interrupt`` was called.
@@ -48,15 +48,15 @@ class ByteStream(Protocol):
 
 
 class StoredBytes:
-    """The bytes of ``path``, of standard input for ``-``. Pipes are read as they come.
+    """The bytes of a file, or of standard input for ``-``. Pipes are read as their bytes arrive.
 
-    Files are read, not mapped: a mapped file that shrinks kills the process, and was not faster.
+    Files are read, not mapped: a mapped file that shrinks kills the process, and mapping was not faster.
 
     Attributes:
-        size_bytes: of a regular file when it was opened, otherwise None.
+        size_bytes: size of a regular file when it was opened; None for other inputs.
 
     Raises:
-        CaptureError: it cannot be opened; one sentence.
+        CaptureError: the input cannot be opened; one sentence.
     """
 
     def __init__(self, path: str) -> None:
@@ -67,7 +67,7 @@ class StoredBytes:
         status = os.fstat(self._file.fileno())
         self._is_regular = stat.S_ISREG(status.st_mode)
         self._is_interrupted = False
-        # Its descriptor may be another file's once it is closed: ``interrupt`` must not write then.
+        # A closed descriptor may become another file's: ``interrupt`` must not write to it then.
         self._wake_lock = threading.Lock()
         self._wake: tuple[int, int] | None = None
         if self._is_regular:
@@ -85,7 +85,7 @@ class StoredBytes:
                 if self._is_interrupted:
                     raise ReadingInterrupted
                 got = self._file.readinto(buffer)
-                # None: the pipe does not block, and another reader of it was faster.
+                # None: the pipe does not block, and another reader took its bytes.
                 if got is not None:
                     self.position += got
                     return got
@@ -97,7 +97,10 @@ class StoredBytes:
 
     @property
     def descriptor(self) -> int | None:
-        """Of a regular file, whose bytes others may read too and add to ``position``; None after ``interrupt``."""
+        """Descriptor of a regular file, for code that reads it itself and advances ``position``; else None.
+
+        None after ``interrupt``, too.
+        """
         return self._file.fileno() if self._is_regular and not self._is_interrupted else None
 
     def interrupt(self) -> None:
@@ -117,7 +120,7 @@ class StoredBytes:
                 self._wake = None
 
     def _wait(self, wake: int) -> None:
-        """Return when a read would not block, or after ``interrupt``."""
+        """Wait until a read would not block, or for ``interrupt``."""
         poll = select.poll()
         poll.register(self._file.fileno(), select.POLLIN)
         poll.register(wake, select.POLLIN)
@@ -141,11 +144,11 @@ def _open(path: str) -> io.FileIO:
 
 
 def open_at_once(path: str, flags: int) -> int:
-    """Open a file; a named pipe without a writer does not hold it up, which could not be interrupted."""
+    """Open a file without waiting for the writer of a named pipe, a wait that could not be interrupted."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _announce_sequential(descriptor: int) -> None:
-    """Let the kernel read further ahead."""
+    """Make the kernel read further ahead."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)

@@ -1,7 +1,7 @@
-"""The compiled loop of the walk over an uncompressed pcap file: blocks are read, and their times compared.
+"""The compiled loop of the walk over an uncompressed pcap file: reads blocks and compares their times.
 
-In Python, each block would need the interpreter's lock three times. While kernels are loaded that lock is busy, and
-each request for it takes up to 5 ms: the walk would only begin when all else is done.
+In Python, each block would need the interpreter's lock three times. While kernels load, that lock is busy
+and each acquisition takes up to 5 ms: the walk would begin only after everything else.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def walk_blocks(
 ) -> tuple[int, int, int, int, int, int, int, int]:
     """Read up to ``blocks`` blocks of records as ``index_usual`` takes them, and compare their times.
 
-    Stops early where ``read`` gives no bytes, and at a record that is not whole or claims too much.
+    Stops early when ``read`` returns no bytes, and at a record that is incomplete or claims too much.
 
     Args:
-        blocks: the most to read.
-        descriptor: to read from.
-        data: a buffer.
+        blocks: largest number of blocks to read.
+        descriptor: file descriptor to read from.
+        data: buffer.
         filled: bytes at its beginning that were read before.
-        limit: bytes of it that may be filled.
-        layout: of the records.
+        limit: bytes of the buffer that may be filled.
+        layout: layout of the records.
         latest_ns: greatest time so far; times in pcap files are never negative.
-        deepest_ns: how far a packet was behind the latest before it at most.
+        deepest_ns: largest backward step so far.
 
     Returns:
-        ``latest_ns`` and ``deepest_ns`` afterwards, the packets and their bytes, bytes read, bytes of the blocks that
-        are done with, bytes in the buffer, and how many of these are done with.
+        ``latest_ns`` and ``deepest_ns`` at the end, the number of packets and their bytes, bytes read, bytes of
+        the finished blocks, bytes in the buffer, and how many of these are finished.
     """
     header_bytes, fraction_ns, most_captured, _ = layout
     begin = address_of(data)
@@ -76,7 +76,7 @@ def walk_blocks(
             packet_bytes += captured
             used = following
         if filled - used > used:
-            # Copying must not overlap.
+            # copy_bytes needs ranges that do not overlap.
             break
         copy_bytes(begin, begin + used, filled - used)
         used_bytes += used
