@@ -1,7 +1,8 @@
-"""The full outer join of two links and a silent one: it waits for no packet, and is right at every heartbeat.
+"""The full outer join of two links and a silent one: it waits for no packet, and is right at every
+heartbeat.
 
-flow1 counts what main1 and the control link carry, flow2 what main2 carries. The control link says nothing
-at all, nothing that the queries ask for, or one word at the end.
+flow1 counts what main1 and the control link carry, flow2 what main2 carries. The control link says
+nothing at all, nothing that the queries ask for, or one word at the end.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def test_it_is_right_at_every_heartbeat(
 def answers_by_beat(
     program: Program, messages: list[Message], spark: SparkSession, folder: Path
 ) -> Iterator[tuple[int | None, Bound, list[Row]]]:
-    """What is newly answered when each heartbeat has come everywhere, with its clock and the watermark.
+    """What is newly answered when each heartbeat has come everywhere, with its clock and the
+    watermark.
 
     The last is what the ends of the streams release; it has no clock.
     """
@@ -112,7 +114,7 @@ def answers_by_beat(
     schema = program.schema("full_flow")
     beats = [(place, m) for place, m in enumerate(messages) if isinstance(m, Heartbeat)]
     last = {beat.identity: place for place, beat in beats}
-    # The end of a stream has a heartbeat of its own, which tells nothing of the others.
+    # The end of a stream has a heartbeat of its own, without information on other streams.
     shared = Counter(beat.identity for _, beat in beats)
     for place, message in enumerate(messages):
         steps.on_messages([message])
@@ -142,7 +144,7 @@ def run_steps(steps: Steps, evaluator: Evaluator, commits: CommitLog) -> Iterato
 
 
 def control_capture(silence: str, mains: dict[str, list[Path]], folder: Path) -> Path:
-    """The capture of the control link: its only packet, if any, comes with the last one of main1."""
+    """The capture of the control link: its only packet, if any, comes with main1's last."""
     packets: list[tuple[int, int, bytes]] = []
     time_ns, wirelen, data = read_raw(mains["main1"][0])[-1]
     if silence == "no_tuple":

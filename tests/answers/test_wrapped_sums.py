@@ -1,4 +1,4 @@
-"""Sums beyond 64 bits over captures: their values and their number, against a plain loop over the packets."""
+"""Sums beyond 64 bits over captures: values and numbers, compared with a plain loop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = re.findall(r"query_name '(\w+)'", QUERIES)
 
 
 def expected() -> tuple[dict[str, list[list[str]]], dict[str, int]]:
-    """Answers of the queries over the capture read on two interfaces, and how many sums of each wrap."""
+    """Answers of the queries over the capture on two interfaces, and their wrapped sums."""
     packets = tcp_packets() * 2
     flows: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     seconds: dict[str, set[int]] = defaultdict(set)
@@ -96,5 +96,5 @@ def test_sums_beyond_64_bits_wrap_and_are_counted_at_every_level(tmp_path: Path)
         if name != "packets":
             rows = list(csv.reader(io.StringIO((out / f"{name}.csv").read_text())))[1:]
             assert sorted(row[: len(answers[name][0])] for row in rows) == answers[name], name
-    told = re.findall(r"^  ([\d,]+) sums? of (\w+) exceeds? 64 bits", done.stderr, re.MULTILINE)
-    assert {name: int(count.replace(",", "")) for count, name in told} == counts
+    found = re.findall(r"^  ([\d,]+) sums? of (\w+) exceeds? 64 bits", done.stderr, re.MULTILINE)
+    assert {name: int(count.replace(",", "")) for count, name in found} == counts

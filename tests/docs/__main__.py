@@ -1,4 +1,4 @@
-"""``python -m tests.docs [PAGE…]`` writes answers, messages and tables of the reference anew; look at the difference."""
+"""``python -m tests.docs [PAGE…]`` rewrites answers, messages and reference tables; review the diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM ends the HFTA job's process whatever its main thread is about."""
+"""SIGTERM ends the process of the HFTA job, whatever its main thread is doing."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_what_is_being_opened_is_closed_too(tmp_path: Path) -> None:
     with process:
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "opening\n"]
         process.send_signal(signal.SIGTERM)
-        told, _ = process.communicate("go on\n", timeout=30)
-        assert told == "closed what was opened\nclosed\n"
+        output, _ = process.communicate("go on\n", timeout=30)
+        assert output == "closed what was opened\nclosed\n"
         assert process.returncode == EXIT_CODE

@@ -1,4 +1,4 @@
-"""Application-layer functions say what tshark says (``tshark_rows.tsv``: TShark 4, no reassembly)."""
+"""Application-layer functions agree with tshark (``tshark_rows.tsv``: TShark 4, no reassembly)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason="the shared captur
 
 @cache
 def payloads(capture: str) -> dict[int, bytes]:
-    """The TCP and UDP payloads that rows ask for, by frame number from 1."""
+    """Return the TCP and UDP payloads that rows name, by frame number from 1."""
     wanted = {int(row[1]) for row in ROWS if row[0] == capture}
     with (CAPTURES / capture).open("rb") as file:
         reader = dpkt.pcap.UniversalReader(file)
@@ -37,14 +37,14 @@ def payloads(capture: str) -> dict[int, bytes]:
 
 
 def innermost(packet: dpkt.Packet) -> bytes:
-    """What no decoder has taken apart."""
+    """Return the payload that no decoder has parsed."""
     while isinstance(packet.data, dpkt.Packet):
         packet = packet.data
     return bytes(packet.data)
 
 
 def shown(function: str, payload: bytes) -> str:
-    """A value as tshark writes it."""
+    """Return a value as tshark writes it."""
     value, _ = read(function, payload)
     if isinstance(value, bytes):
         return value.decode()
@@ -52,7 +52,7 @@ def shown(function: str, payload: bytes) -> str:
 
 
 def as_gscope(kind: str, values: list[str]) -> list[str]:
-    """tshark's values of the same meaning: no port, no query, names in small letters."""
+    """Return tshark's values with the same meaning: no port, no query, names in lower case."""
     if kind == "http":
         host, method, target = values
         return [host.lower().partition(":")[0], method, target.partition("?")[0]]

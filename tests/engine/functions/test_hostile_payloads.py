@@ -1,4 +1,4 @@
-"""Whatever the bytes are, a function gives a value or NULL, soon, and says which."""
+"""For any bytes, a function quickly returns a value, or NULL and a count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER = (
     + b"\xc0\x0c\x00\x05\x00\x01\x00\x00\x00\x3c\x00\x04\x01b\xc0\x10"
     + b"\x01b\xc0\x10\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x0a\x00\x00\x01"
 )
-"""An alias, and the IPv4 address of that."""
+"""An alias, and its IPv4 address."""
 
 HTTP = b"GET /a/b?c=d HTTP/1.1\r\nAccept: */*\r\nHost: Www.Example.COM.:8080\r\n\r\n"
 _NAME = b"\x00\x00\x00\x10\x00\x0e\x00\x00\x0bexample.org"
@@ -34,7 +34,7 @@ TLS = b"\x16\x03\x01" + len(_HANDSHAKE).to_bytes(2) + _HANDSHAKE
 SOUND = (DNS, ANSWER, HTTP, TLS)
 KINDS = {GsqlType.STRING: bytes, GsqlType.INT: int, GsqlType.BOOL: bool, GsqlType.IP: int}
 LONGEST_S = 0.25
-"""For 64 KiB of anything, in CPU time; a hundredth of it is usual."""
+"""The limit of CPU time for any 64 KiB; a hundredth of it is usual."""
 
 CASES: list[tuple[str, bytes, object, bool]] = [
     ("dns_qname", DNS, b"www.example.com", True),
@@ -109,7 +109,7 @@ def test_a_hello_in_two_records_is_one_hello() -> None:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A sound message, cut, with bytes changed, inserted and repeated."""
+    """Draw a valid message, truncated, with bytes changed, inserted and repeated."""
     data = bytearray(draw(st.sampled_from(SOUND)))
     for _ in range(draw(st.integers(0, 6))):
         place = draw(st.integers(0, len(data)))
@@ -128,7 +128,7 @@ def test_no_bytes_make_a_function_fail(payload: bytes) -> None:
 
 @given(damaged())
 def test_what_a_reader_raises_it_means_to(payload: bytes) -> None:
-    """``read`` survives anything, but a library's accident must be known, not by chance."""
+    """``read`` survives any error, but errors of a library must be expected ones."""
     for reader in READERS.values():
         if payload:
             with suppress(Undecodable):

@@ -48,7 +48,7 @@ def beat(log: StreamLog, *numbers: int) -> None:
 
 
 def take(inbox: Inbox, count: int) -> list[int]:
-    """The numbers of the next so many messages."""
+    """Return the sequence numbers of the next ``count`` messages."""
     found: list[int] = []
     while len(found) < count:
         found += [message.sequence for message in inbox.take()]
@@ -74,7 +74,7 @@ def test_messages_go_on_behind_the_last_one_when_the_daemon_comes_back(tmp_path:
             assert log.wait_acknowledged(10)
 
 
-def test_it_waits_until_it_is_told_that_a_daemon_is_there(tmp_path: Path) -> None:
+def test_it_waits_for_the_notice_that_a_daemon_listens(tmp_path: Path) -> None:
     is_listening = threading.Event()
     inbox = Inbox(tmp_path / "socket", {"a": 0}, is_listening)
     taken: list[int] = []
@@ -115,11 +115,11 @@ def log_rows(log: StreamLog, *numbers: int) -> None:
 
 
 def spared(log: StreamLog) -> set[int]:
-    """The batches that are not shed whatever comes."""
+    """Return the batches that are not shed, however many arrive."""
     return {0, 2, 4} - {batch.sequence for batch in log.sheddable()}
 
 
-def test_a_daemon_that_takes_over_in_the_middle_of_a_step_is_told_what_the_step_reads(
+def test_a_daemon_that_takes_over_in_the_middle_of_a_step_receives_its_lease(
     tmp_path: Path,
 ) -> None:
     is_listening = threading.Event()
@@ -142,7 +142,7 @@ def test_what_is_leased_while_there_is_no_daemon_is_left_for_the_next(tmp_path: 
     inbox = Inbox(tmp_path / "socket", {"a": 0}, threading.Event())
     assert inbox.lease("job", {"a": [2]}) == {}
     assert read_leases(tmp_path, "job") == {"a": (2,)}
-    inbox.renew()  # nobody there is no error
+    inbox.renew()  # without a daemon, this is not an error
 
 
 def test_a_refusal_is_an_error(tmp_path: Path) -> None:

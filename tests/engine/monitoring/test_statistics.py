@@ -1,4 +1,4 @@
-"""What others see of the job."""
+"""The job's counters, as other processes read them."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def test_a_job_that_is_started_again_goes_on_counting(tmp_path: Path) -> None:
     watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
     answer(observer, watched, 3)
     observer.close()
-    told = Commit(1, watched.snapshot(), (Output("tens", "tens/1", 3),))
-    untold = Commit(2, watched.snapshot(), (Output("tens", "tens/2", 4),))
+    written = Commit(1, watched.snapshot(), (Output("tens", "tens/1", 3),))
+    unwritten = Commit(2, watched.snapshot(), (Output("tens", "tens/2", 4),))
     again = steps("eth0")
-    again.restore(2, untold.operators)
-    observed(tmp_path, again, (told, untold)).close()
+    again.restore(2, unwritten.operators)
+    observed(tmp_path, again, (written, unwritten)).close()
     snapshot = seen(tmp_path)
     assert snapshot["queries"][0]["rows_total"] == 7
     assert snapshot["steps"]["evaluated_total"] == 2
@@ -119,12 +119,12 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     step = watched.next()
     assert step is not None
     observer.evaluating(step)
-    told = seen(tmp_path)["current_step"]
-    assert told == {"number": 1, "seconds": 0.0, "still_seconds": 0.0}
+    current = seen(tmp_path)["current_step"]
+    assert current == {"number": 1, "seconds": 0.0, "still_seconds": 0.0}
     file = tmp_path / JOB_STATISTICS_FILE
     file.unlink()
     watch.look(3)
-    assert not file.exists()  # so soon nothing is written again
+    assert not file.exists()  # too early for another write
     while not file.exists():
         now_s[0] += 2
         watch.look(3)
@@ -135,5 +135,5 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     assert seen(tmp_path)["current_step"] is None
     late = CurrentStep(1, 9.0, 9.0)
     observer.close()
-    watch.on_look(late)  # said while the step was committed
+    watch.on_look(late)  # reported while the step was committed
     assert seen(tmp_path)["current_step"] is None

@@ -1,4 +1,4 @@
-"""How long the step at hand lasts, and for how long nothing of it has ended."""
+"""The duration of the current step, and the time since one of its tasks ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def watch(clock: Clock) -> StepWatch:
 
 
 def looked(watch: StepWatch, clock: Clock, *ended_tasks: int) -> list[float]:
-    """For how long nothing has ended, looked at every second."""
+    """Return the time without the end of a task, measured every second."""
     still = []
     for ended in ended_tasks:
         clock.now_s += 1
@@ -64,9 +64,9 @@ def test_time_in_which_nobody_could_look_hardly_counts(watch: StepWatch, clock: 
 
 
 def test_whoever_listens_is_told(watch: StepWatch, clock: Clock) -> None:
-    told: list[CurrentStep] = []
-    watch.on_look = told.append
+    looks: list[CurrentStep] = []
+    watch.on_look = looks.append
     watch.look(1)
     watch.begin(4)
     looked(watch, clock, 1, 1)
-    assert [step.still_seconds for step in told] == [0, 1]
+    assert [step.still_seconds for step in looks] == [0, 1]

@@ -1,4 +1,4 @@
-"""The way of heartbeats through the job."""
+"""The path of heartbeats through the job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 class Traced:
-    """Steps with a tracer and a clock, evaluated by saying how many rows there were."""
+    """Steps with a tracer and a clock; evaluating one only states the number of its rows."""
 
     def __init__(self, folder: Path, *interfaces: str) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""Groups that live across epochs once more, in plain Python: a dictionary of lists of tuples."""
+"""A reference for groups that live across epochs: a plain dictionary of lists of tuples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query with CLOSING_WHEN: its node over plain rows, and its grouping as it was written."""
+    """A query with CLOSING_WHEN: its node over plain rows, and its grouping as written."""
 
     node: RunningNode
     group: RunningGroupBy
@@ -103,7 +103,7 @@ class Reference:
 
 
 def values_of(function: str, arguments: tuple[Expression, ...], tuples: list[Tuple]) -> list[Any]:
-    """What an aggregate evaluates: values, or rows (value, *order)."""
+    """Return the arguments of an aggregate: values, or rows (value, *order)."""
     if not arguments:
         return [True] * len(tuples)
     entry = RUNNING.get(function) or AGGREGATES[function]
@@ -113,7 +113,7 @@ def values_of(function: str, arguments: tuple[Expression, ...], tuples: list[Tup
 
 
 def epoch_rows(node: RunningNode, tuples: list[Tuple]) -> pa.Table:
-    """What Spark hands to the fold: one row for each epoch and group."""
+    """Return the rows that Spark passes to the fold: one for each epoch and group."""
     others = [key for key in node.keys if key.name != node.epoch]
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     groups: dict[Row, list[Tuple]] = {}

@@ -1,4 +1,4 @@
-"""Sums over epochs are exact until they are answered, wherever their fold is cut; a loop over plain integers says so."""
+"""Sums over epochs are exact until they are answered, wherever the fold is cut, by a plain loop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wrapped(number: int) -> int:
 
 
 def by_a_loop(tuples: list[tuple[int, int, int]], last: int) -> tuple[Answers, int]:
-    """The answers, and how many of them left 64 bits."""
+    """Return the answers, and the number of them beyond 64 bits."""
     values: dict[tuple[int, int], list[int]] = defaultdict(list)
     for epoch, port, value in tuples:
         values[epoch, port].append(value)
@@ -64,7 +64,7 @@ def by_a_loop(tuples: list[tuple[int, int, int]], last: int) -> tuple[Answers, i
 
 
 def partial_tuples(tuples: list[tuple[int, int, int]]) -> pa.Table:
-    """What an LFTA sends that evicts a group after each packet."""
+    """Return the tuples of an LFTA that evicts a group after each packet."""
     low = [value & 0xFFFFFFFF for *_, value in tuples]
     high = [value >> 32 for *_, value in tuples]
     columns = {
@@ -87,7 +87,7 @@ def partial_tuples(tuples: list[tuple[int, int, int]]) -> pa.Table:
 def test_sums_over_epochs_are_those_of_a_loop(
     tuples: list[tuple[int, int, int]], cuts: set[int]
 ) -> None:
-    # A cut is a punctuation: the clock has come there.
+    # A cut is a punctuation: the clock has reached it.
     last = max([epoch for epoch, *_ in tuples] + [*cuts])
     expected, outside = by_a_loop(tuples, last)
     counts = Counts()

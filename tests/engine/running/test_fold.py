@@ -1,4 +1,4 @@
-"""The fold gives what a dictionary of lists gives, wherever it is cut into steps."""
+"""The fold equals a dictionary of lists, wherever it is cut into steps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CASES = [compiled(text) for text in QUERIES]
 
 
 def plain(value: Any) -> Any:
-    """Something that compares: NaN with NaN too."""
+    """Return values that can be compared, NaN with NaN included."""
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -82,7 +82,7 @@ def test_the_fold_is_the_reference_wherever_it_is_cut(
     by_epoch: dict[int, list[Tuple]] = {}
     for each in tuples:
         by_epoch.setdefault(each["tb"], []).append(each)
-    # A cut is a punctuation: the clock has come there.
+    # A cut is a punctuation: the clock has reached it.
     clock = max([*cuts, *([] if last is None else [last])], default=-math.inf)
     end = max([*by_epoch, clock])
     reference = Reference(query)

@@ -1,4 +1,4 @@
-"""Partial tuples merged with numpy are what Spark makes of them, down to the task of each group."""
+"""Partial tuples merged with numpy equal Spark's result, down to the task of each group."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def partial_tuples(made: Program, rows: int, seed: int) -> pa.Table:
 
 
 def _read(spark: SparkSession, path: Path, tuples: pa.Table) -> DataFrame:
-    """As the HFTA job reads segments: integers are long ones, however they are stored."""
+    """Return a table as the HFTA job reads segments: with 64-bit integers, however stored."""
     types = {pa.binary(16): "BINARY"}
     schema = ", ".join(f"`{f.name}` {types.get(f.type, 'BIGINT')}" for f in tuples.schema)
     return spark.read.schema(schema).parquet(str(path))

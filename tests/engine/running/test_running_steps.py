@@ -1,4 +1,4 @@
-"""Running aggregations step by step: whatever comes together, and wherever a crash is, the answer is one."""
+"""Running aggregations in steps: one answer for all batchings of rows and all crashes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
 
-# A key of text makes the LFTA ship plain rows.
+# A text key makes the LFTA send plain rows.
 QUERIES = """
 DEFINE { query_name 'hosts'; visibility 'external'; }
 SELECT tb, host, count(*) as n, running_count(*) as total FROM TCP
@@ -136,7 +136,7 @@ def _rows(node: RunningNode, table: pa.Table) -> list[tuple[Any, ...]]:
 
 @st.composite
 def streams(draw: st.DrawFn, interface: str) -> tuple[list[Message], dict[str, list[Tuple]]]:
-    """What an interface sends: rows at and above the bound, bounds that rise, the last of them at the end."""
+    """Draw messages of an interface: rows not below the bound, and rising bounds."""
     name = f"hosts@{interface}"
     messages: list[Message] = []
     segments: dict[str, list[Tuple]] = {}
@@ -164,7 +164,7 @@ def _beat(stream: str, sequence: int, bound: int) -> Heartbeat:
 
 
 def wanted(messages: list[Message], segments: dict[str, list[Tuple]]) -> list[tuple[Any, ...]]:
-    """The answer of the first query, all at once."""
+    """Return the answer of the first query, computed at once."""
     node = program().nodes[0]
     assert isinstance(node, RunningNode)
     bounds = [p.bound for m in messages if isinstance(m, Heartbeat) for p in m.punctuations]
@@ -264,7 +264,7 @@ def test_time_without_groups_is_one_step_and_time_with_them_is_cut() -> None:
 
 
 def test_a_gap_of_years_in_the_middle_of_a_batch_takes_few_steps() -> None:
-    """The first query closes a group when an epoch was empty; what comes next in a begun batch is not known."""
+    """The first query closes a group after an empty epoch; a batch is read in part."""
     far = 40_000_000
     rows = [{"tb": 5, "host": b"x"}, {"tb": far, "host": b"x"}]
     plane, steps = FoldPlane({"s": rows}), Steps(program(CLOSES_WHEN_EMPTY))

@@ -1,4 +1,4 @@
-"""Columns mean what the catalog says of each row."""
+"""Columns are computed as the catalog computes each row."""
 
 from __future__ import annotations
 

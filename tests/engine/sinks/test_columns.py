@@ -73,7 +73,7 @@ ESCAPE = re.compile(r"\\\\|\\x(..)|\\u(....)|\\U(........)|\\([nrt])")
 
 
 def unescaped(shown: str) -> bytes:
-    """The bytes that an escaped text stands for, by the rules of the documentation."""
+    """Return the bytes that an escaped text represents, by the rules of the documentation."""
     made, at = b"", 0
     for match in ESCAPE.finditer(shown):
         made += shown[at : match.start()].encode()

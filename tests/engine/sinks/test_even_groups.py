@@ -1,4 +1,4 @@
-"""Columnar files: the portions in which rows come leave no trace in their bytes."""
+"""Columnar files: their bytes do not depend on the portions in which rows are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gscope.engine.sinks.even_groups import EvenGroups
 
 
 def rows(count: int) -> pa.Table:
-    """Rows with NULLs in whose place something stands."""
+    """Return rows with values under their NULLs."""
     valid = pa.array([n % 3 != 0 for n in range(count)], pa.bool_())
     bits = valid.buffers()[1]
     garbage = np.random.default_rng().integers(0, 99, count)
@@ -62,6 +62,6 @@ def test_groups_hold_the_same_number_of_rows_but_the_last() -> None:
 def test_a_group_ends_with_the_row_that_makes_it_large() -> None:
     file = pq.ParquetFile(io.BytesIO(written("parquet", rows(9), [4], size=13)))
     sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
-    # Texts of six bytes, and none in each fifth row.
+    # Texts of six bytes, and NULL in each fifth row.
     assert sizes == [4, 4, 1]
     assert file.read().equals(rows(9))

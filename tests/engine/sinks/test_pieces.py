@@ -1,4 +1,4 @@
-"""Tables with large values become text in bounded pieces, and values are cut where they say so."""
+"""Tables with large values become text in bounded pieces, and long values are truncated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of rows, against Python's own sort, and whatever order they come in."""
+"""The order of rows, compared with Python's sort, for any order of the input."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def shown(table: pa.Table) -> list[str]:
 
 
 def by_python(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """Rows sorted by the columns ``names``, one after the other, the last one first."""
+    """Return rows sorted by the columns ``names``, by repeated stable sorts, last column first."""
     places = list(range(table.num_rows))
     for name in reversed(names):
         kind, values = table.schema.field(name).type, table[name].to_pylist()

@@ -1,4 +1,4 @@
-"""Who waits for whom."""
+"""The streams for which an operator waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job keeps on disk stays within its budget."""
+"""Answers and carried rows stay within the job's disk budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFINE { query_name 'talkers'; } SELECT tb2, count(*) AS n FROM flows GROUP BY t
 
 
 def steps_with_carry(*rows: int) -> Steps:
-    """A step each left so many rows, of ten bytes, which wait for the end of a minute."""
+    """Return steps that carry these numbers of rows, of ten bytes each, until a minute ends."""
     program = compile_queries((QueryText(QUERIES, "test"),), CompileContext(("eth0",))).program
     steps = Steps(program)
     extents = (Extent("tb", 6, 6),)

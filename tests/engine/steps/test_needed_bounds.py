@@ -1,4 +1,4 @@
-"""What operators wait for, and what asking for it does."""
+"""The bounds that operators wait for, and the effect of demands for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 MAX_EPOCHS = 40
-"""More than a script has."""
+"""More steps than a script has."""
 
 UNION = """
 DEFINE { query_name 'low'; }
@@ -74,7 +74,7 @@ def test_the_stream_that_holds_a_row_up_is_asked_for_the_end_of_its_epoch() -> N
 
 
 def test_backtracking_goes_through_operators_to_the_stream() -> None:
-    """A minute of six tens waits until the ten that begins the next one."""
+    """A minute of six epochs of ten seconds waits for the first epoch of the next minute."""
     steps = Steps(program("a"))
     plane = SetPlane({"tens@a-0": [3]})
     steps.on_messages([batch("tens@a", 0, 3, 3), beat("tens@a", 1, tb=4)])
@@ -123,7 +123,7 @@ def test_rows_wait_where_and_only_where_somebody_is_asked_and_the_answers_releas
     waits = any(side.pending for operator in steps.operators.values() for side in operator.sides)
     assert bool(needed_promises(steps.operators)) == waits
     before = rows_of(plane)
-    # Of rows that wait only the extent is known: an epoch that is asked for may turn out to be empty.
+    # Only the extent of waiting rows is known: an epoch that is demanded may be empty.
     for sequence in range(1000, 1000 + MAX_EPOCHS):
         if rows_of(plane) > before:
             break

@@ -1,4 +1,4 @@
-"""Bookkeeping without Spark: a data plane of plain sets evaluates the works of each step."""
+"""Bookkeeping without Spark: a data plane of plain sets evaluates each step."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class SetPlane:
         return Carry(work.node.query, side, batch)
 
     def check(self, segments: dict[str, list[int]]) -> None:
-        """Every epoch is answered once and in order; joins read every row once on either side."""
+        """Every epoch is answered once and in order; joins read every row of each side once."""
         tens = sorted({row for rows in segments.values() for row in rows})
         minutes = sorted({row // 6 for row in tens})
         expected = {"tens": tens, "minutes": minutes, "pairs.0": tens, "pairs.1": tens}
@@ -145,7 +145,7 @@ def value(epoch: Expression, row: int) -> int:
 
 @st.composite
 def scripts(draw: st.DrawFn) -> tuple[list[Message], dict[str, list[int]], list[int]]:
-    """Messages of two streams in some interleaving, the segments they name, chunk sizes."""
+    """Draw interleaved messages of two streams, the segments that they name, and chunk sizes."""
     segments: dict[str, list[int]] = {}
     logs: list[list[Message]] = []
     for name in ("tens@a", "tens@b"):
@@ -196,7 +196,7 @@ def test_any_interleaving_answers_every_epoch_once_and_in_order(
 
 
 def drain(steps: Steps, plane: SetPlane) -> None:
-    """Everything that is released, as the job does before it looks for more messages."""
+    """Evaluate all that is released, as the job does before it reads further messages."""
     while (step := steps.next()) is not None:
         plane.run(steps, step)
 

@@ -1,4 +1,4 @@
-"""Steps of a small program, and heartbeats for them, for tests of what others see of the job."""
+"""Steps of a small program, and heartbeats for them, for tests of monitoring."""
 
 from __future__ import annotations
 

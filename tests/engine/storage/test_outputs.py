@@ -21,7 +21,7 @@ _values = st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=12)
 
 
 def _written(path: Path, parts: Sequence[Sequence[int | None]]) -> list[str]:
-    """Write a folder of files; their names."""
+    """Write a folder of files; return their names."""
     path.mkdir()
     for number, values in enumerate(parts):
         counted = pa.array(range(len(values)), pa.int64())

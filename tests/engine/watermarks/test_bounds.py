@@ -1,4 +1,4 @@
-"""Bounds and spans through expressions: what is promised is kept by every value."""
+"""Bounds and spans through expressions: every value keeps what is promised."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def number(value: int) -> Literal:
 
 
 def increasing() -> st.SearchStrategy[Expression]:
-    """Expressions that do not fall where t and u do not."""
+    """Expressions that do not decrease while t and u do not."""
 
     def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         constants = st.integers(1, 9).map(number)

@@ -1,4 +1,4 @@
-"""Releases in pieces: whole epochs, nothing twice, nothing left out."""
+"""Releases in pieces: whole epochs, each row exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SLACK of MERGE: packets that it allows for are not late where they are read, whatever the skew."""
+"""SLACK of MERGE: packets that it tolerates are not late at capture, whatever the skew."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_slack_is_followed_through_other_queries() -> None:
 
 
 def times_of(folder: Path, query: str, skew: str) -> tuple[list[int], int]:
-    """The times of all rows that reach the log, and how many packets are late."""
+    """Return the times of all rows that reach the log, and the number of late packets."""
     program = compiled(query)
     interfaces = chosen_interfaces(
         [f"{name}={folder / f'{name}.pcap'}" for name in "abc"], (), [skew], {}
@@ -100,5 +100,5 @@ def test_packets_within_slack_are_not_late(tmp_path: Path) -> None:
     assert slack == sorted(BEGIN + second for name in "ab" for second in steps[name])
     assert late == 0
     less, late = times_of(tmp_path, merge.format("SLACK 3 "), "1s")
-    # A packet that is 5 s behind is late; the whole second of the latest counts.
+    # A packet 5 s behind is late: the bound is the whole second of the latest packet.
     assert (len(less), late) == (8, 3)
