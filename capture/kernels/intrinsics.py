@@ -298,13 +298,27 @@ st32_release = cast("Store", _function(_store_release, types.void, types.int64, 
 """Store a word after all earlier loads and stores; the address must be aligned to 4."""
 
 
+def _leaves(kind: Any) -> list[Any]:
+    """Return the types in a tuple, those of tuples within it one by one."""
+    if isinstance(kind, types.BaseTuple):
+        return [leaf for part in kind.types for leaf in _leaves(part)]
+    return [types.unliteral(kind)]
+
+
+def _leaf_values(builder: Any, kind: Any, value: Any) -> list[Any]:
+    if isinstance(kind, types.BaseTuple):
+        parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
+        return [leaf for part, inside in parts for leaf in _leaf_values(builder, part, inside)]
+    return [value]
+
+
 def _call_at(_context: Any, entry: Any, arguments: Any) -> Any:
-    kinds = tuple(types.unliteral(kind) for kind in arguments.types)
+    kinds = tuple(_leaves(arguments))
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         function = context.call_conv.get_function_type(types.int64, kinds)
         pointer = builder.inttoptr(values[0], function.as_pointer())
-        parts = cgutils.unpack_tuple(builder, values[1])
+        parts = _leaf_values(builder, arguments, values[1])
         status, result = context.call_conv.call_function(
             builder, pointer, types.int64, kinds, parts
         )
@@ -318,5 +332,6 @@ def _call_at(_context: Any, entry: Any, arguments: Any) -> Any:
 call_at = cast("Callable[[int, tuple[Any, ...]], int]", intrinsic(_call_at))
 """``call_at(entry_of(kernel, *examples), arguments)`` calls a kernel that is known at run time only.
 
-The arguments must have the types of the examples: nobody looks.
+The arguments must have the types of the examples, which is not checked. Those in a tuple within
+``arguments`` are passed one by one.
 """

@@ -1,9 +1,16 @@
-"""The stage before all LFTAs: decode a batch of packets, sort them by IP version, count what is odd."""
+"""The stage before all LFTAs: decode a batch of packets, list them by IP version, count odd ones."""
 
 from __future__ import annotations
 
 from gscope.capture.kernels.intrinsics import ld32, ld64, prefetch, select, st64, ult
 from gscope.capture.kernels.jit import kernel
+
+# Imported when running, too, so that kernels are compiled again when a field moves.
+from gscope.capture.lfta.kernel_arguments import (  # noqa: TC001
+    BatchMemory,
+    PacketAddresses,
+    PacketRange,
+)
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState
 from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6
 from gscope.capture.packet.layers import PREFETCH_BYTES, PacketIndex, locate
@@ -18,7 +25,8 @@ LIST_BYTES = 8 * (PACKETS_PER_BATCH + 1)
 LIST_IPV4, LIST_IPV6, LIST_OTHER, LIST_ALL, LIST_PLAIN_IPV4, LIST_PLAIN_IPV6 = range(6)
 LOWEST_TIME = 6 * LIST_BYTES
 HIGHEST_TIME = LOWEST_TIME + 8
-"""Behind the lists: a range that holds the times of all packets in a list; lowest above highest if there is none."""
+"""Behind the lists: a range that holds the times of all packets in a list; if there are none, the
+lowest is above the highest."""
 IS_USUAL = HIGHEST_TIME + 8
 """Behind these: whether all packets of the batch are Ethernet and none is late."""
 LISTS_BYTES = IS_USUAL + 8
@@ -32,113 +40,102 @@ assert PACKETS_PER_BATCH <= SLOTS
 
 @kernel
 def stage(
-    data: int,
-    offsets: int,
-    caplens: int,
-    wirelens: int,
-    times: int,
-    linktypes: int,
-    first: int,
-    stop: int,
-    until_ns: int,
-    bound_ns: int,
-    records: int,
-    lists: int,
-    workspace: int,
-    run: list[int],
+    packets: PacketAddresses, span: PacketRange, memory: BatchMemory, interface: list[int]
 ) -> int:
-    """Decode the next batch: packets from ``first`` to ``stop`` or the first one at or after ``until_ns``.
+    """Decode the next batch of ``span`` and list its packets.
 
-    Packets earlier than ``bound_ns`` are late: counted, and in no list. A batch that is decoded again because
-    an LFTA ran out of room in it is not counted again.
+    Late packets are counted and are in no list. A batch that is decoded again, because an LFTA ran
+    out of room in it, is not counted again. Packets are decoded in one run and then listed: to list
+    them first and leave the rest to ``stage_rest`` would make selections a sixth slower.
 
     Returns:
-        How many packets the batch has.
+        The number of packets in the batch.
     """
+    lists = memory.lists
+    first = span.first
     count = 0
-    limit = min(stop - first, _BATCH)
-    while count < limit and ld64(times + 8 * (first + count)) < until_ns:
+    limit = min(span.stop - first, _BATCH)
+    while count < limit and ld64(packets.time_ns + 8 * (first + count)) < span.until_ns:
         count += 1
-    begin_batch(workspace)
-    packets = PacketIndex(offsets, caplens, wirelens, linktypes)
-    locate(data, packets, first, count, records, workspace)
-    ipv4 = ipv6 = other = all_ = odd = 0
+    begin_batch(memory.workspace)
+    _locate(packets, first, count, memory.records, memory.workspace)
+    ipv4 = ipv6 = other = listed = odd = 0
     lowest = MAX_TIME_NS
     highest = MIN_TIME_NS
-    is_first = run[_RESUME] < 0
+    is_first = interface[_RESUME] < 0
     for i in range(count):
-        info = ld64(records + i * RECORD_BYTES + INFO)
+        info = ld64(memory.records + i * RECORD_BYTES + INFO)
         version = (info >> VERSION_SHIFT) & 15
-        # Written always, kept by the length: no branch to be guessed wrong in mixed traffic.
+        # Always written, kept only if the length grows: no branch to mispredict in mixed traffic.
         st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)
         st64(lists + LIST_BYTES * LIST_IPV6 + 8 + 8 * ipv6, i)
         st64(lists + LIST_BYTES * LIST_OTHER + 8 + 8 * other, i)
-        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * all_, i)
-        time_ns = ld64(times + 8 * (first + i))
-        if time_ns < bound_ns:
+        st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * listed, i)
+        time_ns = ld64(packets.time_ns + 8 * (first + i))
+        if time_ns < span.bound_ns:
             continue
         lowest = min(lowest, time_ns)
         highest = max(highest, time_ns)
         ipv4 += version == 4
         ipv6 += version == 6
         other += version == 0
-        all_ += 1
+        listed += 1
         reason = (info >> REASON_SHIFT) & 255
         if reason != 0 and is_first:
-            run[_REASONS + reason] += 1
+            interface[_REASONS + reason] += 1
             odd += 1
     if is_first:
-        run[_LATE] += count - all_
-        run[_REASONS] += all_ - odd
+        interface[_LATE] += count - listed
+        interface[_REASONS] += listed - odd
     st64(lists + LIST_BYTES * LIST_IPV4, ipv4)
     st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
     st64(lists + LIST_BYTES * LIST_OTHER, other)
-    st64(lists + LIST_BYTES * LIST_ALL, all_)
+    st64(lists + LIST_BYTES * LIST_ALL, listed)
     st64(lists + LOWEST_TIME, lowest)
     st64(lists + HIGHEST_TIME, highest)
     return count
 
 
 @kernel
-def stage_plain(
-    data: int,
-    offsets: int,
-    caplens: int,
-    wirelens: int,
-    times: int,
-    linktypes: int,
-    first: int,
-    stop: int,
-    until_ns: int,
-    bound_ns: int,
-    records: int,
-    lists: int,
-    workspace: int,
-    run: list[int],
-) -> int:
-    """As ``stage``, but plain packets get no record and have lists of their own; LIST_ALL is not made.
+def _locate(packets: PacketAddresses, first: int, count: int, records: int, workspace: int) -> None:
+    """Write the records of ``count`` packets from ``first`` on."""
+    index = PacketIndex(
+        offsets=packets.offset,
+        caplens=packets.caplen,
+        wirelens=packets.wirelen,
+        linktypes=packets.linktype,
+    )
+    locate(packets.data, index, first, count, records, workspace)
 
-    What is neither plain nor in time goes through ``stage`` one by one.
+
+@kernel
+def stage_plain(
+    packets: PacketAddresses, span: PacketRange, memory: BatchMemory, interface: list[int]
+) -> int:
+    """Decode the next batch as ``stage`` does, but list plain packets apart and without records.
+
+    LIST_ALL then has only the others, which ``stage_rest`` decodes one by one.
     """
-    limit = min(stop - first, _BATCH)
+    lists = memory.lists
+    limit = min(span.stop - span.first, _BATCH)
     count = limit
     ipv4 = ipv6 = 0
     lowest = MAX_TIME_NS
     highest = MIN_TIME_NS
-    # From the bound up to the end in one comparison of unsigned numbers.
-    span = max(until_ns, bound_ns) - bound_ns
+    # One comparison of unsigned numbers tests both ends of the range of times.
+    width = max(span.until_ns, span.bound_ns) - span.bound_ns
     for i in range(limit):
-        index = first + i
-        time_ns = ld64(times + 8 * index)
-        is_in_time = ult(time_ns - bound_ns, span)
-        if not is_in_time and time_ns >= until_ns:
+        index = span.first + i
+        time_ns = ld64(packets.time_ns + 8 * index)
+        is_in_time = ult(time_ns - span.bound_ns, width)
+        if not is_in_time and time_ns >= span.until_ns:
             count = i
             break
-        base = data + ld64(offsets + 8 * index)
-        caplen = ld32(caplens + 4 * index)
+        base = packets.data + ld64(packets.offset + 8 * index)
+        caplen = ld32(packets.caplen + 4 * index)
         prefetch(base + PREFETCH_BYTES)
-        usual = (ld32(linktypes + 4 * index) == LINKTYPE_ETHERNET) & is_in_time
-        # Written always, kept by the length, as in ``stage``.
+        usual = (ld32(packets.linktype + 4 * index) == LINKTYPE_ETHERNET) & is_in_time
+        # Always written, kept only if the length grows, as in ``stage``.
         st64(lists + LIST_BYTES * LIST_PLAIN_IPV4 + 8 + 8 * ipv4, i)
         st64(lists + LIST_BYTES * LIST_PLAIN_IPV6 + 8 + 8 * ipv6, i)
         st64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * (i - ipv4 - ipv6), i)
@@ -152,53 +149,30 @@ def stage_plain(
     st64(lists + LIST_BYTES * LIST_ALL, rest)
     st64(lists + LOWEST_TIME, lowest)
     st64(lists + HIGHEST_TIME, highest)
-    if run[_RESUME] < 0:
-        run[_REASONS] += ipv4 + ipv6
-    stage_rest(
-        data,
-        offsets,
-        caplens,
-        wirelens,
-        times,
-        linktypes,
-        first,
-        bound_ns,
-        records,
-        lists,
-        workspace,
-        run,
-    )
+    if interface[_RESUME] < 0:
+        interface[_REASONS] += ipv4 + ipv6
+    stage_rest(packets, span, memory, interface)
     return count
 
 
 @kernel
 def stage_rest(
-    data: int,
-    offsets: int,
-    caplens: int,
-    wirelens: int,
-    times: int,
-    linktypes: int,
-    first: int,
-    bound_ns: int,
-    records: int,
-    lists: int,
-    workspace: int,
-    run: list[int],
+    packets: PacketAddresses, span: PacketRange, memory: BatchMemory, interface: list[int]
 ) -> None:
-    """Give the packets of LIST_ALL records and sort those that are not late."""
+    """Write records of the packets of LIST_ALL, and list those that are not late by IP version."""
+    lists = memory.lists
     ipv4 = ipv6 = other = 0
-    is_first = run[_RESUME] < 0
-    packets = PacketIndex(offsets, caplens, wirelens, linktypes)
-    begin_batch(workspace)
+    is_first = interface[_RESUME] < 0
+    begin_batch(memory.workspace)
     for k in range(ld64(lists + LIST_BYTES * LIST_ALL)):
         i = ld64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * k)
-        if ld64(times + 8 * (first + i)) < bound_ns:
+        index = span.first + i
+        if ld64(packets.time_ns + 8 * index) < span.bound_ns:
             if is_first:
-                run[_LATE] += 1
+                interface[_LATE] += 1
             continue
-        record = records + i * RECORD_BYTES
-        locate(data, packets, first + i, 1, record, workspace)
+        record = memory.records + i * RECORD_BYTES
+        _locate(packets, index, 1, record, memory.workspace)
         info = ld64(record + INFO)
         version = (info >> VERSION_SHIFT) & 15
         st64(lists + LIST_BYTES * LIST_IPV4 + 8 + 8 * ipv4, i)
@@ -208,32 +182,30 @@ def stage_rest(
         ipv6 += version == 6
         other += version == 0
         if is_first:
-            run[_REASONS + ((info >> REASON_SHIFT) & 255)] += 1
+            interface[_REASONS + ((info >> REASON_SHIFT) & 255)] += 1
     st64(lists + LIST_BYTES * LIST_IPV4, ipv4)
     st64(lists + LIST_BYTES * LIST_IPV6, ipv6)
     st64(lists + LIST_BYTES * LIST_OTHER, other)
 
 
 @kernel
-def measure(
-    times: int, linktypes: int, first: int, stop: int, until_ns: int, bound_ns: int, lists: int
-) -> int:
-    """How many packets the next batch has; notes the extent of their times, and whether they are usual."""
-    count = min(stop - first, _BATCH)
-    times += 8 * first
-    linktypes += 4 * first
-    if _note_extent(times, linktypes, count, bound_ns, lists) >= until_ns:
+def measure(packets: PacketAddresses, span: PacketRange, lists: int) -> int:
+    """Return the number of packets in the next batch of ``span``; note the extent of their times."""
+    times = packets.time_ns + 8 * span.first
+    linktypes = packets.linktype + 4 * span.first
+    count = min(span.stop - span.first, _BATCH)
+    if _note_extent(times, linktypes, count, span.bound_ns, lists) >= span.until_ns:
         limit = count
         count = 0
-        while count < limit and ld64(times + 8 * count) < until_ns:
+        while count < limit and ld64(times + 8 * count) < span.until_ns:
             count += 1
-        _note_extent(times, linktypes, count, bound_ns, lists)
+        _note_extent(times, linktypes, count, span.bound_ns, lists)
     return count
 
 
 @kernel
 def _note_extent(times: int, linktypes: int, count: int, bound_ns: int, lists: int) -> int:
-    """Note what LOWEST_TIME, HIGHEST_TIME and IS_USUAL say; returns the highest time."""
+    """Write LOWEST_TIME, HIGHEST_TIME and IS_USUAL; return the highest time."""
     lowest = MAX_TIME_NS
     highest = MIN_TIME_NS
     others = 0

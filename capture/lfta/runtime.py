@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import queue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from gscope.capture.kernels.jit import entry_of
 from gscope.capture.lfta.batch_decoder import LISTS_BYTES
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.lfta.declared_orders import NO_FLOOR
+from gscope.capture.lfta.kernel_arguments import (
+    BatchMemory,
+    KernelEntry,
+    PacketRange,
+    StateArrays,
+    block_arrays,
+    run_arguments,
+)
 from gscope.capture.lfta.memory import Area
 from gscope.capture.lfta.output_layout import output_layout
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.lfta.state import (
+    INTERFACE_WORDS,
     MAX_DECLARED,
     PACKETS_PER_BATCH,
-    RUN_WORDS,
     InterfaceState,
     LftaState,
     state_words,
@@ -100,66 +109,57 @@ class LftaRuntime:
             for number, lfta in running.items()
         }
         widest = max((len(lfta.schema.columns) for lfta in lftas), default=0)
-        self._state = np.zeros((len(kernel.lftas), state_words(widest)), np.int64)
-        for number, each in self._lftas.items():
-            each.attach(self._state[number])
-        self._run = np.zeros(RUN_WORDS, np.int64)
-        self._run[InterfaceState.RESUME] = -1
-        self._run[InterfaceState.LITERALS] = kernel.literals.ctypes.data
-        batch = PACKETS_PER_BATCH
-        sizes = (
-            batch * RECORD_BYTES,
-            batch * RECORD_BYTES,
-            LISTS_BYTES,
-            batch * 8,
-            batch * 8 * kernel.scratch_words,
-            WORKSPACE_BYTES,
+        self._state = StateArrays(
+            interface=np.zeros(INTERFACE_WORDS, np.int64),
+            lftas=np.zeros((len(kernel.lftas), state_words(widest)), np.int64),
         )
-        self._scratch = [Area(size) for size in sizes]
-        self._addresses = [area.address for area in self._scratch]
+        for number, each in self._lftas.items():
+            each.attach(self._state.lftas[number])
+        self._state.interface[InterfaceState.RESUME] = -1
+        self._state.interface[InterfaceState.LITERALS] = kernel.literals.ctypes.data
+        batch = PACKETS_PER_BATCH
+        sizes = BatchMemory(
+            records=batch * RECORD_BYTES,
+            inner_records=batch * RECORD_BYTES,
+            lists=LISTS_BYTES,
+            signatures=batch * 8,
+            scratch=batch * 8 * kernel.scratch_words,
+            workspace=WORKSPACE_BYTES,
+        )
+        self._areas = [Area(size) for size in sizes]
+        self._memory = BatchMemory(*(area.address for area in self._areas))
 
     def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """See ``LftaEngine``."""
         # The arrays as they are: asking numpy for an address takes as long as ten packets.
-        arrays = (
-            block.data,
-            block.offset,
-            block.caplen,
-            block.wirelen,
-            block.time_ns,
-            block.linktype,
-        )
-        position = start
+        arrays = block_arrays(block)
         while True:
-            full = self._kernel.run(
-                *arrays,
-                position,
-                block.count,
-                until_ns,
-                self.bound_ns,
-                *self._addresses,
-                self._run,
-                self._state,
+            span = PacketRange(
+                first=start, stop=block.count, until_ns=until_ns, bound_ns=self.bound_ns
             )
-            position = int(self._run[InterfaceState.POSITION])
+            full = self._kernel.run(*run_arguments(arrays, span, self._memory, self._state))
             if full < 0:
-                return position
-            self._lftas[full].hand_over()
+                return self._position
+            start = self.make_room(full)
 
-    @property
-    def kernel_run(self) -> Callable[..., int]:
-        """The kernel, for those who call it by themselves and ``make_room`` when it asks for that."""
-        return self._kernel.run
+    def kernel_entry(self, block: Block) -> KernelEntry:
+        """Return the compiled ``run`` for blocks like ``block``.
 
-    @property
-    def kernel_arguments(self) -> tuple[Any, ...]:
-        """The last arguments of ``kernel_run``, the same at each call."""
-        return (*self._addresses, self._run, self._state)
+        Its caller calls ``make_room`` when ``run`` returns the number of an LFTA.
+        """
+        span = PacketRange(0, 0, 0, 0)
+        arguments = run_arguments(block_arrays(block), span, self._memory, self._state)
+        return KernelEntry(entry_of(self._kernel.run, *arguments), self._memory, self._state)
 
     def make_room(self, full: int) -> int:
-        """Do what ``kernel_run`` asked for when it returned ``full``; the packet at which to go on."""
+        """Emit the rows of the LFTA that ``run`` returned; return the packet to continue at."""
         self._lftas[full].hand_over()
-        return int(self._run[InterfaceState.POSITION])
+        return self._position
+
+    @property
+    def _position(self) -> int:
+        """The number of the first packet that has not been processed."""
+        return int(self._state.interface[InterfaceState.POSITION])
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """See ``LftaEngine``."""
@@ -184,7 +184,7 @@ class LftaRuntime:
 
     def _flush(self, number: int, last: int) -> None:
         running = self._lftas[number]
-        state = self._state[number]
+        state = self._state.lftas[number]
         # An empty table, or one without groups that old, needs no look.
         if state[LftaState.LIVE] == 0 or state[LftaState.OLDEST] > last:
             return
@@ -194,9 +194,10 @@ class LftaRuntime:
     @property
     def interface_counters(self) -> InterfaceCounters:
         """See ``LftaEngine``."""
-        by_reason = [int(self._run[InterfaceState.REASONS + reason]) for reason in Reason]
+        words = self._state.interface
+        by_reason = [int(words[InterfaceState.REASONS + reason]) for reason in Reason]
         odd = {reason: by_reason[reason] for reason in Reason if reason and by_reason[reason]}
-        return InterfaceCounters(by_reason[Reason.NONE], int(self._run[InterfaceState.LATE]), odd)
+        return InterfaceCounters(by_reason[Reason.NONE], int(words[InterfaceState.LATE]), odd)
 
     def lfta_counters(self, lfta: str) -> LftaCounters:
         """See ``LftaEngine``."""

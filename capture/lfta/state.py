@@ -32,7 +32,7 @@ class InterfaceState(IntEnum):
     REASONS = 4
 
 
-RUN_WORDS = InterfaceState.REASONS + REASON_COUNT
+INTERFACE_WORDS = InterfaceState.REASONS + REASON_COUNT
 
 VALUES, VALIDITY, HEAP = 0, 1, 2
 COLUMN_WORDS = 3

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gscope.capture.kernels.intrinsics import address_of, call_at, copy_bytes, ld64
 from gscope.capture.kernels.jit import kernel, libc, types
+from gscope.capture.lfta.kernel_arguments import (
+    BlockArrays,
+    KernelEntry,
+    PacketRange,
+    compiled_run_records,
+)
 from gscope.capture.sources.files.file import ReadProgress
 from gscope.capture.sources.files.pcap import index_usual
 
@@ -57,56 +63,73 @@ class PacketTimes(NamedTuple):
     bound_ns: int
 
 
+class PumpResult(NamedTuple):
+    """What the pump did.
+
+    Attributes:
+        full: number of the LFTA whose output buffer is full, -1 for none.
+        worked_ns: nanoseconds that the LFTAs worked.
+        latest_ns: greatest time of the packets in the blocks that are done.
+        passed: how far the pump came.
+    """
+
+    full: int
+    worked_ns: int
+    latest_ns: int
+    passed: ReadProgress
+
+
 @kernel
 def pump_blocks(
-    entry: int,
+    lftas: KernelEntry,
     blocks: int,
     position: ReadPosition,
     layout: PcapLayout,
     times: PacketTimes,
-    arrays: tuple[NDArray[Any], ...],
-    last_arguments: tuple[Any, ...],
+    arrays: BlockArrays,
     clock: NDArray[np.int64],
-) -> tuple[int, int, int, ReadProgress]:
+) -> PumpResult:
     """Read, index and process up to ``blocks`` blocks.
 
     A ``read`` that returns no bytes ends the loop. Its reason (end of input or an error) is left to
     the next reader, which gets the same result.
 
     Args:
-        entry: address of the LFTAs' kernel.
+        lftas: the compiled LFTAs.
         blocks: number of blocks after which to return to Python.
         position: where to read from and to.
         layout: layout of the records.
         times: what decides whether packets are on time.
         arrays: arrays of the block.
-        last_arguments: last arguments of the LFTAs' kernel.
         clock: room for two words.
-
-    Returns:
-        The LFTA whose output buffer is full, or -1; nanoseconds that the LFTAs worked; the greatest
-        time of the blocks that are done; and how far the pump came.
     """
-    descriptor, filled, limit = position
-    latest_ns, skew_ns, until_ns, bound_ns = times
-    data, offset, caplen, wirelen, time_ns, linktype = arrays
-    index_arrays = (offset, caplen, wirelen, time_ns, linktype)
-    begin = address_of(data)
+    filled, latest_ns = position.filled, times.latest_ns
+    begin = address_of(arrays.data)
+    index_arrays = (
+        arrays.offset,
+        arrays.caplen,
+        arrays.wirelen,
+        arrays.time_ns,
+        arrays.linktype,
+    )
     full = -1
     count, used, wire_bytes, least, greatest = 0, 0, 0, 0, 0
     read_bytes, used_bytes, packets, passed_wire_bytes, worked_ns = 0, 0, 0, 0, 0
     for _ in range(blocks):
-        got = _read(descriptor, begin + filled, limit - filled)
+        got = _read(position.descriptor, begin + filled, position.limit - filled)
         if got <= 0:
             break
         read_bytes += got
         filled += got
         count, used, wire_bytes, least, greatest = index_usual(begin, filled, layout, index_arrays)
-        if count == 0 or greatest >= until_ns or least < max(latest_ns, greatest) - skew_ns:
+        if count == 0 or greatest >= times.until_ns:
+            break
+        if least < max(latest_ns, greatest) - times.skew_ns:
             break
         began_ns = _monotonic_ns(address_of(clock))
-        first = 0
-        full = call_at(entry, (*arrays, first, count, until_ns, bound_ns, *last_arguments))
+        span = PacketRange(first=0, stop=count, until_ns=times.until_ns, bound_ns=times.bound_ns)
+        records = compiled_run_records(arrays, span, lftas.memory, lftas.state)
+        full = call_at(lftas.address, records)
         worked_ns += _monotonic_ns(address_of(clock)) - began_ns
         if full >= 0:
             break
@@ -122,15 +145,15 @@ def pump_blocks(
         filled -= used
         used = 0
     passed = ReadProgress(
-        read_bytes,
-        used_bytes,
-        packets,
-        passed_wire_bytes,
-        filled,
-        used,
-        count,
-        wire_bytes,
-        least,
-        greatest,
+        read_bytes=read_bytes,
+        used_bytes=used_bytes,
+        packets=packets,
+        wire_bytes=passed_wire_bytes,
+        filled=filled,
+        used=used,
+        block_packets=count,
+        block_wire_bytes=wire_bytes,
+        least_ns=least,
+        greatest_ns=greatest,
     )
-    return full, worked_ns, latest_ns, passed
+    return PumpResult(full=full, worked_ns=worked_ns, latest_ns=latest_ns, passed=passed)

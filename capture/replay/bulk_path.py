@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.kernels.jit import entry_of
+from gscope.capture.lfta.kernel_arguments import BlockArrays, KernelEntry, block_arrays
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.replay.bulk_kernel import PacketTimes, ReadPosition, pump_blocks
 from gscope.capture.sources.files.file import FileSource
@@ -54,7 +54,7 @@ class Pump:
     def __init__(self, source: FileSource, engine: LftaRuntime) -> None:
         self._source = source
         self._engine = engine
-        self._entry = 0
+        self._lftas: KernelEntry | None = None
         self._clock = np.zeros(2, np.int64)
 
     @classmethod
@@ -79,28 +79,31 @@ class Pump:
         if raw is None:
             return None
         block, engine = raw.block, self._engine
-        arrays = (block.data, *block.index_arrays)
-        last_arguments = engine.kernel_arguments
-        if not self._entry:
+        if self._lftas is None:
             # All blocks of a source have arrays of the same types.
-            self._entry = entry_of(engine.kernel_run, *arrays, 0, 0, 0, 0, *last_arguments)
-        full, worked_ns, latest_ns, done = pump_blocks(
-            self._entry,
+            self._lftas = engine.kernel_entry(block)
+        result = pump_blocks(
+            self._lftas,
             max(PASS_BYTES // raw.limit, 1),
-            ReadPosition(raw.descriptor, raw.carried, raw.limit),
+            ReadPosition(descriptor=raw.descriptor, filled=raw.carried, limit=raw.limit),
             raw.layout,
-            PacketTimes(latest_ns, min(skew_ns, MAX_TIME_NS), until_ns, engine.bound_ns),
-            arrays,
-            last_arguments,
+            PacketTimes(
+                latest_ns=latest_ns,
+                skew_ns=min(skew_ns, MAX_TIME_NS),
+                until_ns=until_ns,
+                bound_ns=engine.bound_ns,
+            ),
+            BlockArrays(*block_arrays(block)),
             self._clock,
         )
+        done = result.passed
         self._source.end_pass(block, done)
-        position = 0 if full < 0 else engine.make_room(full)
+        position = 0 if result.full < 0 else engine.make_room(result.full)
         return Pumped(
             block if done.block_packets else None,
             position,
             done.packets,
             block.position,
-            latest_ns,
-            worked_ns,
+            result.latest_ns,
+            result.worked_ns,
         )

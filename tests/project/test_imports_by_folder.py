@@ -76,13 +76,14 @@ capture/sources/synthetic:
 capture/lfta: capture/kernels capture/packet capture/packet/dissector capture/sources
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
-capture/lfta/runtime.py: capture/packet capture/sources capture/lfta capture/lfta/cache.py
+capture/lfta/runtime.py: capture/kernels capture/packet capture/sources capture/lfta
+    capture/lfta/cache.py
 capture/log: capture/heartbeats
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log
 capture/process: capture capture/confinement capture/lfta capture/log capture/interface
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
-    capture/lfta/runtime.py capture/log capture/interface capture/process
+    capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process

@@ -70,8 +70,8 @@ class Aggregation:
 
     @property
     def parameters(self) -> str:
-        """What ``lfta_<number>`` takes."""
-        return ALONE_PARAMETERS if self.is_alone else f"{BATCH_PARAMETERS}, s"
+        """The parameters of ``lfta_<number>``, all but its state ``s``."""
+        return ALONE_PARAMETERS if self.is_alone else BATCH_PARAMETERS
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ def _finish(way: _Pass, table: GroupTable) -> None:
         scope.emit("    continue")
     if epoch.code == _EPOCH:
         scope.emit("if not is_one_epoch:")
-        scope.emit(f"    {_EPOCH} = epoch_{table.name[:-2]}(ld64(times + 8 * p))")
+        scope.emit(f"    {_EPOCH} = epoch_{table.name[:-2]}(ld64(packets.time_ns + 8 * p))")
         scope.emit(f"    low = min(low, {_EPOCH})")
         scope.emit(f"    high = max(high, {_EPOCH})")
     else:
@@ -238,7 +238,7 @@ def _slow_flush(plan: Aggregation) -> Iterable[str]:
 
 def _take(plan: Aggregation) -> Iterable[str]:
     yield "@kernel_part"
-    yield f"def lfta_{plan.number}({plan.parameters}):"
+    yield f"def lfta_{plan.number}({plan.parameters}, s):"
     yield f'    """{plan.lfta.name}; True if room ran out: call again with the same batch."""'
     if not plan.tables:
         if plan.is_alone:
@@ -254,7 +254,7 @@ def _take(plan: Aggregation) -> Iterable[str]:
         yield from _begin_epochs(plan.number)
     for n, table in enumerate(plan.tables):
         yield f"    table_{table.name} = s[{table.address}]"
-        yield f"    begin_{table.name} = scratch + {n * _region_bytes(plan)}"
+        yield f"    begin_{table.name} = memory.scratch + {n * _region_bytes(plan)}"
         yield f"    entries_{table.name} = begin_{table.name}"
     if plan.is_alone:
         yield from _sort_and_pack(plan)
@@ -280,12 +280,12 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
     """Plain packets are packed as they are found, all others are listed and located."""
     plain = {scope.variant: scope.lines for scope, _ in plan.scopes if scope.variant.is_plain}
     rest = LIST_BYTES * LIST_ALL
-    yield f"    plain = count if ld64(lists + {IS_USUAL}) != 0 else 0"
+    yield f"    plain = count if ld64(memory.lists + {IS_USUAL}) != 0 else 0"
     yield "    rest = 0"
     yield "    for i in range(plain):"
-    yield "        p = first + i"
-    yield "        base = data + ld64(offsets + 8 * p)"
-    yield "        caplen = ld32(caplens + 4 * p)"
+    yield "        p = span.first + i"
+    yield "        base = packets.data + ld64(packets.offset + 8 * p)"
+    yield "        caplen = ld32(packets.caplen + 4 * p)"
     yield f"        prefetch(base + {PREFETCH_BYTES})"
     word = "if"
     for variant in PLAIN_VARIANTS:
@@ -293,24 +293,21 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
         yield from plain.get(variant, ["            continue"])
         word = "elif"
     yield "        else:"
-    yield f"            st64(lists + {rest + 8} + 8 * rest, i)"
+    yield f"            st64(memory.lists + {rest + 8} + 8 * rest, i)"
     yield "            rest += 1"
     yield "    for i in range(plain, count):"
-    yield f"        st64(lists + {rest + 8} + 8 * rest, i)"
+    yield f"        st64(memory.lists + {rest + 8} + 8 * rest, i)"
     yield "        rest += 1"
-    yield f"    st64(lists + {rest}, rest)"
-    yield f"    if run[{InterfaceState.RESUME}] < 0:"
-    yield f"        run[{InterfaceState.REASONS}] += count - rest"
-    yield "    stage_rest("
-    yield "        data, offsets, caplens, wirelens, times, linktypes, first, bound_ns, records, lists,"
-    yield "        workspace, run"
-    yield "    )"
+    yield f"    st64(memory.lists + {rest}, rest)"
+    yield f"    if interface[{InterfaceState.RESUME}] < 0:"
+    yield f"        interface[{InterfaceState.REASONS}] += count - rest"
+    yield "    stage_rest(packets, span, memory, interface)"
 
 
 def _begin_epochs(number: int) -> Iterable[str]:
     """Where the first and the last time of a batch are of one epoch, all are: no division for each packet."""
-    yield f"    {_EPOCH} = epoch_{number}(ld64(lists + LOWEST_TIME))"
-    yield f"    is_one_epoch = {_EPOCH} == epoch_{number}(ld64(lists + HIGHEST_TIME))"
+    yield f"    {_EPOCH} = epoch_{number}(ld64(memory.lists + LOWEST_TIME))"
+    yield f"    is_one_epoch = {_EPOCH} == epoch_{number}(ld64(memory.lists + HIGHEST_TIME))"
     yield "    if is_one_epoch:"
     yield f"        low = {_EPOCH}"
     yield f"        high = {_EPOCH}"
@@ -369,7 +366,7 @@ def _epoch_at(plan: Aggregation, entry: str) -> str:
     if len(plan.tables) > 1:
         end = f"end_{plan.tables[0].name}"
         at += f" + select({entry} < {end}, 0, {_region_bytes(plan)} - {end} * {WORD * plan.entry_words})"
-    return f"ld64(scratch + {at})"
+    return f"ld64(memory.scratch + {at})"
 
 
 def _region_bytes(plan: Aggregation) -> int:

@@ -6,6 +6,7 @@ The file has one function for each LFTA (so that numba compiles many small funct
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,13 @@ from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predi
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, RECORD_VARIANTS, Literals
 from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.codegen.user import user_functions, user_imports
+from gscope.capture.lfta.kernel_arguments import (
+    RUN_PARAMETERS,
+    BatchMemory,
+    PacketAddresses,
+    PacketRange,
+    made_of,
+)
 from gscope.capture.lfta.state import InterfaceState, LftaState
 from gscope.capture.packet.fields import INNER
 from gscope.queries.expressions.expressions import Literal, PacketField, walk
@@ -42,6 +50,7 @@ from gscope.capture.lfta.runtime_kernels import (
     float_bits, float_key, float_less, float_remainder, round_half_away, same_bytes, starts_with, store_address,
     swap_words, truncated, wide_less, family_bits, in_subnet, leading_ones
 )
+from gscope.capture.lfta.kernel_arguments import BatchMemory, PacketAddresses, PacketRange
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length
 )
@@ -141,61 +150,58 @@ def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
 def _run_head() -> Iterator[str]:
     yield "@kernel"
     yield "def run("
-    yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
-    yield "    records, inner_records, lists, signatures, scratch, workspace, run, state"
+    yield from indented(textwrap.wrap(", ".join(RUN_PARAMETERS), 92))
     yield "):"
-    yield '    """Take packets from ``first`` on; -1 when done, else the LFTA that needs an empty output buffer."""'
-    for name in ("data", "offsets", "caplens", "wirelens", "times", "linktypes"):
-        yield f"    {name} = address_of({name})"
-    yield f"    literals = run[{InterfaceState.LITERALS}]"
+    yield '    """Process packets from ``first`` on.'
+    yield ""
+    yield "    Returns -1 when done, or the number of the LFTA that needs an empty output buffer."
+    yield '    """'
+    yield f"    packets = {made_of(PacketAddresses, 'address_of({})')}"
+    yield f"    memory = {made_of(BatchMemory)}"
+    yield f"    literals = interface[{InterfaceState.LITERALS}]"
     yield "    while first < stop:"
-
-
-def _stage(name: str) -> Iterator[str]:
-    yield f"count = {name}("
-    yield "    data, offsets, caplens, wirelens, times, linktypes, first, stop, until_ns, bound_ns,"
-    yield "    records, lists, workspace, run"
-    yield ")"
+    yield f"        span = {made_of(PacketRange)}"
 
 
 def _run_alone() -> Iterator[str]:
     """The only LFTA of a set sorts the packets itself."""
     yield from _run_head()
-    yield f"        if state[0, {LftaState.ACTIVE}] != 0:"
-    yield "            count = measure(times, linktypes, first, stop, until_ns, bound_ns, lists)"
-    yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS.removesuffix('s')}state[0]):"
-    yield f"                run[{InterfaceState.RESUME}] = 0"
-    yield f"                run[{InterfaceState.POSITION}] = first"
+    yield f"        if lftas[0, {LftaState.ACTIVE}] != 0:"
+    yield "            count = measure(packets, span, memory.lists)"
+    yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS}, s=lftas[0]):"
+    yield f"                interface[{InterfaceState.RESUME}] = 0"
+    yield f"                interface[{InterfaceState.POSITION}] = first"
     yield "                return 0"
     yield "        else:"
-    yield from indented(_stage("stage_plain"), 3)
+    yield "            count = stage_plain(packets, span, memory, interface)"
     yield "        if count == 0:"
     yield "            break"
-    yield f"        run[{InterfaceState.RESUME}] = -1"
-    yield "        first += count"
-    yield f"    run[{InterfaceState.POSITION}] = first"
-    yield "    return -1"
+    yield from _run_tail()
 
 
 def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -> Iterator[str]:
     yield from _run_head()
-    yield from indented(_stage(stage), 2)
+    yield f"        count = {stage}(packets, span, memory, interface)"
     yield "        if count == 0:"
     yield "            break"
     if has_inner:
-        yield "        locate_inners(records, inner_records, count)"
+        yield "        locate_inners(memory.records, memory.inner_records, count)"
     if has_shared:
         yield f"        prefilter({BATCH_PARAMETERS})"
-    yield f"        resume = run[{InterfaceState.RESUME}]"
+    yield f"        resume = interface[{InterfaceState.RESUME}]"
     for number in range(len(lftas)):
-        yield f"        if resume <= {number} and state[{number}, {LftaState.ACTIVE}] != 0:"
-        yield f"            if lfta_{number}({BATCH_PARAMETERS}, state[{number}]):"
-        yield f"                run[{InterfaceState.RESUME}] = {number}"
-        yield f"                run[{InterfaceState.POSITION}] = first"
+        yield f"        if resume <= {number} and lftas[{number}, {LftaState.ACTIVE}] != 0:"
+        yield f"            if lfta_{number}({BATCH_PARAMETERS}, s=lftas[{number}]):"
+        yield f"                interface[{InterfaceState.RESUME}] = {number}"
+        yield f"                interface[{InterfaceState.POSITION}] = first"
         yield f"                return {number}"
-    yield f"        run[{InterfaceState.RESUME}] = -1"
+    yield from _run_tail()
+
+
+def _run_tail() -> Iterator[str]:
+    yield f"        interface[{InterfaceState.RESUME}] = -1"
     yield "        first += count"
-    yield f"    run[{InterfaceState.POSITION}] = first"
+    yield f"    interface[{InterfaceState.POSITION}] = first"
     yield "    return -1"
 
 

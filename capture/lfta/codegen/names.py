@@ -18,14 +18,12 @@ from gscope.capture.lfta.codegen.scope import Variant
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-BATCH_PARAMETERS = (
-    "data, offsets, caplens, wirelens, times, linktypes, literals, first,"
-    " records, inner_records, lists, signatures, scratch"
-)
-"""What every function that looks at the packets of a batch takes: addresses, and the batch's first packet."""
+BATCH_PARAMETERS = "packets, span, memory, literals"
+"""Parameters of every function that reads the packets of a batch: three records of
+``kernel_arguments.py``, and the address of the STRING literals."""
 
-ALONE_PARAMETERS = f"{BATCH_PARAMETERS}, count, bound_ns, workspace, run, s"
-"""What the only LFTA of a set takes, which sorts plain packets itself."""
+ALONE_PARAMETERS = f"{BATCH_PARAMETERS}, count, interface"
+"""Parameters of the only LFTA of a set, which sorts plain packets itself."""
 
 LIST_OF = {
     Variant.IPV4: LIST_IPV4,
@@ -46,7 +44,7 @@ def packet_loop(variant: Variant | None) -> list[str]:
     """The head of the loop over a batch's packets of one variant (None: all), at one level of indentation."""
     at = LIST_BYTES * LIST_OF[variant]
     return [
-        f"    for j in range(ld64(lists + {at})):",
-        f"        i = ld64(lists + {at + 8} + 8 * j)",
-        "        p = first + i",
+        f"    for j in range(ld64(memory.lists + {at})):",
+        f"        i = ld64(memory.lists + {at + 8} + 8 * j)",
+        "        p = span.first + i",
     ]

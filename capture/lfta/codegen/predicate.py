@@ -53,7 +53,7 @@ def prefilter_source(
         scope = Scope(variant, literals, indent=2)
         bits = [(scope.is_true(lower(scope, term)), n) for n, term in enumerate(shared)]
         code = " | ".join(f"((1 if {bit} else 0) << {n})" for bit, n in bits if bit != "False")
-        scope.emit(f"st64(signatures + 8 * i, {code or '0'})")
+        scope.emit(f"st64(memory.signatures + 8 * i, {code or '0'})")
         lines += [*packet_loop(variant), *scope.lines]
     return lines
 
@@ -69,7 +69,7 @@ def passes(
     terms = conjuncts(predicate)
     mask = sum(1 << n for n, term in enumerate(shared) if term in terms)
     if mask:
-        scope.emit(f"if ld64(signatures + 8 * i) & {mask} != {mask}:")
+        scope.emit(f"if ld64(memory.signatures + 8 * i) & {mask} != {mask}:")
         scope.emit(f"    {leave}")
     for term in terms:
         # What the signature has told needs no code, only a look whether it can be true at all.

@@ -107,8 +107,8 @@ class Literals:
 class Scope:
     """The statements of one packet's code, each value computed once.
 
-    Statements use these names: ``i`` (the packet's number in the batch), ``p`` (in the block), ``records``,
-    ``inner_records``, ``literals``, and the addresses of the block's arrays.
+    Statements use these names: ``i`` (the packet's number in the batch), ``p`` (its number in the
+    block), and ``BATCH_PARAMETERS`` of ``names.py``.
     """
 
     def __init__(self, variant: Variant, literals: Literals, indent: int) -> None:
@@ -191,11 +191,11 @@ _LETTERS = {
 }
 
 _GIVEN = {
-    "record": "records + i * RECORD_BYTES",
-    "inner_record": "inner_records + i * RECORD_BYTES",
-    "base": "data + ld64(offsets + 8 * p)",
-    "caplen": "ld32(caplens + 4 * p)",
-    "wirelen": "(ld32(wirelens + 4 * p) << 32) >> 32",
-    "time_ns": "ld64(times + 8 * p)",
-    "linktype": "ld32(linktypes + 4 * p)",
+    "record": "memory.records + i * RECORD_BYTES",
+    "inner_record": "memory.inner_records + i * RECORD_BYTES",
+    "base": "packets.data + ld64(packets.offset + 8 * p)",
+    "caplen": "ld32(packets.caplen + 4 * p)",
+    "wirelen": "(ld32(packets.wirelen + 4 * p) << 32) >> 32",
+    "time_ns": "ld64(packets.time_ns + 8 * p)",
+    "linktype": "ld32(packets.linktype + 4 * p)",
 }

@@ -36,7 +36,7 @@ def selection_source(
     lines.append(f'    """{lfta.name}; True if room ran out: call again with the same batch."""')
     lines += _room(lfta, literals)
     lines += ["    matched = 0", "    out = 0", *packet_loop(None)]
-    lines.append("        version = (ld64(records + i * RECORD_BYTES + 24) >> 8) & 15")
+    lines.append("        version = (ld64(memory.records + i * RECORD_BYTES + 24) >> 8) & 15")
     lines.append(f"        row = s[{LftaState.ROWS}]")
     for variant in (Variant.IPV4, Variant.IPV6, Variant.OTHER):
         lines.append(f"        if version == {int(variant)}:")
@@ -89,7 +89,7 @@ def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
     """Leave before anything is written if the batch might not fit."""
     columns = output_layout(lfta).columns
     strings = [n for n, column in enumerate(columns) if column.storage is Storage.STRING]
-    yield "    count = ld64(lists + LIST_BYTES * LIST_ALL)"
+    yield "    count = ld64(memory.lists + LIST_BYTES * LIST_ALL)"
     yield f"    if s[{LftaState.ROWS}] + count > s[{LftaState.CAPACITY}]:"
     yield "        return True"
     if not strings:
@@ -97,7 +97,7 @@ def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
     # A string is part of its packet or a literal.
     yield f"    wanted = count * {len(literals.data)}"
     yield from packet_loop(None)
-    yield "        wanted += ld32(caplens + 4 * p)"
+    yield "        wanted += ld32(packets.caplen + 4 * p)"
     yield "    used = 0"
     for n in strings:
         yield f"    used = max(used, ld32(s[{column_word(n, VALUES)}] + 4 * s[{LftaState.ROWS}]))"
