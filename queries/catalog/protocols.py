@@ -116,71 +116,91 @@ _MAYBE = True
 _Row = tuple[str, GsqlType, bool, str]
 
 _PKT_TIMES: tuple[tuple[str, GsqlType, Ordering, str], ...] = (
-    ("interface", _STRING, CONSTANT, "name of the interface the packet came from"),
+    ("interface", _STRING, CONSTANT, "name of the interface that the packet came from"),
     ("time", _INT, INCREASING, "capture time in whole seconds since 1970, UTC"),
-    ("timestamp", GsqlType.TIMESTAMP, INCREASING, "capture time"),
+    ("timestamp", GsqlType.TIMESTAMP, INCREASING, "capture time, to the nanosecond"),
     ("time_ns", _INT, INCREASING, "capture time in nanoseconds since 1970, UTC"),
 )
 _PKT: tuple[_Row, ...] = (
-    ("len", _INT, False, "bytes of the packet on the wire"),
-    ("caplen", _INT, False, "bytes of the packet that were captured"),
-    ("linktype", _INT, False, "link type of the capture, as in pcap"),
-    ("srcMAC", _MAC, _MAYBE, "link-layer source address"),
-    ("destMAC", _MAC, _MAYBE, "link-layer destination address"),
-    ("ethertype", _INT, _MAYBE, "EtherType behind all VLAN tags"),
-    ("vlan", _INT, _MAYBE, "id of the outer VLAN tag"),
-    ("inner_vlan", _INT, _MAYBE, "id of the second VLAN tag"),
+    ("len", _INT, False, "length of the packet on the wire, in bytes"),
+    ("caplen", _INT, False, "captured length, in bytes"),
+    ("linktype", _INT, False, "pcap link type (LINKTYPE_ number), 1 for Ethernet"),
+    ("srcMAC", _MAC, _MAYBE, "source MAC address, outermost frame"),
+    ("destMAC", _MAC, _MAYBE, "destination MAC address, outermost frame"),
+    ("ethertype", _INT, _MAYBE, "EtherType after all VLAN tags"),
+    ("vlan", _INT, _MAYBE, "VLAN identifier (VID) of the outer tag"),
+    ("inner_vlan", _INT, _MAYBE, "VLAN identifier (VID) of the second tag"),
 )
 _IP_FIELDS: tuple[_Row, ...] = (
-    ("ipversion", _INT, False, "4 or 6"),
-    ("srcIP", _IP, False, "source address"),
-    ("destIP", _IP, False, "destination address"),
-    ("protocol", _INT, False, "transport protocol, behind IPv6 extension headers"),
-    ("ttl", _INT, False, "time to live, or hop limit"),
-    ("tos", _INT, False, "type of service, or traffic class"),
-    ("dscp", _INT, False, "upper six bits of tos"),
-    ("ecn", _INT, False, "lower two bits of tos"),
-    ("total_length", _INT, False, "bytes of the IP packet with its header"),
-    ("header_length", _INT, False, "bytes of the IP header, 40 for IPv6"),
-    ("id", _INT, _MAYBE, "identification (IPv4)"),
-    ("offset", _INT, False, "fragment offset in bytes"),
-    ("more_fragments", _INT, False, "1 if more fragments follow"),
-    ("dont_fragment", _INT, _MAYBE, "1 if it must not be fragmented (IPv4)"),
-    ("flow_label", _INT, _MAYBE, "flow label (IPv6)"),
-    ("srcPort", _INT, False, "source port, 0 where there is none"),
-    ("destPort", _INT, False, "destination port, 0 where there is none"),
-    ("data", _STRING, _MAYBE, "what is behind the transport header, as far as it was captured"),
+    ("ipversion", _INT, False, "IP version, 4 or 6"),
+    ("srcIP", _IP, False, "source IP address"),
+    ("destIP", _IP, False, "destination IP address"),
+    (
+        "protocol",
+        _INT,
+        False,
+        "IP protocol number; of IPv6, the next header after extension headers",
+    ),
+    ("ttl", _INT, False, "Time to Live (IPv4) or Hop Limit (IPv6)"),
+    ("tos", _INT, False, "Type of Service (IPv4) or Traffic Class (IPv6), the whole octet"),
+    ("dscp", _INT, False, "differentiated services code point, upper six bits of tos (RFC 2474)"),
+    ("ecn", _INT, False, "explicit congestion notification, lower two bits of tos (RFC 3168)"),
+    (
+        "total_length",
+        _INT,
+        False,
+        "Total Length (IPv4), or Payload Length plus 40 (IPv6), in bytes",
+    ),
+    ("header_length", _INT, False, "length of the IPv4 header in bytes; 40 for IPv6"),
+    ("id", _INT, _MAYBE, "Identification (IPv4)"),
+    ("offset", _INT, False, "Fragment Offset in bytes; 0 if not fragmented"),
+    ("more_fragments", _INT, False, "1 if More Fragments is set, else 0"),
+    ("dont_fragment", _INT, _MAYBE, "1 if Don't Fragment is set (IPv4), else 0"),
+    ("flow_label", _INT, _MAYBE, "Flow Label (IPv6)"),
+    ("srcPort", _INT, False, "source port of TCP, UDP or SCTP; otherwise 0"),
+    ("destPort", _INT, False, "destination port of TCP, UDP or SCTP; otherwise 0"),
+    ("data", _STRING, _MAYBE, "captured payload of TCP, UDP or ICMP; otherwise of IP"),
 )
-_DATA_LENGTH: _Row = ("data_length", _INT, _MAYBE, "bytes of payload on the wire")
+_DATA_LENGTH: _Row = ("data_length", _INT, _MAYBE, "length of the payload on the wire, in bytes")
 _TCP: tuple[_Row, ...] = (
-    ("sequence_number", _INT, _MAYBE, "sequence number"),
-    ("ack_number", _INT, _MAYBE, "acknowledgement number"),
-    ("flags", _INT, _MAYBE, "the eight flags, CWR highest, FIN lowest"),
+    ("sequence_number", _INT, _MAYBE, "sequence number of the first octet of the segment"),
+    (
+        "ack_number",
+        _INT,
+        _MAYBE,
+        "acknowledgment number, the next octet expected; valid if ACK is set",
+    ),
+    ("flags", _INT, _MAYBE, "control bits as one octet, from CWR (128) to FIN (1)"),
     *(
-        (name, _INT, _MAYBE, f"1 if {name} is set")
+        (name, _INT, _MAYBE, f"1 if {name} is set, else 0")
         for name in ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
     ),
-    ("window", _INT, _MAYBE, "window as sent, not scaled"),
+    ("window", _INT, _MAYBE, "Window as sent, without window scaling (RFC 7323)"),
     _DATA_LENGTH,
-    ("TCP_data", _STRING, _MAYBE, "captured payload"),
+    ("TCP_data", _STRING, _MAYBE, "captured payload of the segment"),
 )
 _UDP: tuple[_Row, ...] = (
-    ("udp_length", _INT, _MAYBE, "length in the UDP header"),
+    ("udp_length", _INT, _MAYBE, "Length of the UDP header: header and payload, in bytes"),
     _DATA_LENGTH,
-    ("UDP_data", _STRING, _MAYBE, "captured payload"),
+    ("UDP_data", _STRING, _MAYBE, "captured payload of the datagram"),
 )
 _ICMP: tuple[_Row, ...] = (
-    ("type", _INT, _MAYBE, "ICMP or ICMPv6 type"),
-    ("code", _INT, _MAYBE, "ICMP or ICMPv6 code"),
-    ("icmp_id", _INT, _MAYBE, "identifier of an echo"),
-    ("icmp_seq", _INT, _MAYBE, "sequence number of an echo"),
+    ("type", _INT, _MAYBE, "Type of the ICMP or ICMPv6 message"),
+    ("code", _INT, _MAYBE, "Code of the ICMP or ICMPv6 message"),
+    (
+        "icmp_id",
+        _INT,
+        _MAYBE,
+        "identifier of an echo, timestamp, information or address mask message",
+    ),
+    ("icmp_seq", _INT, _MAYBE, "sequence number of such a message"),
 )
 _ARP: tuple[_Row, ...] = (
-    ("op", _INT, False, "1 request, 2 reply"),
-    ("senderMAC", _MAC, _MAYBE, "hardware address of the sender"),
-    ("senderIP", _IP, _MAYBE, "IPv4 address of the sender"),
-    ("targetMAC", _MAC, _MAYBE, "hardware address of the target"),
-    ("targetIP", _IP, _MAYBE, "IPv4 address of the target"),
+    ("op", _INT, False, "operation: 1 request, 2 reply"),
+    ("senderMAC", _MAC, _MAYBE, "sender hardware address (MAC)"),
+    ("senderIP", _IP, _MAYBE, "sender protocol address (IPv4)"),
+    ("targetMAC", _MAC, _MAYBE, "target hardware address (MAC)"),
+    ("targetIP", _IP, _MAYBE, "target protocol address (IPv4)"),
 )
 
 
@@ -190,7 +210,7 @@ def _fields(rows: tuple[_Row, ...], prefix: str = "") -> tuple[ProtocolField, ..
             prefix + name,
             PacketField(prefix + name, type_, is_nullable or bool(prefix)),
             VARYING,
-            f"{description}, of the first encapsulated IP packet" if prefix else description,
+            f"{description}; of the first encapsulated IP packet" if prefix else description,
         )
         for name, type_, is_nullable, description in rows
     )
