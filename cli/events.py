@@ -39,9 +39,9 @@ class Event:
     """An event from a process or thread.
 
     Attributes:
-        source: the process or thread that reports it: ``CAPTURE``, ``JOB``, ``PASSTHROUGH``, ``USER``.
-        report: what happened: a ``ProcessEvent`` or ``ProcessExit`` of a process, one of the events of
-            ``cli/delivery/stream_events.py``, or a request of the user.
+        source: who reports it: ``CAPTURE``, ``JOB``, ``PASSTHROUGH`` or ``USER``.
+        report: what happened: a ``ProcessEvent`` or ``ProcessExit`` of a process, one of the events
+            of ``cli/delivery/stream_events.py``, or a request of the user.
     """
 
     source: str

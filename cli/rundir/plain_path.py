@@ -1,9 +1,9 @@
 """Another path to a run's folder, for libraries that do not accept every path.
 
-Spark splits lists of folders at commas and expands brackets, addresses of sockets are URIs, and Java
-decodes its options by the locale. If the path of a run's folder has other than plain characters, the
-processes of the run get a path through a link. The links are in a private folder; each exists until
-its run ends.
+Spark splits lists of folders at commas and expands brackets, addresses of sockets are URIs, and
+Java decodes its options by the locale. If the path of a run's folder has other than plain
+characters, the processes of the run get a path through a link. The links are in a private folder;
+each exists until its run ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs by name: the record ``run.json`` of each, and whether it is active.
 
 A run is a folder ``run-<NAME>`` in the work dir. Its supervisor holds the folder's lock until it
-ends and keeps ``run.json`` up to date (see ``record_file.py``). A run whose lock is free was killed,
-and is called stale.
+ends and keeps ``run.json`` up to date (see ``record_file.py``). A run whose lock is free was
+killed, and is called stale.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class RunRecord:
 
     @property
     def standing(self) -> str:
-        """The state in one word: ``stale`` for a killed run, otherwise ``state``."""
+        """The state in one word; ``stale`` if the run was killed before it could record its end."""
         return self.state if self.is_alive or self.state == "failed" else "stale"
 
     @property
@@ -112,7 +112,7 @@ class RunRecord:
 
 
 def read_run(path: Path) -> RunRecord | None:
-    """Return the run in the folder ``path``; None if that is no run's, a link, or its record invalid."""
+    """Return the run in ``path``; None for a link, or a folder without a valid record."""
     if path.is_symlink():
         return None
     # Before the file is read: in the other order, a run that ends meanwhile would look killed.

@@ -40,9 +40,9 @@ class RunDir:
     Args:
         root: the work dir, created (mode 0700) if it is missing; only this user may write there.
         name: the name of the run.
-        is_exact: whether the user chose the name. A stale live run of that name is then resumed, and
-            an active one, or a folder that is not a run's, is an error. Otherwise a name in use gets
-            a number.
+        is_exact: whether the user chose the name. A stale live run of that name is then resumed,
+            and an active one, or a folder that is not a run's, is an error. Otherwise a name in use
+            gets a number.
 
     Attributes:
         path: the folder.
@@ -81,7 +81,7 @@ class RunDir:
         return self.path.name.removeprefix(FOLDER_PREFIX)
 
     def write_summary(self, text: str) -> None:
-        """Write the summary in place, for processes that have opened it: the folder is removed soon."""
+        """Write the summary in place, for readers that have opened it before the folder goes."""
         with suppress(OSError):
             (self.path / SUMMARY_FILE).write_text(text, encoding="utf-8")
 
@@ -168,7 +168,7 @@ class RunDir:
 
 
 def _guarded(folder: Path) -> int:
-    """Keep systemd-tmpfiles, which deletes old files, out of a folder in use; see tmpfiles.d(5), AGE."""
+    """Keep systemd-tmpfiles out of a folder in use; see tmpfiles.d(5), AGE."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
@@ -203,7 +203,7 @@ def _private(root: Path) -> Path:
 
 
 def _sweep(root: Path) -> None:
-    """Delete the folders of this user's runs that were killed, unless they hold unanswered packets."""
+    """Delete the folders of this user's killed runs that hold no unanswered packets."""
     for folder in root.glob(f"{FOLDER_PREFIX}*"):
         if _own_run(folder) is None:
             continue
@@ -214,7 +214,7 @@ def _sweep(root: Path) -> None:
         if lock is None:
             continue
         try:
-            # Read again: a run that was resumed and ended meanwhile has left another record, or none.
+            # Read again: a run that was resumed and ended meanwhile left another record, or none.
             run = _own_run(folder)
             if run is not None and not _holds_answers(run):
                 remove_run(folder)

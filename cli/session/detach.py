@@ -1,9 +1,9 @@
 """Runs in the background: ``gscope run -d``.
 
 Three processes take part. The one that the user started waits for the *go-between*, which leads a
-session of its own and therefore has no terminal. The run is a child of the go-between, can never get
-a terminal, and writes to it through a pipe. When the run captures, the go-between prints that and
-exits, and so does the command. If the run ends before, the command exits with its exit code.
+session of its own and therefore has no terminal. The run is a child of the go-between, can never
+get a terminal, and writes to it through a pipe. When the run captures, the go-between prints that
+and exits, and so does the command. If the run ends before, the command exits with its exit code.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
             return
         else:
             message = (
-                f"cannot resume {name}: it was started with other queries or other interfaces; resume "
-                f"it with those, {choices}"
+                f"cannot resume {name}: it was started with other queries or other interfaces; "
+                f"resume it with those, {choices}"
             )
     run_dir.hand_back_if_resumed()
     raise UsageError(message)
@@ -117,8 +117,8 @@ def namesake(run_dir: RunDir, name: str) -> str | None:
     if run_dir.name == name or other is None or other.is_alive:
         return None
     return (
-        f"an earlier run {name} is {other.standing}: `gscope run --run {name}` with the same queries"
-        f" resumes it, `gscope stop --run {name}` removes it; this run is {run_dir.name}"
+        f"an earlier run {name} is {other.standing}: `gscope run --run {name}` with the same "
+        f"queries resumes it, `gscope stop --run {name}` removes it; this run is {run_dir.name}"
     )
 
 

@@ -83,8 +83,8 @@ class Session:
     def is_interleaved(self) -> bool:
         """Whether rows of several results are merged into one order.
 
-        Only answers in NDJSON on standard output are, and only of captures that are regular files: a
-        pipe with packets may stay open, and a table shows the results in turn.
+        Only answers in NDJSON on standard output are, and only of captures that are regular files:
+        a pipe with packets may stay open, and a table shows the results in turn.
         """
         from gscope.cli.sinks.open_sink import is_ndjson
 

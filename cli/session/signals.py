@@ -21,7 +21,7 @@ the terminal and the shell send one."""
 
 @contextmanager
 def signal_handlers(supervisor: Supervisor) -> Iterator[None]:
-    """Pass signals on to ``supervisor``: those that end a run, and SIGUSR1, which asks for counters.
+    """Pass signals on to ``supervisor``: those that end a run, and SIGUSR1 for counters.
 
     A signal that is ignored on entry, as ``nohup`` ignores SIGHUP, stays ignored.
     """

@@ -1,7 +1,8 @@
-"""The status of a run as one JSON document: what its processes have told last, and what follows from it.
+"""The status of a run as one JSON document: the counters of its processes, and derived values.
 
-Nothing is asked of the processes: all is read from the run's folder, so that it works beside a busy run and after a
-crash. ``docs/status.schema.json`` is the schema, ``docs/operations.md`` says what the counters mean.
+Everything is read from the run's folder and nothing is requested from the processes, so that it
+works for a busy run and after a crash. ``docs/status.schema.json`` is the schema,
+``docs/operations.md`` describes the counters.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ Document = dict[str, Any]
 
 
 def status_document(run: RunRecord, now_ns: int) -> Document:
-    """How ``run`` stands at ``now_ns``. A process that has told nothing yet is null.
+    """Return the status of ``run`` at ``now_ns``; a process without counters yet is null.
 
     Raises:
-        GscopeError: what the processes have told makes no sense.
+        GscopeError: the files of the processes cannot be interpreted.
     """
     try:
         return _document(run, now_ns)
@@ -53,8 +54,8 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 
 
 def _document(run: RunRecord, now_ns: int) -> Document:
-    capture = _told(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
-    job = _told(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
+    capture = _counters(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
+    job = _counters(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
     clock_ns = _clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,
@@ -72,7 +73,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
 
 
 def traces(folder: Path) -> list[Document]:
-    """All traces of the run in ``folder``, oldest first; lines that are none are left out."""
+    """Return all traces of the run in ``folder``, oldest first; invalid lines are left out."""
     found = read_traces(folder / JOB_FOLDER / TRACES_FOLDER)
     return [trace for trace in found if _is_trace(trace)]
 
@@ -89,8 +90,8 @@ def _is_trace(trace: Document) -> bool:
     )
 
 
-def _told(path: Path, fields: set[str]) -> Document | None:
-    """What a process has told last, if this version understands it."""
+def _counters(path: Path, fields: set[str]) -> Document | None:
+    """Return the latest counters of a process; None if this version does not understand them."""
     snapshot = read_snapshot(path)
     if snapshot is None or snapshot.get("schema") != SCHEMA or not snapshot.keys() >= fields:
         return None
@@ -105,17 +106,17 @@ def _run(run: RunRecord) -> Document:
 def _clock_ns(
     run: RunRecord, capture: Document | None, job: Document | None, now_ns: int
 ) -> int | None:
-    """The time that watermarks are compared with: real time of a live run, the trace's of a replay."""
+    """Return the time to compare watermarks with: the current time, in a replay the trace's."""
     if not run.is_live:
         return None if job is None else job["clock_ns"]
     if run.is_alive:
         return now_ns
-    told = [each["written_ns"] for each in (capture, job) if each is not None]
-    return max(told, default=None)
+    written = [each["written_ns"] for each in (capture, job) if each is not None]
+    return max(written, default=None)
 
 
 def _queries(run: RunRecord, job: Document | None) -> tuple[str, ...]:
-    """The names of the results; the job knows its own before the supervisor has written all down."""
+    """Return the names of the results, from the job until they are in the run's record."""
     return run.queries or tuple(query["name"] for query in (job or {}).get("queries", ()))
 
 
@@ -134,7 +135,7 @@ def _query(
     }
     fields |= next((q for q in (job or {}).get("queries", ()) if q["name"] == name), {})
     if fields["lfta"] is not None:
-        # What needs no Spark is answered by an LFTA.
+        # A query that needs no Spark is answered by an LFTA.
         streams = [s for s in (capture or {}).get("streams", ()) if s["lfta"] == fields["lfta"]]
         fields["rows_total"] = sum(stream["tuples_out_total"] for stream in streams)
     watermark_ns = fields["watermark_ns"]
@@ -143,7 +144,10 @@ def _query(
 
 
 def _interface_sum(interface: Mapping[str, Any]) -> Document:
-    """Received = dropped + filtered + shed + late + unread + malformed + accepted."""
+    """Return the terms of a sum that closes.
+
+    received = dropped + filtered + shed + late + unread + malformed + accepted
+    """
     malformed = sum(interface["malformed_packets"].values())
     terms = {name: interface[name] for name in _LOSSES}
     accounted = sum(terms.values()) + malformed + interface["accepted_packets"]
@@ -158,7 +162,10 @@ def _interface_sum(interface: Mapping[str, Any]) -> Document:
 
 
 def _tuple_sum(capture: Document | None, job: Document | None) -> Document:
-    """Put out = logged + open + shed before; logged = waiting + released + shed."""
+    """Return the terms of two sums that close.
+
+    put out = logged + open + shed before; logged = waiting + released + shed
+    """
     streams = (capture or {}).get("streams", ())
     log = (capture or {}).get("log", {})
     operators = (job or {}).get("operators", ())

@@ -1,4 +1,4 @@
-"""``/metrics`` of a run, for Prometheus to fetch, served by the run's supervisor."""
+"""The page ``/metrics`` of a run, which its supervisor serves to Prometheus."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MAX_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where metrics are served."""
+    """The address and port where metrics are served."""
 
     host: str
     port: int
 
 
 def parse_address(text: str) -> Address:
-    """``9095``, ``0.0.0.0:9095``, ``[::1]:9095``; loopback unless an address is named.
+    """Return the address in ``9095``, ``0.0.0.0:9095`` or ``[::1]:9095``; loopback by default.
 
     Raises:
-        ValueError: it is none; the message says what is expected.
+        ValueError: the address is invalid; the message shows what is expected.
     """
     host, _, port = text.strip().rpartition(":")
     if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= _MAX_PORT:
@@ -40,11 +40,11 @@ def parse_address(text: str) -> Address:
 
 
 class Metrics:
-    """What is served: how the run stands when somebody asks.
+    """The served metrics: the status of the run at each request.
 
     Attributes:
-        record: of the run; None before there is one.
-        url: where they are served.
+        record: the record of the run; None before it exists.
+        url: the URL of the page.
     """
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Metrics:
         self.url = ""
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
-        """The run's record is another one."""
+        """Replace the run's record."""
         self.record = after
 
 
 @contextmanager
 def served(address: Address) -> Iterator[Metrics]:
-    """Serve metrics as long as the context lasts; the run's record is to be told to them.
+    """Serve metrics within the context; the caller passes changes of the run's record to them.
 
     Raises:
         UsageError: the address cannot be listened on.

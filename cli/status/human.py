@@ -1,4 +1,4 @@
-"""Counts, sizes, durations and times as people read them; None is a dash."""
+"""Counts, sizes, durations and times as text for people; None is a dash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LARGE = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def count(value: float | None) -> str:
-    """``12,345``; from a million on ``1.23M``, ``12.3M``, ``123M``."""
+    """Return a count such as ``12,345``; from a million on ``1.23M``, ``12.3M``, ``123M``."""
     if value is None:
         return NOTHING
     for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
@@ -22,7 +22,7 @@ def count(value: float | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """``12.3M``; powers of 1024."""
+    """Return a size such as ``12.3M``, in powers of 1024."""
     if value is None:
         return NOTHING
     for scale, unit in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
@@ -32,7 +32,7 @@ def size(value: int | None) -> str:
 
 
 def duration(nanoseconds: int | None) -> str:
-    """``0.2ms``, ``34ms``, ``1.25s``, ``2m5s``, ``3h20m``, ``4d2h``."""
+    """Return a duration such as ``0.2ms``, ``34ms``, ``1.25s``, ``2m5s``, ``3h20m``, ``4d2h``."""
     if nanoseconds is None:
         return NOTHING
     seconds = nanoseconds / _SECOND_NS
@@ -49,7 +49,7 @@ def duration(nanoseconds: int | None) -> str:
 
 
 def moment(nanoseconds: int | None) -> str:
-    """``2026-11-21 03:29:00``, UTC."""
+    """Return a time such as ``2026-11-21 03:29:00``, UTC."""
     if nanoseconds is None:
         return NOTHING
     try:
@@ -60,10 +60,10 @@ def moment(nanoseconds: int | None) -> str:
 
 
 def of_day(nanoseconds: int | None) -> str:
-    """``03:29:00``, UTC."""
+    """Return a time of day such as ``03:29:00``, UTC."""
     return moment(nanoseconds).rpartition(" ")[2]
 
 
 def share(value: float | None) -> str:
-    """``12%``."""
+    """Return a ratio as a percentage such as ``12%``."""
     return NOTHING if value is None else f"{100 * value:.0f}%"

@@ -1,4 +1,4 @@
-"""The status of a run as metrics for Prometheus, by its conventions on names and units."""
+"""The status of a run as metrics for Prometheus, with names and units by its conventions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric made of one counter of the status document.
+    """One metric, from one field of the status document.
 
     Attributes:
-        name: without the ``_total`` of counters.
-        field: of the objects it is told for.
-        meaning: its help.
-        is_counter: it only grows, but for a new run.
-        scale: from the field's unit to that of the metric.
+        name: the name, without the ``_total`` of counters.
+        field: the field of the objects that the metric is reported for.
+        meaning: the help text.
+        is_counter: whether the metric only grows within a run.
+        scale: the factor from the unit of the field to that of the metric.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Metric:
 
 
 def gauge(name: str, field: str, meaning: str, scale: float = 1) -> Metric:
-    """A metric that goes up and down."""
+    """Return a metric that may rise and fall."""
     return Metric(name, field, meaning, is_counter=False, scale=scale)
 
 
@@ -226,10 +226,10 @@ HEARTBEATS = (
 
 
 class RunCollector(Collector):
-    """Makes metrics of a status document whenever they are asked for.
+    """Collects the metrics of a status document at each request.
 
     Args:
-        document: how the run stands now, None if there is none.
+        document: returns the current status; None if there is no run.
     """
 
     def __init__(self, document: Callable[[], Document | None]) -> None:
@@ -272,19 +272,19 @@ class RunCollector(Collector):
 
 
 def exposition(document: Document) -> str:
-    """The metrics of ``document`` as text."""
+    """Return the metrics of ``document`` as text."""
     return generate_latest(registry(lambda: document)).decode()
 
 
 def registry(document: Callable[[], Document | None]) -> CollectorRegistry:
-    """A registry of a run's metrics alone."""
+    """Return a registry that holds the metrics of a run only."""
     made = CollectorRegistry()
     made.register(RunCollector(document))
     return made
 
 
 def run_registry(run: Callable[[], RunRecord | None]) -> CollectorRegistry:
-    """The metrics of a run as it stands when they are asked for; none while there is no run."""
+    """Return a registry of a run's metrics at each request; it is empty while there is no run."""
 
     def document() -> Document | None:
         record = run()
@@ -293,27 +293,27 @@ def run_registry(run: Callable[[], RunRecord | None]) -> CollectorRegistry:
     return registry(document)
 
 
-_Told = tuple[tuple[str, ...], "Mapping[str, Any]"]
+_Labelled = tuple[tuple[str, ...], "Mapping[str, Any]"]
 
 
-def _named(document: Mapping[str, Any], kind: str) -> list[_Told]:
+def _named(document: Mapping[str, Any], kind: str) -> list[_Labelled]:
     return [((each["name"],), each) for each in document.get(kind, ())]
 
 
 def _families(
-    metrics: Iterable[Metric], labels: tuple[str, ...], told: Sequence[_Told]
+    metrics: Iterable[Metric], labels: tuple[str, ...], objects: Sequence[_Labelled]
 ) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
     for metric in metrics:
-        yield _family(metric, labels, told)
+        yield _family(metric, labels, objects)
 
 
 def _family(
-    metric: Metric, labels: tuple[str, ...], told: Sequence[_Told]
+    metric: Metric, labels: tuple[str, ...], objects: Sequence[_Labelled]
 ) -> CounterMetricFamily | GaugeMetricFamily:
     made = (CounterMetricFamily if metric.is_counter else GaugeMetricFamily)(
         metric.name, metric.meaning, labels=labels
     )
-    for values, fields in told:
+    for values, fields in objects:
         value = fields.get(metric.field)
         if value is not None:
             made.add_metric(values, value * metric.scale)

@@ -1,4 +1,4 @@
-"""Tables without lines, in which names may be cut but figures never are."""
+"""Tables without lines, in which names may be truncated but figures never are."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 _LEAST = 8
-"""To so many columns a name may be cut."""
+"""Names are truncated to this many columns at least."""
 
 _RIGHT, _LEFT = ">", "="
 _GAP = 2
 
 
 class StatusTable:
-    """Rows below headings, as wide as they need or as there is room; a rich renderable.
+    """Rows below headings, as wide as the cells need or the terminal allows; a rich renderable.
 
     Args:
-        headings: one that begins with ``>`` is of figures, right-justified; with ``=`` of words that are never
-            cut either; others may be cut.
-        rows: as many cells each.
+        headings: ``>`` before a heading marks figures, which are right-justified and never
+            truncated; ``=`` marks words that are never truncated; other columns may be.
+        rows: the rows, each with one cell for each heading.
     """
 
     def __init__(self, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
@@ -34,14 +34,14 @@ class StatusTable:
         self._rows = [[Text(c) if isinstance(c, str) else c for c in row] for row in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """The lines."""
+        """Yield the lines of the table."""
         widths = self._widths(options.max_width)
         yield self._line([Text(name, "bold") for name in self._names], widths)
         for row in self._rows:
             yield self._line(row, widths)
 
     def _widths(self, limit: int) -> list[int]:
-        """What the cells need; if that is too much, taken from the widest that may be cut."""
+        """Return the widths of the columns; if ``limit`` is exceeded, the widest ones shrink."""
         widths = [
             max([len(name), *(row[place].cell_len for row in self._rows)])
             for place, name in enumerate(self._names)

@@ -1,4 +1,4 @@
-"""Traces of heartbeats as tables: the latest ones a line each, one of them hop by hop."""
+"""Traces of heartbeats as tables: one line for each of the latest, or one trace hop by hop."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 STAGES = ("lfta", "log", "flight", "inbox", "operator", "step", "commit")
-"""Kinds of hops in the order in which a heartbeat passes them."""
+"""Kinds of hops, in the order in which a heartbeat passes them."""
 
 SLOWEST = "*"
 _SHOWN = 5
 
 
 def latest_traces(traces: Sequence[Mapping[str, Any]]) -> StatusTable:
-    """A line for each of the latest heartbeats that released something: the delay of each stage, the slowest marked."""
+    """Return the delay of each stage for the latest heartbeats that released something.
+
+    The slowest stage of each heartbeat is marked.
+    """
     rows: list[list[str | Text]] = []
     for trace in [each for each in traces if "hops" in each][-_SHOWN:]:
         delays = stage_delays(trace["hops"])
@@ -41,7 +44,7 @@ def latest_traces(traces: Sequence[Mapping[str, Any]]) -> StatusTable:
 
 
 def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How long each kind of hop took, queueing and work: hops of one kind lie beside each other."""
+    """Return the time from the first arrival to the last end for each kind of hop, in ns."""
     spans: dict[str, tuple[int, int]] = {}
     for hop in hops:
         begin = hop["arrived_ns"]
@@ -54,15 +57,15 @@ def stage_delays(hops: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def one_trace(
     traces: Sequence[Mapping[str, Any]], newest: Mapping[str, Any] | None, wanted: str
 ) -> Iterator[RenderableType]:
-    """The latest trace of heartbeat ``wanted``, hop by hop.
+    """Yield the latest trace of a heartbeat, hop by hop.
 
     Args:
-        traces: those that are kept, oldest first.
-        newest: as far as the newest heartbeat has come, None if there was none.
-        wanted: its number.
+        traces: the traces that are kept, oldest first.
+        newest: the trace of the newest heartbeat so far; None if there was none.
+        wanted: the number of the heartbeat.
 
     Raises:
-        UsageError: no trace of it is kept.
+        UsageError: the number is invalid, or no trace of the heartbeat is kept.
     """
     if not wanted.isascii() or not wanted.isdigit():
         message = (
@@ -87,7 +90,7 @@ def one_trace(
 
 
 def _last(traces: Sequence[Mapping[str, Any]]) -> int:
-    """The number of the last heartbeat that was written down."""
+    """Return the number of the last heartbeat in the traces; 0 for none."""
     return max((trace["last" if "idle" in trace else "id"] for trace in traces), default=0)
 
 
@@ -142,7 +145,7 @@ def _delay(delay_ns: int | None, *, is_slowest: bool) -> Text:
 
 
 def _marked(text: str) -> Text:
-    """The slowest, also where there are no colours."""
+    """Return a text marked as the slowest, by a colour and, for terminals without, a character."""
     return Text(f"{SLOWEST}{text}", "bold red")
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from gscope.cli.status.document import Document
 
 MAX_STALE_NS = 5_000_000_000
-"""A process of a living run that has told nothing for so long is shown to be silent."""
+"""A process of an active run whose counters are older than this is shown as silent."""
 
 MIN_STILL_NS = 30_000_000_000
-"""A task that takes so long is told of: it may hang."""
+"""A step without the end of a task for this long is pointed out: it may hang."""
 
 _RESTARTS_SHOWN = 3
 _STATES = {"running": "green", "failed": "red", "stale": "red", "stopping": "yellow"}
@@ -31,7 +31,7 @@ _LINK_STATES = {"down": "red", "gone": "red"}
 
 
 def status_view(document: Document) -> Iterator[RenderableType]:
-    """The parts of the view, one below the other."""
+    """Yield the parts of the view from top to bottom."""
     yield from _run_lines(document)
     capture, job = document["capture"], document["job"]
     tables = []
@@ -75,18 +75,18 @@ def _run_lines(document: Document) -> Iterator[Text]:
 
 
 def _process_lines(name: str, process: Mapping[str, Any], document: Document) -> Iterator[Text]:
-    told = document[name]
+    counters = document[name]
     state = process["state"] if document["run"]["is_alive"] else f"was {process['state']}"
     line = Text(f"  {name:<7} {state}")
     if process["pid"] is not None:
         line.append(f", pid {process['pid']}")
-    if told is not None:
-        line.append(f", {size(told['memory_bytes'])}B")
-        if told.get("java_memory_bytes") is not None:
-            line.append(f" and Java {size(told['java_memory_bytes'])}B")
+    if counters is not None:
+        line.append(f", {size(counters['memory_bytes'])}B")
+        if counters.get("java_memory_bytes") is not None:
+            line.append(f" and Java {size(counters['java_memory_bytes'])}B")
         if name == "capture":
-            line.append(f", {_privileges(told['privileges'])}")
-        silent_ns = document["now_ns"] - told["written_ns"]
+            line.append(f", {_privileges(counters['privileges'])}")
+        silent_ns = document["now_ns"] - counters["written_ns"]
         if (
             document["run"]["is_alive"]
             and silent_ns > MAX_STALE_NS
@@ -192,7 +192,7 @@ def _operators(operators: Sequence[Mapping[str, Any]], interfaces: Sequence[str]
 
 
 def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
-    """The interfaces whose streams hold it up."""
+    """Return the interfaces whose streams delay an operator."""
     held_by = {stream.rpartition("@")[2]: None for stream in operator["waits_for"]}
     if len(held_by) > 1 and len(held_by) == len(interfaces):
         return "all interfaces"
@@ -200,7 +200,7 @@ def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
 
 
 def _notes(document: Document) -> Iterator[Text]:
-    """The log, the steps, and everything that was lost."""
+    """Yield lines on the log, heartbeats, steps, and all losses."""
     capture, job = document["capture"], document["job"]
     if capture is not None:
         log = capture["log"]
@@ -252,7 +252,7 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
 
 
 def _loss(sums: Mapping[str, Any]) -> str:
-    """``1,000 received = 990 accepted + 10 dropped``; "" where all was accepted."""
+    """Return ``1,000 received = 990 accepted + 10 dropped``; "" if all packets were accepted."""
     terms = [
         f"{count(value)} {name.removesuffix('_packets')}"
         for name, value in sums.items()

@@ -1,4 +1,4 @@
-"""``gscope status --watch``: the view of a run, drawn anew when it has told something."""
+"""``gscope status --watch``: the view of a run, redrawn when its counters change."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.records import RunRecord
 
 LOOK_S = 0.25
-"""So often it looks whether something has changed."""
+"""Seconds between two looks for changes."""
 
 REDRAW_S = 1.0
-"""So often it draws anew whatever happens: times go by."""
+"""Seconds after which the view is redrawn without a change: it shows times that pass."""
 
 _QUIT = ("q", "Q", "\x04")
 _FILES = (RUN_FILE, CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE)
 
 
 def watch(run: RunRecord) -> int:
-    """Show ``run`` until q, Ctrl-C or its end; the exit code."""
+    """Show ``run`` until q, Ctrl-C or its end; return the exit code."""
     try:
         return _follow(run)
     except KeyboardInterrupt:
@@ -66,13 +66,13 @@ def _follow(run: RunRecord) -> int:
 
 
 def _view(run: RunRecord) -> Group:
-    # at the top: what is too long for the terminal is cut at its bottom
+    # At the top: a view that is too long for the terminal is truncated at the bottom.
     hint = Text("q quits", "dim")
     return Group(hint, *status_view(status_document(run, time.time_ns())))
 
 
 def _changes(path: Path) -> tuple[int, ...]:
-    """When each file was written last; 0 for one that is missing."""
+    """Return when each file was last written; 0 for a missing one."""
     times = []
     for name in _FILES:
         try:
@@ -84,7 +84,7 @@ def _changes(path: Path) -> tuple[int, ...]:
 
 @contextmanager
 def _keys() -> Iterator[_Keys]:
-    """Single keys of the terminal on standard input, not shown; just time if it is none."""
+    """Read single keys without echo from a terminal on standard input; without one, only wait."""
     if not sys.stdin.isatty():
         yield _Keys(None)
         return
@@ -98,13 +98,13 @@ def _keys() -> Iterator[_Keys]:
 
 
 class _Keys:
-    """Waits for a key."""
+    """A reader of single keys, or a timer if its descriptor is None."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
 
     def __call__(self, timeout_s: float) -> str:
-        """The key pressed within that time; "" for none."""
+        """Return the key pressed within ``timeout_s``; "" for none."""
         waited = [] if self._descriptor is None else [self._descriptor]
         ready, _, _ = select.select(waited, [], [], timeout_s)
         return sys.stdin.read(1) if ready else ""

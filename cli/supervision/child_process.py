@@ -45,7 +45,7 @@ class Process:
         events: the queue for the child's events; the last one is ``ProcessExit``.
         on_words: called with each line of standard error, by a thread of its own; None: only the
             last line is kept.
-        is_privileged: whether the child keeps the capabilities of this process, to drop them itself.
+        is_privileged: whether the child keeps this process's capabilities, to drop them itself.
         gets_stdin: whether the child reads this process's standard input.
         grace_s: seconds that the child has to end its own children before it is killed; 0: none.
     """
@@ -70,7 +70,7 @@ class Process:
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
         modules = [module] if is_privileged else [UNPRIVILEGED, module]
-        # Without -P Python would import from the working directory first, which other users may write to.
+        # Without -P Python would import from the working directory first, which others may write to.
         arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(
@@ -115,7 +115,7 @@ class Process:
             self._pipe.close()
 
     def _await_end(self, timeout_s: float) -> None:
-        """Wait at most ``timeout_s`` for the end; ``Popen.wait`` with a timeout polls every 50 ms."""
+        """Wait at most ``timeout_s`` for the end, without the 50 ms polls of ``Popen.wait``."""
         # Another thread waits for the child, too, and may have reaped it.
         with suppress(ProcessLookupError):
             descriptor = os.pidfd_open(self.pid)

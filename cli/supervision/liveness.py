@@ -93,7 +93,7 @@ class SilenceLimits:
     Attributes:
         stream_s: the streams of an interface.
         start_s: a process that starts, and the daemon while it closes windows.
-        step_s: a step without the end of a task; None: there is no limit, the step is only reported.
+        step_s: a step without the end of a task; None: no limit, the step is only reported.
     """
 
     stream_s: float = 5.0

@@ -125,8 +125,8 @@ class Recovery:
         """Plan the restart of a process, or give it up.
 
         A daemon that fails at its first start has a cause that a restart does not remove. One of a
-        resumed run that is killed by a signal has none: it has worked before. A job that runs out of
-        memory twice without a commit in between would do so again, after minutes of trying.
+        resumed run that is killed by a signal has none: it has worked before. A job that runs out
+        of memory twice without a commit in between would do so again, after minutes of trying.
 
         Raises:
             GscopeError: the process is given up.

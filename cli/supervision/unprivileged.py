@@ -1,8 +1,8 @@
 """Runs a module with few rights: ``python -m …unprivileged MODULE RUN_DIR ARGUMENT…``.
 
-The HFTA job is started in this way. Whatever the supervisor may do, the job, its Java and its Python
-workers run as the user of ``--user``, hold no capability, neither root's nor those that a service
-manager passes on (systemd's AmbientCapabilities), and write only where they have to.
+The HFTA job is started in this way. Whatever the supervisor may do, the job, its Java and its
+Python workers run as the run's unprivileged user, hold no capability, neither root's nor those that
+a service manager passes on (systemd's AmbientCapabilities), and write only where they have to.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Leases on disk: which batches of the stream log a reader is reading, for a daemon that takes over.
+"""Leases on disk: the batches of the stream log that a reader is reading, for the next daemon.
 
-A daemon keeps leases in memory. One that takes over in the middle of a step must know them before the
-first row that it logs causes another to be shed, so each reader writes its leases to the run's folder
-before it reads.
+A daemon keeps leases in memory. One that takes over in the middle of a step must know them before
+the first row that it logs causes another to be shed, so each reader writes its leases to the run's
+folder before it reads.
 """
 
 from __future__ import annotations

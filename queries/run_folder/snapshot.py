@@ -1,8 +1,8 @@
-"""Snapshot files: how one process of a run tells others where it stands.
+"""Snapshot files: the counters of a process of a run, for others to read.
 
-A snapshot is one JSON object in one file, replaced as a whole, so that a reader never sees half of one. It is made
-for people and monitoring: a snapshot that cannot be written (a full disk) is left out, for it is no reason to stop
-answering; readers see by its time how old it is.
+A snapshot is one JSON object in one file, replaced as a whole, so that a reader never sees half of
+one. It is for people and monitoring: a snapshot that cannot be written (the disk is full) is left
+out, and the process goes on; readers see its age by its time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INTERVAL_S = 1.0
-"""A snapshot is not replaced more often."""
+"""The least time between two snapshots, in seconds."""
 
 
 class SnapshotFile:
     """Writes the snapshots of one process; for one thread at a time.
 
     Args:
-        path: of the file, in a folder of the run.
-        monotonic: seconds.
+        path: the path of the file, in a folder of the run.
+        monotonic: the clock, in seconds.
     """
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class SnapshotFile:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last one is at least ``INTERVAL_S`` old."""
+        """Whether the last snapshot is at least ``INTERVAL_S`` old, or none was written."""
         return self._written_s is None or self._monotonic() - self._written_s >= INTERVAL_S
 
     def write(self, value: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class SnapshotFile:
 
 
 def read_snapshot(path: Path) -> dict[str, Any] | None:
-    """The snapshot in ``path``; None if there is none, or what is there is no snapshot."""
+    """Return the snapshot in ``path``; None if it is missing or invalid."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Addresses of unix sockets, however deep the folder they are in."""
+"""Addresses of Unix sockets, even in folders with long paths."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LONGEST = 100
-"""The kernel takes 107 characters; gRPC wants a few for itself."""
+"""Length of a path in bytes; the kernel accepts 107, and gRPC needs a few of them."""
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
 
 class SocketAddress:
-    """The Flight address of the socket ``path``; it holds until ``close``.
+    """The Flight address of the socket ``path``, valid until ``close``.
 
-    A path that is too long for the kernel, or has characters that mean something in an address, is reached
-    through an open descriptor of its folder.
+    A path that is too long for the kernel, or has characters with a meaning in addresses, is
+    reached through an open descriptor of its folder.
 
     Raises:
         StreamError: the folder cannot be opened.
@@ -42,7 +42,7 @@ class SocketAddress:
         self.location = f"grpc+unix://{reachable}"
 
     def close(self) -> None:
-        """Give the descriptor back; harmless when called twice."""
+        """Close the descriptor; harmless when called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

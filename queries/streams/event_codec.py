@@ -71,7 +71,7 @@ def decode(line: bytes, events: tuple[type[ProcessEvent], ...]) -> ProcessEvent 
 
 
 def _plain(value: Any) -> Any:
-    """Return a dataclass as a mapping without fields that have their default, others as they are."""
+    """Return a dataclass as a mapping without default values, other values as they are."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if not is_dataclass(value):

@@ -1,7 +1,7 @@
-"""What a stream carries: batches, heartbeats and the end.
+"""The messages of a stream: batches, heartbeats and the end.
 
-After a heartbeat with bound b on column f, no later batch of the stream holds f < b. The promise of a
-decreasing column is one of its negative. Order inside that promise is free.
+After a heartbeat with bound b on column f, no later batch of the stream holds f < b. A decreasing
+column is promised by its negative. Within that promise, tuples may come in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Punctuation:
     """The promise "no later tuple of this stream has ``column`` < ``bound``".
 
-    ``-f`` stands for the negative of the column ``f``: so a bound never falls, whichever way a column moves.
+    ``-f`` stands for the negative of the column ``f``, so that a bound never falls, whether the
+    column increases or decreases.
     """
 
     column: str
@@ -27,13 +28,13 @@ class Punctuation:
 
 
 def promised_name(column: ColumnSchema) -> str:
-    """The name under which ``column`` is promised."""
+    """Return the name of ``column`` in punctuations."""
     is_falling = column.ordering.direction is Direction.DECREASING
     return f"-{column.name}" if is_falling else column.name
 
 
 def punctuation(column: ColumnSchema, value: int) -> Punctuation:
-    """The promise that a temporal ``column`` does not step back behind ``value`` any more."""
+    """Return the promise that a temporal ``column`` does not step back behind ``value``."""
     is_falling = column.ordering.direction is Direction.DECREASING
     return Punctuation(promised_name(column), -value if is_falling else value)
 
@@ -52,8 +53,12 @@ class Batch:
     """A sealed batch: a columnar segment file of the log.
 
     Attributes:
-        path: of the segment, relative to the log's folder.
-        extents: of each temporal column.
+        stream: the name of the stream.
+        sequence: the number of the message in its stream.
+        path: path of the segment, relative to the log's folder.
+        rows: number of tuples.
+        size_bytes: size of the segment.
+        extents: the extent of each temporal column.
     """
 
     stream: str
@@ -64,16 +69,20 @@ class Batch:
     extents: tuple[Extent, ...]
 
     def extent(self, column: str) -> Extent:
-        """The extent of ``column``."""
+        """Return the extent of ``column``."""
         return next(extent for extent in self.extents if extent.column == column)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One node on a heartbeat's way: who, when it arrived, how long it queued and worked there.
+    """One node on a heartbeat's way.
 
-    Times are nanoseconds; ``arrived_ns`` is wall-clock time since 1970. ``counters`` ride along:
-    tuples in and out, bytes, evictions, state.
+    Attributes:
+        node: the name of the node.
+        arrived_ns: when the heartbeat arrived there, in nanoseconds since 1970.
+        queued_ns: how long it was queued, in nanoseconds.
+        worked_ns: how long the node worked on it, in nanoseconds.
+        counters: counters of the node: tuples in and out, bytes, evictions, state.
     """
 
     node: str
@@ -85,11 +94,13 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The periodic message that carries punctuation, also when nothing happened.
+    """The periodic message that carries punctuation, even if no tuple was emitted.
 
     Attributes:
-        identity: of the heartbeat; the same on all streams that beat together.
-        clock_ns: the trace's or the machine's clock when it was made.
+        stream: the name of the stream.
+        sequence: the number of the message in its stream.
+        identity: the number of the heartbeat; the same on all streams that are served together.
+        clock_ns: the trace's or the machine's clock when it was sent.
         punctuations: one for each temporal column of the stream.
         trace: the hops so far.
     """
@@ -104,7 +115,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class EndOfStream:
-    """No more messages at all; every open epoch may be closed."""
+    """The last message of a stream: every open epoch may be closed."""
 
     stream: str
     sequence: int
@@ -112,13 +123,14 @@ class EndOfStream:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """A gap: the batch that stood here was dropped on purpose, because the log's budget was used up.
+    """A gap: a batch that was dropped on purpose, because the log's budget was used up.
 
     Attributes:
-        sequence: of the batch, or of the last of several that are told together.
-        tuples: that it held.
-        packets: that these stood for, None where that is not known.
-        extents: of its temporal columns.
+        stream: the name of the stream.
+        sequence: the number of the batch, or of the last of several that are reported together.
+        tuples: number of tuples that it held.
+        packets: number of packets that these stood for; None if it is unknown.
+        extents: the extent of each temporal column.
     """
 
     stream: str
@@ -128,7 +140,7 @@ class Shed:
     extents: tuple[Extent, ...]
 
     def with_later(self, later: Shed) -> Shed:
-        """This gap and a later one of the stream as one, in the later one's place."""
+        """Return this gap and a later one of the stream as one, numbered as the later one."""
         is_known = self.packets is not None and later.packets is not None
         return Shed(
             self.stream,
@@ -147,12 +159,14 @@ Message = Batch | Heartbeat | EndOfStream | Shed
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """In an index only: the messages of the stream below ``sequence`` that do not stand before are gone.
+    """In an index only: messages of the stream below ``sequence`` are deleted, but for earlier records.
 
     Attributes:
-        counters: of the stream, over the messages that are gone; () if nothing of them is to be known.
-        has_ended: whether its end is among them.
-        beat: the last heartbeat among them, from which a writer that comes later goes on; None for none.
+        stream: the name of the stream.
+        sequence: messages with lower numbers are deleted.
+        counters: counters of the stream over the deleted messages; () if they are not counted.
+        has_ended: whether the end of the stream is among the deleted messages.
+        beat: the last deleted heartbeat, from which a later writer continues; None: none.
     """
 
     stream: str
@@ -164,9 +178,10 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """In an index only: ``batch`` holds the rows of those numbered ``parts``, and has the number of the last.
+    """In an index only: ``batch`` holds the tuples of the batches ``parts``.
 
-    The parts are gone, and so are the heartbeats between them: the next one behind them says more.
+    It has the number of the last of them. The parts are deleted, and so are the heartbeats between
+    them: the next heartbeat after them promises more.
     """
 
     batch: Batch
@@ -174,14 +189,14 @@ class Merged:
 
     @property
     def stream(self) -> str:
-        """That of all parts."""
+        """The stream of all parts."""
         return self.batch.stream
 
     @property
     def sequence(self) -> int:
-        """Of the batch."""
+        """The number of the merged batch."""
         return self.batch.sequence
 
 
 Record = Message | Base | Merged
-"""What an index consists of."""
+"""A record of an index."""

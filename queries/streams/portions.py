@@ -1,7 +1,7 @@
-"""Tables cut by their bytes: rows bound memory only while values are short.
+"""Tables split by their bytes: a limit of rows bounds memory only while values are short.
 
-The sender of a packet decides how long a STRING value is, up to 256 KiB. Readers of Parquet hold a
-row group, or 4,096 rows of one, in memory, so a row group is bounded by bytes as well.
+The sender of a packet determines how long a STRING value is, up to 256 KiB. Readers of Parquet hold
+a row group, or 4,096 rows of one, in memory, so a row group is bounded by bytes as well.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ GROUP_BYTES = 8 << 20
 
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Cut ``table`` into slices of at most ``GROUP_BYTES`` of STRING values, of one row at least."""
+    """Split ``table`` into slices with at most ``GROUP_BYTES`` of STRING values, or of one row."""
     names = text_columns(table)
     return portions(table, names, GROUP_BYTES) if names else iter((table,))
 
 
 def portions(table: pa.Table, names: Iterable[str], size_bytes: int) -> Iterator[pa.Table]:
-    """Cut ``table`` into slices with at most ``size_bytes`` in the columns ``names``.
+    """Split ``table`` into slices with at most ``size_bytes`` in the columns ``names``.
 
-    A slice has one row at least. A table that is small enough comes back as it is.
+    A slice has at least one row. A table that is small enough is returned unchanged.
     """
     rows = table.num_rows
     ends = np.cumsum(text_bytes(table, names))
@@ -51,7 +51,7 @@ def text_columns(table: pa.Table) -> list[str]:
 
 
 def text_bytes(table: pa.Table, names: Iterable[str]) -> NDArray[np.int64]:
-    """Return for each row of ``table`` the bytes of its values in the columns ``names``; NULL has none."""
+    """Return the bytes of each row of ``table`` in the columns ``names``; NULL has none."""
     lengths = np.zeros(table.num_rows, np.int64)
     for name in names:
         lengths += _lengths(table[name])

@@ -204,7 +204,7 @@ class StepCommitted(ProcessEvent):
         bounds: for each result its temporal columns, below which no later step has rows.
         watermarks: of every operator, by query.
         step_s: how long the step was evaluated, in seconds.
-        late_tuples: tuples below the watermark of an operator when they came, in no answer, by query.
+        late_tuples: tuples below an operator's watermark on arrival, in no answer, by query.
         shed_tuples: tuples that the job had no disk space to keep, by query.
         undecodable: payloads that a function could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.

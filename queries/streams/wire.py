@@ -4,8 +4,8 @@ A record is a header of 12 bytes and a payload of compact JSON (ASCII)::
 
     u16 version (0x6701) | u16 check of the next 8 bytes | u32 length | u32 CRC-32 of payload | payload
 
-all little-endian. The header has a check of its own, so that a damaged length is told from a tail that a
-crash cut off: the first is an error, the second is where what is whole ends.
+all little-endian. The header has a check of its own, which distinguishes a damaged length from a
+record that a crash cut off: the first is an error, the second ends the whole records.
 """
 
 from __future__ import annotations
@@ -34,34 +34,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 VERSION = 0x6701
-"""First two bytes of every record; changes when the layout does."""
+"""The first two bytes of every record; to be changed with the layout."""
 
 MAX_PAYLOAD_BYTES = 16 << 20
-"""A longer payload is taken for damage, so that it is never waited for or allocated."""
+"""A longer payload counts as damage, and is neither awaited nor allocated."""
 
 _HEADER = struct.Struct("<HHII")
 _CHECKED = struct.Struct("<II")
 
 
 def encode(message: Record) -> bytes:
-    """The record of ``message``.
+    """Return the record of ``message``.
 
     Raises:
         StreamError: the message is larger than a record may be.
     """
     payload = _to_json(_fields(message)).encode("ascii")
     if len(payload) > MAX_PAYLOAD_BYTES:
-        problem = f"a message of stream {message.stream!r} has {len(payload)} bytes, limit {MAX_PAYLOAD_BYTES}"
+        problem = (
+            f"a message of stream {message.stream!r} has {len(payload)} bytes, "
+            f"limit {MAX_PAYLOAD_BYTES}"
+        )
         raise StreamError(problem)
     checked = _CHECKED.pack(len(payload), crc32(payload))
     return VERSION.to_bytes(2, "little") + _header_check(checked) + checked + payload
 
 
 def decode(record: bytes) -> Message:
-    """The message of exactly one whole record.
+    """Return the message of exactly one whole record.
 
     Raises:
-        StreamError: the record is damaged, cut or followed by something.
+        StreamError: the record is damaged or cut off, or followed by further bytes.
     """
     messages, end = decode_records(record)
     if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base | Merged):
@@ -71,9 +74,9 @@ def decode(record: bytes) -> Message:
 
 
 def decode_records(data: bytes) -> tuple[list[Record], int]:
-    """All whole records from the beginning of ``data``, and the offset where the last one ends.
+    """Return all whole records from the beginning of ``data``, and the offset where the last ends.
 
-    What follows that offset is the beginning of a record whose rest is missing (or nothing).
+    The bytes after that offset, if any, are the beginning of a record whose rest is missing.
 
     Raises:
         StreamError: a record is damaged; the message names its offset.
@@ -171,7 +174,7 @@ def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
     return [(extent.column, extent.least, extent.greatest) for extent in message.extents]
 
 
-# Unpacking raises ValueError or TypeError where the shape is wrong; ``_ensure`` does where a type is.
+# Unpacking raises ValueError or TypeError for an invalid shape, ``_ensure`` for an invalid type.
 
 
 def _message(fields: list[object]) -> Record:
@@ -287,7 +290,7 @@ _MAKERS: dict[int, Callable[..., Record]] = {
 
 
 def _ensure(expected: type, values: Iterable[object]) -> None:
-    """Exact types: ``bool`` is no ``int`` here, as JSON's ``true`` is no number."""
+    """Refuse values of another type; ``bool`` is not accepted as ``int``, nor JSON's ``true``."""
     for value in values:
         if type(value) is not expected:
             problem = f"{value!r} is not of type {expected.__name__}"
