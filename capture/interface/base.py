@@ -91,7 +91,7 @@ class Feed(ABC):
         """Return the counters of the LFTA of each stream."""
         return {stream: dict(self.counters(lfta)) for lfta, stream in self.streams.items()}
 
-    def beats(
+    def make_heartbeats(
         self,
         clock_ns: int,
         skew_ns: int,
@@ -108,12 +108,12 @@ class Feed(ABC):
         arrived_ns, begin_s = wall_ns(), monotonic()
         promises = self.runtime.heartbeat(clock_ns, skew_ns)
         worked_ns = int((monotonic() - begin_s) * 1e9)
-        beats = []
+        heartbeats = []
         for lfta, punctuations in promises.items():
             stream = self.streams[lfta]
             hop = Hop(stream, arrived_ns, 0, worked_ns, self.counters(lfta))
-            beats.append(StreamHeartbeat(stream, punctuations, (hop,)))
-        return beats
+            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,)))
+        return heartbeats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:
         """Return the account of all packets of the interface."""

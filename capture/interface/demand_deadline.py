@@ -70,7 +70,7 @@ class OnDemand:
         self._oldest_ns = min(self._oldest_ns, least_ns)
         self._latest_ns = max(self._latest_ns, greatest_ns)
 
-    def on_beat(self) -> None:
+    def on_heartbeat(self) -> None:
         """Note that a heartbeat was sent: the wait of what it passed is over."""
         bound_ns = self._runtime.bound_ns
         if self._asked_ns <= bound_ns:

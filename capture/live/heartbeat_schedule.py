@@ -48,7 +48,7 @@ class HeartbeatSchedule:
         self._mode = mode
         self._interval_ns = interval_ns
         self._skew_ns = skew_ns
-        self._beat_ns = began_ns
+        self._heartbeat_ns = began_ns
         self._sent_ns = MIN_TIME_NS
         self._tick: int | None = None
 
@@ -76,13 +76,13 @@ class HeartbeatSchedule:
         if self.on_demand is not None:
             self.on_demand.on_packets(least_ns, greatest_ns)
 
-    def on_beat(self, reached_ns: int, monotonic_ns: int) -> None:
+    def on_heartbeat(self, reached_ns: int, monotonic_ns: int) -> None:
         """Note that a heartbeat was sent."""
-        self._beat_ns = monotonic_ns
+        self._heartbeat_ns = monotonic_ns
         self._sent_ns = reached_ns
         self._tick = self._tick_of(reached_ns)
         if self.on_demand is not None:
-            self.on_demand.on_beat()
+            self.on_demand.on_heartbeat()
 
     def wait_ns(self, now_ns: int, monotonic_ns: int) -> int:
         """Return the time until the next heartbeat is due if neither packets nor demands arrive."""
@@ -92,7 +92,7 @@ class HeartbeatSchedule:
         if self.on_demand is not None:
             wanted_ns = self.on_demand.wanted_ns()
             if wanted_ns != NEVER_NS:
-                gap_ns = self._beat_ns + LEAST_GAP_NS - monotonic_ns
+                gap_ns = self._heartbeat_ns + LEAST_GAP_NS - monotonic_ns
                 waits.append(max(0, gap_ns, wanted_ns + self._skew_ns - now_ns))
         return min(waits, default=NEVER_NS)
 
@@ -104,13 +104,13 @@ class HeartbeatSchedule:
             return True
         if self._mode is HeartbeatMode.OFF and reached_ns == self._sent_ns:
             return False
-        return monotonic_ns - self._beat_ns >= OVERDUE_INTERVALS * self._interval_ns
+        return monotonic_ns - self._heartbeat_ns >= OVERDUE_INTERVALS * self._interval_ns
 
     def _tick_of(self, reached_ns: int) -> int:
         return (reached_ns - self._skew_ns) // self._interval_ns
 
     def _is_wanted(self, reached_ns: int, monotonic_ns: int) -> bool:
-        if self.on_demand is None or monotonic_ns - self._beat_ns < LEAST_GAP_NS:
+        if self.on_demand is None or monotonic_ns - self._heartbeat_ns < LEAST_GAP_NS:
             return False
         return reached_ns - self._skew_ns >= self.on_demand.wanted_ns()
 

@@ -97,9 +97,9 @@ class LiveLoop:
         )
         if self._schedule.is_due(reached_ns, clock.monotonic_ns()):
             interface.clock_offset_ns = clock.offset_ns
-            interface.look_at_drops()
-            self._capture.beat(interface, reached_ns)
-            self._schedule.on_beat(reached_ns, clock.monotonic_ns())
+            interface.update_dropped_packets()
+            self._capture.send_heartbeat(interface, reached_ns)
+            self._schedule.on_heartbeat(reached_ns, clock.monotonic_ns())
         self._capture.observers.on_turn(interface)
 
     def drain(self, stop_ns: int) -> None:
@@ -119,7 +119,7 @@ class LiveLoop:
 
     def end(self) -> None:
         """Close all windows; end the streams with a heartbeat at the time of the last packet."""
-        self.interface.look_at_drops()
+        self.interface.update_dropped_packets()
         self._capture.end(self.interface, self._clock.now_ns())
 
 
@@ -183,22 +183,22 @@ class LiveCapture:
         if failures:
             raise failures[0]
 
-    def beat(self, interface: LiveInterface, reached_ns: int) -> None:
+    def send_heartbeat(self, interface: LiveInterface, reached_ns: int) -> None:
         """Send a heartbeat on each stream of ``interface``."""
         interface.clock_ns = reached_ns
-        beats = interface.beats(reached_ns, interface.skew_ns)
+        heartbeats = interface.make_heartbeats(reached_ns, interface.skew_ns)
         with self.writing:
-            self.log.write_heartbeat(next(self.identities), reached_ns, beats)
+            self.log.write_heartbeat(next(self.identities), reached_ns, heartbeats)
         self._report_progress(reached_ns)
 
     def end(self, interface: LiveInterface, now_ns: int) -> None:
         """End the streams of ``interface``; the last heartbeat shows which epoch was open."""
         interface.runtime.finish()
         last_ns = max(interface.latest_ns, interface.runtime.bound_ns)
-        beats = interface.beats(now_ns if last_ns == MIN_TIME_NS else last_ns, 0)
+        heartbeats = interface.make_heartbeats(now_ns if last_ns == MIN_TIME_NS else last_ns, 0)
         clock_ns = max(interface.clock_ns, last_ns)
         with self.writing:
-            self.log.end(interface.streams.values(), next(self.identities), clock_ns, beats)
+            self.log.end(interface.streams.values(), next(self.identities), clock_ns, heartbeats)
         self._report_progress(clock_ns)
         self.observers.on_end(interface)
 

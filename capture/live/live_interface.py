@@ -39,7 +39,7 @@ class LiveInterface(Feed):
         latest_ns: latest time of a packet; ``MIN_TIME_NS`` if there was none.
         largest_lag_ns: longest time from a packet's timestamp until it was taken.
         clock_ns: time of the last heartbeat.
-        dropped_packets: packets dropped by the kernel, as of the last ``look_at_drops``.
+        dropped_packets: packets dropped by the kernel, as of the last ``update_dropped_packets``.
         is_drained: whether all packets from before the stop were processed.
         resumed: what earlier daemons of the run reported.
         clock_offset_ns: real time minus monotonic time, by the interface's clock.
@@ -158,7 +158,7 @@ class LiveInterface(Feed):
         failure = self.failure or self.source.failure
         return (*self.damage, *((failure,) if failure else ()))
 
-    def look_at_drops(self) -> None:
+    def update_dropped_packets(self) -> None:
         """Update ``dropped_packets`` from the source."""
         self.dropped_packets = self.source.stats.dropped_packets
 

@@ -62,7 +62,7 @@ class Continuation:
         self._program = program
         self._latest = log.latest
         self._totals = log.totals
-        self.identity = max((beat.identity for beat in self._latest.values()), default=0)
+        self.identity = max((heartbeat.identity for heartbeat in self._latest.values()), default=0)
         self.states = {interface: self._state(interface) for interface in interfaces}
 
     def streams(self, interface: str) -> list[str]:
@@ -74,9 +74,9 @@ class Continuation:
         if self._log.is_empty:
             return ResumeState()
         streams = self.streams(interface)
-        beats = [self._latest[stream] for stream in streams if stream in self._latest]
-        clock_ns = max((beat.clock_ns for beat in beats), default=NO_BOUND)
-        offsets = [_counters(beat).get(CLOCK_OFFSET) for beat in beats]
+        heartbeats = [self._latest[stream] for stream in streams if stream in self._latest]
+        clock_ns = max((heartbeat.clock_ns for heartbeat in heartbeats), default=NO_BOUND)
+        offsets = [_counters(heartbeat).get(CLOCK_OFFSET) for heartbeat in heartbeats]
         return ResumeState(
             clock_ns,
             max((offset for offset in offsets if offset is not None), default=None),
@@ -102,8 +102,8 @@ class Continuation:
         return {**counters, "tuples_out_total": reached_log + counters[LOST], "live_groups": 0}
 
 
-def _counters(beat: Heartbeat | None) -> dict[str, int]:
-    return dict(beat.trace[0].counters) if beat is not None and beat.trace else {}
+def _counters(heartbeat: Heartbeat | None) -> dict[str, int]:
+    return dict(heartbeat.trace[0].counters) if heartbeat is not None and heartbeat.trace else {}
 
 
 def ended_interfaces(log_folder: Path, interfaces: Iterable[str]) -> frozenset[str]:

@@ -45,9 +45,9 @@ def _end_streams(capture: LiveCapture, interface: str, continuation: Continuatio
     """End the streams of ``interface``; those that have ended are left as they are."""
     state, now_ns = continuation.states[interface], continuation.now_ns
     clock_ns = now_ns if state.clock_ns == NO_BOUND else state.clock_ns
-    beats = [
+    heartbeats = [
         # The log adds the promises that were made before.
         StreamHeartbeat(stream, (), (Hop(stream, now_ns, 0, 0, tuple(counters.items())),))
         for stream, counters in state.counters.items()
     ]
-    capture.log.end(continuation.streams(interface), next(capture.identities), clock_ns, beats)
+    capture.log.end(continuation.streams(interface), next(capture.identities), clock_ns, heartbeats)

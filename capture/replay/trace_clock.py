@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamHeartbeat, StreamLog
     from gscope.capture.replay.trace_interface import TraceInterface
 
-BEAT_PACKETS = 250_000
-BEAT_SECONDS = 0.25
-"""Heartbeats are sent after BEAT_PACKETS packets or BEAT_SECONDS, whichever comes first."""
+HEARTBEAT_PACKETS = 250_000
+HEARTBEAT_SECONDS = 0.25
+"""Heartbeats are sent after this many packets or seconds, whichever comes first."""
 
 _LEAST_STEP_S = 0.001
 """Shortest step of a replay with a speed, in seconds of real time."""
@@ -45,14 +45,14 @@ class ClockSettings:
 
     Attributes:
         interval_ns: the clock stops at multiples of this interval.
-        beats_every_tick: whether to stop and send heartbeats at every multiple that packets pass.
+        heartbeat_every_tick: whether to send heartbeats at every multiple that packets pass.
         speed: seconds of the trace in one second; None for as fast as possible.
         mode: when heartbeats are sent. Demands are answered at the next tick, because the clock
             does not stop between ticks.
     """
 
     interval_ns: int
-    beats_every_tick: bool = False
+    heartbeat_every_tick: bool = False
     speed: float | None = None
     mode: HeartbeatMode = HeartbeatMode.PERIODIC
 
@@ -94,8 +94,8 @@ class TraceClock:
         self._wall_ns = wall_ns
         self._clock_ns: int | None = None
         self._identity = 0
-        self._beat_packets = 0
-        self._beat_s = 0.0
+        self._heartbeat_packets = 0
+        self._heartbeat_s = 0.0
         self._origin: tuple[int, float] | None = None
 
     def run(self) -> None:
@@ -105,7 +105,7 @@ class TraceClock:
             CaptureError: a source failed in a way that ends the replay.
             StreamError: the log cannot be written.
         """
-        self._beat_s = self._monotonic()
+        self._heartbeat_s = self._monotonic()
         for interface in self._interfaces:
             interface.fetch()
         self._retire()
@@ -121,8 +121,8 @@ class TraceClock:
                 break
             self._clock_ns = until_ns
             self._retire()
-            if self._wants_beat():
-                self._beat(until_ns)
+            if self._wants_heartbeat():
+                self._send_due(until_ns)
             self._answer(until_ns)
         for interface in self._active:
             self._end(interface)
@@ -138,7 +138,7 @@ class TraceClock:
             # keep up with.
             intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
             tick = min(tick, clock + intervals * interval)
-        elif self._settings.speed is None and not self._settings.beats_every_tick:
+        elif self._settings.speed is None and not self._settings.heartbeat_every_tick:
             shortest = min(interface.last_ns for interface in self._active)
             tick = max(tick, shortest // interval * interval)
         return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
@@ -168,32 +168,32 @@ class TraceClock:
         Skew and interval do not apply to it, so readers learn which epoch was open at the end.
         """
         interface.runtime.finish()
-        beats: list[StreamHeartbeat] = []
+        heartbeats: list[StreamHeartbeat] = []
         if interface.reached_ns > MIN_TIME_NS:
             self._identity += 1
-            beats = self._beats(interface, interface.reached_ns, 0)
+            heartbeats = self._make_heartbeats(interface, interface.reached_ns, 0)
         clock_ns = max(self._clock_ns or interface.reached_ns, interface.reached_ns)
-        self._log.end(interface.streams.values(), self._identity, clock_ns, beats)
+        self._log.end(interface.streams.values(), self._identity, clock_ns, heartbeats)
         self._observers.on_end(interface)
 
-    def _wants_beat(self) -> bool:
+    def _wants_heartbeat(self) -> bool:
         return (
-            self._settings.beats_every_tick
-            or self._packets() - self._beat_packets >= BEAT_PACKETS
-            or self._monotonic() - self._beat_s >= BEAT_SECONDS
+            self._settings.heartbeat_every_tick
+            or self._packets() - self._heartbeat_packets >= HEARTBEAT_PACKETS
+            or self._monotonic() - self._heartbeat_s >= HEARTBEAT_SECONDS
         )
 
-    def _beat(self, clock_ns: int) -> None:
+    def _send_due(self, clock_ns: int) -> None:
         if self._settings.mode.is_periodic:
             self._send(clock_ns, dict.fromkeys(self._active, clock_ns))
         else:
             own = {interface: interface.own_ns for interface in self._active}
             self._send(clock_ns, {each: ns for each, ns in own.items() if ns > each.heartbeat_ns})
-        self._note_beat()
+        self._note_heartbeat()
 
-    def _note_beat(self) -> None:
-        self._beat_packets = self._packets()
-        self._beat_s = self._monotonic()
+    def _note_heartbeat(self) -> None:
+        self._heartbeat_packets = self._packets()
+        self._heartbeat_s = self._monotonic()
         self._report_progress()
 
     def _before_fetch(self, interface: TraceInterface) -> None:
@@ -201,7 +201,9 @@ class TraceClock:
 
         The writer of a pipe may keep it open without writing; until it writes, the clock stands.
         """
-        if not interface.is_starved(max(0.0, self._beat_s + BEAT_SECONDS - self._monotonic())):
+        if not interface.is_starved(
+            max(0.0, self._heartbeat_s + HEARTBEAT_SECONDS - self._monotonic())
+        ):
             return
         interval = self._settings.interval_ns
         own = {each: each.own_ns for each in self._active}
@@ -210,7 +212,7 @@ class TraceClock:
             sent = (each.heartbeat_ns for each in self._active)
             self._send(max(self._clock_ns or MIN_TIME_NS, *sent, *passed.values()), passed)
         self._observers.on_turn(interface)
-        self._note_beat()
+        self._note_heartbeat()
 
     def _answer(self, clock_ns: int) -> None:
         """Send the heartbeats that readers have asked for."""
@@ -223,17 +225,19 @@ class TraceClock:
     def _send(self, clock_ns: int, reached: Mapping[TraceInterface, int]) -> None:
         """Send a heartbeat on each stream of the interfaces, at the times they have reached."""
         self._identity += 1
-        beats: list[StreamHeartbeat] = []
+        heartbeats: list[StreamHeartbeat] = []
         for interface, reached_ns in reached.items():
             interface.heartbeat_ns = reached_ns
-            beats += self._beats(interface, reached_ns, interface.skew_ns)
-        self._log.write_heartbeat(self._identity, clock_ns, beats)
+            heartbeats += self._make_heartbeats(interface, reached_ns, interface.skew_ns)
+        self._log.write_heartbeat(self._identity, clock_ns, heartbeats)
 
-    def _beats(
+    def _make_heartbeats(
         self, interface: TraceInterface, clock_ns: int, skew_ns: int
     ) -> list[StreamHeartbeat]:
         """Return a heartbeat for each stream of ``interface``."""
-        return interface.beats(clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic)
+        return interface.make_heartbeats(
+            clock_ns, skew_ns, wall_ns=self._wall_ns, monotonic=self._monotonic
+        )
 
     def _packets(self) -> int:
         return sum(interface.packets for interface in self._interfaces)

@@ -97,7 +97,7 @@ def compare(path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tup
     """The outcome, which is the same without a pump."""
     folder = path.parent
     # Heartbeats also come when the machine takes its time, which is longer when a kernel is compiled first.
-    monkeypatch.setattr(trace_clock, "BEAT_SECONDS", float("inf"))
+    monkeypatch.setattr(trace_clock, "HEARTBEAT_SECONDS", float("inf"))
     found = outcome(path, folder / "pumped", **settings)
     with monkeypatch.context() as patch:
         patch.setattr(Pump, "between", lambda _source, _engine: None)

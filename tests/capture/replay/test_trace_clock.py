@@ -191,7 +191,7 @@ def beats(replayed: Replayed, stream: str) -> list[int]:
     ][:-1]
 
 
-EVERY_TICK = ClockSettings(SECOND, beats_every_tick=True)
+EVERY_TICK = ClockSettings(SECOND, heartbeat_every_tick=True)
 
 
 def test_silent_and_late_beginning_interfaces_beat_with_the_others(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_interfaces_stay_together_block_by_block(tmp_path: Path) -> None:
 def test_heartbeats_are_coalesced_by_packets_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_clock, "BEAT_PACKETS", 50_000)
+    monkeypatch.setattr(trace_clock, "HEARTBEAT_PACKETS", 50_000)
     inputs = {"a": [[n * SECOND] for n in range(100)]}
     quiet = Replayed(tmp_path / "quiet", inputs)
     assert beats(quiet, "a") == []
@@ -314,7 +314,7 @@ def test_late_is_decided_by_packets_alone_and_all_promises_hold(
             tmp_path_factory.mktemp("log"),
             inputs,
             skew_ns=skew * SECOND,
-            settings=ClockSettings(interval, beats_every_tick=every_tick),
+            settings=ClockSettings(interval, heartbeat_every_tick=every_tick),
         )
         replayed.check()
         for name, blocks in inputs.items():
@@ -438,7 +438,7 @@ def test_a_fast_pace_takes_decades_of_silence_in_steps_that_it_can_keep_up_with(
 
 
 def every_tick(mode: HeartbeatMode) -> ClockSettings:
-    return ClockSettings(SECOND, beats_every_tick=True, mode=mode)
+    return ClockSettings(SECOND, heartbeat_every_tick=True, mode=mode)
 
 
 def test_off_an_interface_tells_what_its_own_packets_tell(tmp_path: Path) -> None:
