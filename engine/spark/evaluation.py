@@ -1,12 +1,12 @@
 """The data plane of a step: released rows become DataFrames, answers become files.
 
-One plan for each result of the step. A query read in several places is cached for the step.
+Each result of the step is one plan. A query that is read in several places is cached for the step.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
@@ -53,8 +53,8 @@ SMALL_STEP_ROWS = 200_000
 """Up to this many rows one partition without an exchange is faster than two with one."""
 
 MAX_BRANCHES = 32
-"""Branches of one union: the depth of its plan, on which Spark recurses, and the time it takes to
-plan grow with them."""
+"""The most branches of one union: the depth of its plan, on which Spark recurses, and the time of
+planning grow with them."""
 
 SMALL_STEP_BYTES = 32 << 20
 """The most bytes of a small step, whose rows are in the heap as a whole, several times."""
@@ -67,7 +67,7 @@ _T = TypeVar("_T")
 
 
 class Evaluator:
-    """Evaluates the steps of one program on one Spark session.
+    """The evaluator of the steps of one program, on one Spark session.
 
     Args:
         session: the session.
@@ -103,13 +103,20 @@ class Evaluator:
 
     def run(self, step: Step) -> Evaluation:
         """Evaluate ``step``: stage its outputs and write its carries and states."""
-        frames: dict[str, DataFrame] = {}
-        sizes: dict[str, _Size] = {}
-        merged: list[Output] = []
-        states: list[tuple[str, State | None]] = []
         uses = self._uses(step)
         self._watchlists.refresh()
+        rows = self._rows(step, uses)
+        try:
+            return self._write(step, rows)
+        finally:
+            for query, frame in rows.frames.items():
+                if uses.get(query, 0) > 1:
+                    frame.unpersist()
+
+    def _rows(self, step: Step, uses: Mapping[str, int]) -> _StepRows:
+        """Return the rows that the operators of ``step`` give, by tasks where these can do it."""
         by_tasks = self._tasks.run(step, uses)
+        rows = _StepRows(frozenset(by_tasks))
         others = [work for work in step.works if work.node.query not in by_tasks]
         needed = {name for work in others for name in work.upstream}
         needed |= {name for work in step.works for taken in work.inputs for name in taken.carries}
@@ -117,53 +124,58 @@ class Evaluator:
             if not work.reads_rows:
                 continue
             query = work.node.query
-            if query in by_tasks:
-                sizes[query] = _Size.of(by_tasks[query].parts)
-                merged += self._delivered(query, by_tasks[query])
-                if query in needed:
-                    frames[query] = self._inputs.register(query, by_tasks[query].files)
+            if query not in by_tasks:
+                self._add(work, step.number, uses, rows)
                 continue
-            sizes[query] = _read(work, sizes)
-            if isinstance(work.node, RunningNode):
-                folded = self._fold(work, step.number, sizes[query], uses=uses[query])
-                sizes[query] = _Size.of(folded.files)
-                states.append((query, folded.state))
-                if folded.output is not None:
-                    merged.append(folded.output)
-                if folded.frame is None:
-                    continue
-                frame = folded.frame
-            else:
-                frame = self._sql(self._lower(work, sizes[query]))
-            if uses.get(query, 0) > 1:
-                frame = frame.cache()
-            frame.createOrReplaceTempView(self._inputs.view(query))
-            frames[query] = frame
-        try:
-            with ThreadPoolExecutor(_JOBS_AT_ONCE) as pool:
-                outputs = [
-                    pool.submit(
-                        self._outputs.write,
-                        result,
-                        step.number,
-                        frames[query],
-                        is_small=_is_small(sizes[query]),
-                    )
-                    for result, query in self._results.items()
-                    if query in frames and query not in by_tasks
-                ]
-                carries = list(self._carry(pool, step, frames, sizes))
-                late = [pool.submit(self._count_late, work) for work in step.works]
-                return Evaluation(
-                    outputs=(*merged, *_results(outputs)),
-                    carries=tuple(_results(carries)),
-                    states=tuple(states),
-                    late=tuple(_results(late)),
+            rows.sizes[query] = _Size.of(by_tasks[query].parts)
+            rows.outputs += self._delivered(query, by_tasks[query])
+            if query in needed:
+                rows.frames[query] = self._inputs.register(query, by_tasks[query].files)
+        return rows
+
+    def _add(self, work: Work, step: int, uses: Mapping[str, int], rows: _StepRows) -> None:
+        """Add the rows of an operator that tasks have not evaluated; fold a running aggregation."""
+        query = work.node.query
+        size = rows.sizes[query] = _read(work, rows.sizes)
+        frame: DataFrame | None
+        if isinstance(work.node, RunningNode):
+            folded = self._fold(work, step, size, uses=uses[query])
+            rows.sizes[query] = _Size.of(folded.files)
+            rows.states.append((query, folded.state))
+            if folded.output is not None:
+                rows.outputs.append(folded.output)
+            frame = folded.frame
+        else:
+            frame = self._sql(self._lower(work, size))
+        if frame is None:
+            return
+        if uses.get(query, 0) > 1:
+            frame = frame.cache()
+        frame.createOrReplaceTempView(self._inputs.view(query))
+        rows.frames[query] = frame
+
+    def _write(self, step: Step, rows: _StepRows) -> Evaluation:
+        """Write what is not written yet, side by side: outputs, carries and counts of late rows."""
+        with ThreadPoolExecutor(_JOBS_AT_ONCE) as pool:
+            outputs = [
+                pool.submit(
+                    self._outputs.write,
+                    result,
+                    step.number,
+                    rows.frames[query],
+                    is_small=_is_small(rows.sizes[query]),
                 )
-        finally:
-            for query, frame in frames.items():
-                if uses.get(query, 0) > 1:
-                    frame.unpersist()
+                for result, query in self._results.items()
+                if query in rows.frames and query not in rows.by_tasks
+            ]
+            carries = list(self._carry(pool, step, rows))
+            late = [pool.submit(self._count_late, work) for work in step.works]
+            return Evaluation(
+                outputs=(*rows.outputs, *_results(outputs)),
+                carries=tuple(_results(carries)),
+                states=tuple(rows.states),
+                late=tuple(_results(late)),
+            )
 
     def _delivered(self, query: str, rows: StageResult) -> Iterator[Output]:
         """Yield what tasks made of ``query`` as an output, if it is one."""
@@ -172,24 +184,20 @@ class Evaluator:
                 yield output
 
     def _carry(
-        self,
-        pool: ThreadPoolExecutor,
-        step: Step,
-        frames: dict[str, DataFrame],
-        sizes: dict[str, _Size],
+        self, pool: ThreadPoolExecutor, step: Step, rows: _StepRows
     ) -> Iterator[Future[Carry | None]]:
+        """Start to write the rows that sides may not read yet."""
         for work in step.works:
             for side, taken in enumerate(work.inputs):
                 for upstream in taken.carries:
-                    frame = frames[upstream]
                     yield pool.submit(
                         self._outputs.carry,
                         work,
                         side,
                         upstream,
                         step.number,
-                        frame,
-                        is_small=_is_small(sizes[upstream]),
+                        rows.frames[upstream],
+                        is_small=_is_small(rows.sizes[upstream]),
                     )
 
     def _count_late(self, work: Work) -> tuple[str, int] | None:
@@ -291,8 +299,27 @@ class _Size:
 
     @property
     def row_bytes(self) -> int:
-        """Average bytes of a row."""
+        """The average bytes of a row."""
         return self.size_bytes // max(1, self.rows)
+
+
+@dataclass(slots=True)
+class _StepRows:
+    """The rows that the operators of a step give.
+
+    Attributes:
+        by_tasks: the queries that tasks have evaluated, whose outputs are staged.
+        frames: the rows of a query, if an operator, a carry or an output reads them.
+        sizes: the size of the rows of each query, at most.
+        outputs: the outputs that are staged already.
+        states: for each running aggregation, the groups that it left; None if no group lives.
+    """
+
+    by_tasks: frozenset[str]
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    sizes: dict[str, _Size] = field(default_factory=dict)
+    outputs: list[Output] = field(default_factory=list)
+    states: list[tuple[str, State | None]] = field(default_factory=list)
 
 
 def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:

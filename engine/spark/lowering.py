@@ -39,8 +39,8 @@ class Lowering:
     """How the nodes of one class become Spark SQL.
 
     Attributes:
-        lower: gives the text of a node over its sources.
-        expressions: gives every expression that Spark evaluates for a node, to register functions.
+        lower: returns the text of a node over its sources.
+        expressions: yields every expression that Spark evaluates for a node, to register functions.
     """
 
     lower: Callable[[Any, Sources], str]

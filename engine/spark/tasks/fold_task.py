@@ -1,4 +1,4 @@
-"""Runs the fold of running aggregations: Spark reduces each epoch, Arrow and numpy fold over time.
+"""The fold of running aggregations: Spark reduces each epoch, Arrow and numpy fold over time.
 
 The driver folds a small step itself; Spark's tasks fold a large one, each the groups with one hash
 value of their keys, which no other task has. Tasks write answers and states themselves.
@@ -68,7 +68,7 @@ class FoldResult:
 
 
 class FoldRunner:
-    """Folds the running aggregations of one program.
+    """The fold of the running aggregations of one program.
 
     Args:
         session: the session that runs the tasks.
@@ -120,27 +120,7 @@ class FoldRunner:
         task = _Task(node, epochs, before, folder, after, self._user_files)
         folder.mkdir()
         after.mkdir()
-        if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            counts = Counts()
-            written = [task.run(0, "driver", self._reduced(work, node, counts), None, counts)]
-        elif (files := self._segments(work, node)) is not None:
-            written = run_attempts(
-                self._session,
-                range(running.TASKS),
-                lambda part, attempt: task.run_segments(part, attempt, files),
-            )
-        else:
-            scratch = self._carry / f"{name}-rows"
-            frame = self._sql(self._lowered(work, node, is_small=False))
-            rows = write_frame(frame, scratch, (), partition_by="kb")
-            parts = [
-                (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
-                for part in range(running.TASKS)
-            ]
-            written = run_attempts(
-                self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
-            )
-            shutil.rmtree(scratch)
+        written = self._fold(work, task, name, is_small=is_small)
         for each in written:
             self.counts += each.counts
         answered = tuple(each.answers for each in written if each.answers is not None)
@@ -155,6 +135,34 @@ class FoldRunner:
         if not answered:
             folder.rmdir()
         return FoldResult(answered, state)
+
+    def _fold(self, work: Work, task: _Task, name: str, *, is_small: bool) -> list[_TaskFiles]:
+        """Run ``task`` here if the step is small, else for each part of the groups in Spark's tasks.
+
+        Rows that tasks cannot read from segments go through Spark, into a folder named after ``name``.
+        """
+        node = task.node
+        if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
+            counts = Counts()
+            return [task.run(0, "driver", self._reduced(work, node, counts), None, counts)]
+        if (files := self._segments(work, node)) is not None:
+            return run_attempts(
+                self._session,
+                range(running.TASKS),
+                lambda part, attempt: task.run_segments(part, attempt, files),
+            )
+        scratch = self._carry / f"{name}-rows"
+        frame = self._sql(self._lowered(work, node, is_small=False))
+        rows = write_frame(frame, scratch, (), partition_by="kb")
+        parts = [
+            (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
+            for part in range(running.TASKS)
+        ]
+        written = run_attempts(
+            self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
+        )
+        shutil.rmtree(scratch)
+        return written
 
     def _frame(self, node: RunningNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
         types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)

@@ -45,7 +45,7 @@ class TaskResult:
 
     Attributes:
         file: the file that it wrote.
-        counts: the counts beside its rows.
+        counts: the counts besides its rows.
     """
 
     file: WrittenFile
@@ -57,7 +57,7 @@ _STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
 
 
 class Task(Protocol):
-    """The work of one task; it travels to Spark's workers."""
+    """The work of one task; it is sent to Spark's workers."""
 
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Write rows, at least one table, and return what was counted."""

@@ -64,7 +64,7 @@ class StageResult:
 
     @property
     def rows(self) -> int:
-        """Rows in all files."""
+        """The number of rows in all files."""
         return sum(part.rows for part in self.parts)
 
     @property
@@ -101,7 +101,7 @@ Plan = Callable[[_Part], "Task"]
 
 
 class TaskStage:
-    """Runs the operators of a step that tasks can do.
+    """The stage of each step in which tasks evaluate operators.
 
     Args:
         session: the session that runs the tasks.
