@@ -10,14 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from gscope.engine.watermarks.bounds import ENDED, bound_of, span_of, turned
+from gscope.engine.watermarks.bounds import ENDED, bound_of, negated_bound, span_of
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, promised_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gscope.engine.storage.written import State
+    from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound, Known, KnownSpan
     from gscope.engine.watermarks.release import ReleasedInput, Side
     from gscope.queries.expressions.expressions import NamedExpression
@@ -156,7 +156,9 @@ def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -
         if ordering.is_temporal:
             is_falling = ordering.direction is Direction.DECREASING
             bound = bound_of(column.expression, known, is_falling=is_falling)
-            bounds[promised_name(schema[column.name])] = turned(bound) if is_falling else bound
+            bounds[promised_name(schema[column.name])] = (
+                negated_bound(bound) if is_falling else bound
+            )
     return bounds
 
 

@@ -17,18 +17,18 @@ from gscope.engine.watermarks.bounds import (
     NOTHING,
     Bound,
     bound_of,
-    named_spans,
     span_of,
+    spans_by_name,
 )
 from gscope.engine.watermarks.ports import batch_span
-from gscope.engine.watermarks.release_size import affordable
+from gscope.engine.watermarks.release_size import affordable_bound
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.whole_input import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.storage.written import State
+    from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Known, KnownSpan, Span
     from gscope.engine.watermarks.release import ReleasedInput, Side
     from gscope.queries.expressions.expressions import Expression, NamedExpression
@@ -85,7 +85,7 @@ class EpochOperator:
             return None
         taken = [side.release(low, high) for side in self.sides]
         if not has_fresh and high > released:
-            nearer = max(affordable(taken, high), released + 1)
+            nearer = max(affordable_bound(taken, high), released + 1)
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
@@ -191,7 +191,7 @@ def _read_spans(
     for taken, columns in zip(inputs, spans, strict=True):
         assert taken.epoch is not None
         if taken.reads_rows:
-            least, greatest = span_of(taken.epoch, named_spans(columns))
+            least, greatest = span_of(taken.epoch, spans_by_name(columns))
             last = high - 1 if isinstance(high, int) else high
             home = taken.epoch_range.home
             epochs[taken.epoch] = (

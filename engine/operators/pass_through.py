@@ -13,7 +13,7 @@ from gscope.queries.expressions.expressions import Column
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.engine.storage.written import State
+    from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Span
     from gscope.engine.watermarks.release import Side
     from gscope.queries.expressions.expressions import Expression, NamedExpression

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, named_spans, span_of
+from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, span_of, spans_by_name
 from gscope.engine.watermarks.ports import batch_span
 from gscope.engine.watermarks.release import Side
 from gscope.queries.expressions.expressions import Column
@@ -102,7 +102,7 @@ class RunningOperator(EpochOperator):
         columns = taken.spans(fresh)
         read = NO_VALUE
         if taken.reads_rows:
-            read = span_of(taken.epoch, named_spans(columns))
+            read = span_of(taken.epoch, spans_by_name(columns))
         epoch = self._epoch_name()
         least = work.low if work.state is not None else max(work.low, read[0])
         greatest = work.high - 1 if math.isfinite(work.high) else max(last, read[1])

@@ -22,7 +22,7 @@ from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
-from gscope.engine.watermarks.release_size import by_epochs, packed, weight
+from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.steps.steps import Carry, Step
     from gscope.engine.storage.commits import CommitLog
-    from gscope.engine.storage.written import State, WrittenFile
+    from gscope.engine.storage.parquet_files import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
 
@@ -259,7 +259,9 @@ class Evaluator:
         is_by_epochs = isinstance(node, AggregationNode | JoinNode) and not _is_one_epoch(node)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
             total = sum(weight(batch) for taken in work.inputs for _, batch in taken.batches)
-            parts = packed(by_epochs(work.inputs), max(BRANCH_ROWS, 2 * total // MAX_BRANCHES))
+            parts = pack_groups(
+                group_by_epochs(work.inputs), max(BRANCH_ROWS, 2 * total // MAX_BRANCHES)
+            )
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
             if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
                 sources = [

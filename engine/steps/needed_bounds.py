@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
-from gscope.engine.watermarks.bounds import NOTHING, bound_of, named
+from gscope.engine.watermarks.bounds import NOTHING, bound_of, bounds_by_name
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, walk
@@ -154,7 +154,9 @@ def _promise(port: Port, expression: Expression, goal: Bound) -> tuple[str, int]
     name = f"-{column}" if f"-{column}" in port.bounds else column
     if isinstance(expression, Column) and name == column:
         return name, math.ceil(goal)
-    bound = _least(expression, lambda at: named({name: at}), goal, port.bounds.get(name, NOTHING))
+    bound = _least(
+        expression, lambda at: bounds_by_name({name: at}), goal, port.bounds.get(name, NOTHING)
+    )
     return None if bound is None else (name, bound)
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Operator, Work
     from gscope.engine.storage.commits import Output
-    from gscope.engine.storage.written import State
+    from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.watermarks.release import Fresh
     from gscope.queries.plan.program import Input

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
-from gscope.engine.storage.written import State
+from gscope.engine.storage.parquet_files import State
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
 
 _STAGED = ".staged-"
 

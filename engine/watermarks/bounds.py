@@ -40,24 +40,24 @@ A column that is unknown may hold any value.
 """
 
 
-def named(bounds: Mapping[str, Bound]) -> Known:
+def bounds_by_name(bounds: Mapping[str, Bound]) -> Known:
     """Return a lookup of columns by name, a decreasing one by its negative (``Punctuation``)."""
 
     def known(part: Expression) -> Bound | None:
         if not isinstance(part, Column):
             return None
         falling = bounds.get(f"-{part.name}")
-        return bounds.get(part.name) if falling is None else turned(falling)
+        return bounds.get(part.name) if falling is None else negated_bound(falling)
 
     return known
 
 
-def turned(bound: Bound) -> Bound:
+def negated_bound(bound: Bound) -> Bound:
     """Return the bound of a negated value: the negative of a finite bound."""
     return -bound if math.isfinite(bound) else bound
 
 
-def named_spans(spans: Mapping[str, Span]) -> KnownSpan:
+def spans_by_name(spans: Mapping[str, Span]) -> KnownSpan:
     """Return a lookup of columns by name."""
     return lambda part: spans.get(part.name) if isinstance(part, Column) else None
 
@@ -105,7 +105,7 @@ def span_of(expression: Expression, known: KnownSpan) -> Span:
     if not isinstance(expression, Call):
         return ANYTHING
     if expression.function == "coalesce":
-        return joined([span_of(argument, known) for argument in expression.arguments])
+        return enclosing_span([span_of(argument, known) for argument in expression.arguments])
     spans = [span_of(part, known) for part in _varying(expression)]
     if NO_VALUE in spans:
         return NO_VALUE
@@ -121,7 +121,7 @@ def span_of(expression: Expression, known: KnownSpan) -> Span:
 _MOST_PARTS = 4
 
 
-def joined(spans: Sequence[Span]) -> Span:
+def enclosing_span(spans: Sequence[Span]) -> Span:
     """Return the smallest span that includes all of ``spans``."""
     least = min((least for least, _ in spans), default=ENDED)
     return least, max((greatest for _, greatest in spans), default=NOTHING)

@@ -13,9 +13,9 @@ from gscope.engine.watermarks.bounds import (
     Bound,
     Span,
     bound_of,
-    named,
-    named_spans,
+    bounds_by_name,
     span_of,
+    spans_by_name,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Port:
 
     def bound(self, expression: Expression) -> Bound:
         """Return the bound of a monotone expression over rows that have not arrived."""
-        return ENDED if self.has_ended else bound_of(expression, named(self.bounds))
+        return ENDED if self.has_ended else bound_of(expression, bounds_by_name(self.bounds))
 
     def bound_unread(self, expression: Expression) -> Bound:
         """Return the bound of a monotone expression over all unread rows, arrived or not."""
@@ -125,4 +125,4 @@ def extents_span(extents: Iterable[Extent], expression: Expression) -> Span:
     A column without an extent (one that is not temporal) may hold any value.
     """
     spans: dict[str, Span] = {each.column: (each.least, each.greatest) for each in extents}
-    return span_of(expression, named_spans(spans))
+    return span_of(expression, spans_by_name(spans))

@@ -17,9 +17,9 @@ from gscope.engine.watermarks.bounds import (
     Bound,
     Span,
     bound_of,
-    joined,
-    named,
-    turned,
+    bounds_by_name,
+    enclosing_span,
+    negated_bound,
 )
 from gscope.engine.watermarks.ports import Port, batch_span, extents_span
 from gscope.queries.catalog.evaluate import call
@@ -116,7 +116,7 @@ class ReleasedInput:
         read += [fresh[query] for query in self.upstream]
         spans = [{e.column: (e.least, e.greatest) for e in extents} for extents in read]
         columns = {column for each in spans for column in each}
-        return {c: joined([each.get(c, ANYTHING) for each in spans]) for c in columns}
+        return {c: enclosing_span([each.get(c, ANYTHING) for each in spans]) for c in columns}
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class Side:
     def bound_unread(self, expression: Expression) -> Bound:
         """Return the bound of an expression over the unread rows of this side."""
         if self._is_falling(expression):
-            return turned(self.bound_unread(call("neg_int", expression)))
+            return negated_bound(self.bound_unread(call("neg_int", expression)))
         return min((port.bound_unread(expression) for port in self.ports.values()), default=ENDED)
 
     def _is_falling(self, expression: Expression) -> bool:
@@ -167,7 +167,7 @@ class Side:
 
     def clock(self, expression: Expression) -> Bound:
         """Return the highest bound of an expression by any port's clock; see ``Port.clock``."""
-        clocks = (bound_of(expression, named(port.clock)) for port in self.ports.values())
+        clocks = (bound_of(expression, bounds_by_name(port.clock)) for port in self.ports.values())
         return max(clocks, default=NOTHING)
 
     def release(self, low: Bound, high: Bound) -> ReleasedInput:

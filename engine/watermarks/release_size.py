@@ -47,7 +47,7 @@ MAX_STEP_ROWS = 500_000
 evaluates a piece while the one before is delivered, and the memory of a step is bounded."""
 
 
-def affordable(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = None) -> Bound:
+def affordable_bound(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = None) -> Bound:
     """Return the bound below which a release has about ``rows`` rows: whole epochs, at least one.
 
     Long rows count as several; see ``weight``.
@@ -78,7 +78,7 @@ def affordable(taken: Sequence[ReleasedInput], high: Bound, rows: int | None = N
     return bound
 
 
-def by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
+def group_by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
     """Group the batches of all sides so that no two groups share an epoch, in order of epochs.
 
     A row belongs to all epochs that read it.
@@ -103,7 +103,9 @@ def by_epochs(taken: Sequence[ReleasedInput]) -> list[tuple[list[Batch], ...]]:
     return groups
 
 
-def packed(groups: Iterable[tuple[list[Batch], ...]], rows: int) -> list[tuple[list[Batch], ...]]:
+def pack_groups(
+    groups: Iterable[tuple[list[Batch], ...]], rows: int
+) -> list[tuple[list[Batch], ...]]:
     """Join neighbouring ``groups`` while they have at most ``rows`` rows together.
 
     Their order stays. A group with more rows stays alone. Long rows count as several; see

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Observation, functions
 
 from gscope.engine.spark.sql.expressions import quote
-from gscope.engine.storage.written import files_in
+from gscope.engine.storage.parquet_files import files_in
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
 
 _PLAIN_PARQUET = {
     "compression": "none",

@@ -11,7 +11,7 @@ from gscope.engine.spark.sql.inputs import condition
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.steps.steps import Carry
 from gscope.engine.storage.commits import Output
-from gscope.engine.storage.written import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.streams.messages import Batch

@@ -23,7 +23,7 @@ from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
-from gscope.engine.storage.written import FileWriter, State, accept
+from gscope.engine.storage.parquet_files import FileWriter, State, accept
 from gscope.errors import EngineError
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_functions.install import install
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.storage.commits import Output
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.catalog.user_functions.files import UserFile
 
 

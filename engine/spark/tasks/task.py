@@ -17,7 +17,7 @@ from pyspark import TaskContext
 
 from gscope.engine.counts import Counts
 from gscope.engine.running.vectors import arrow_type
-from gscope.engine.storage.written import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.expressions.expressions import Column
 
 _I = TypeVar("_I")

@@ -19,9 +19,9 @@ from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
 from gscope.engine.storage.commits import Output
-from gscope.engine.storage.written import accept
+from gscope.engine.storage.parquet_files import accept
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
-from gscope.engine.watermarks.release_size import by_epochs, packed, weight
+from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.staging.outputs import Outputs
     from gscope.engine.spark.tasks.task import Task, TaskResult
     from gscope.engine.steps.steps import Step
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
@@ -222,11 +222,11 @@ class TaskStage:
         match work.node:
             case SelectionNode():
                 (taken,) = work.inputs
-                parts = packed((([batch],) for _, batch in taken.batches), TASK_ROWS)
+                parts = pack_groups((([batch],) for _, batch in taken.batches), TASK_ROWS)
             case AggregationNode():
-                parts = packed(by_epochs(work.inputs), TASK_ROWS)
+                parts = pack_groups(group_by_epochs(work.inputs), TASK_ROWS)
             case _:
-                parts = by_epochs(work.inputs)
+                parts = group_by_epochs(work.inputs)
         parts = list(parts)
         if any(_are_long([batch for side in part for batch in side]) for part in parts):
             return []

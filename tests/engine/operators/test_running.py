@@ -7,7 +7,7 @@ import math
 from tests.engine.operators.driven import Driven, batches
 
 from gscope.engine.operators import running
-from gscope.engine.storage.written import State
+from gscope.engine.storage.parquet_files import State
 
 TEXT = (
     "SELECT tb, srcIP, running_sum(len) AS s FROM IP"

@@ -16,7 +16,7 @@ from gscope.engine.operators import running
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.vectors import from_arrow
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
-from gscope.engine.storage.written import State
+from gscope.engine.storage.parquet_files import State
 from gscope.engine.watermarks import release_size
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program, RunningNode

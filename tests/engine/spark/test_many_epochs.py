@@ -19,7 +19,7 @@ from gscope.engine.spark.tasks.task import run_tasks
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output
-from gscope.engine.storage.written import files_in
+from gscope.engine.storage.parquet_files import files_in
 from gscope.errors import EngineError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.spark.tasks.task import TaskResult
     from gscope.engine.steps.steps import Evaluation, Step
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 

@@ -13,9 +13,9 @@ from gscope.engine.watermarks.bounds import (
     NO_VALUE,
     NOTHING,
     bound_of,
-    named,
-    named_spans,
+    bounds_by_name,
     span_of,
+    spans_by_name,
 )
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.expressions.expressions import Column, Expression, Literal
@@ -65,7 +65,7 @@ LATER = st.integers(0, 30)
 def test_no_later_value_is_below_the_bound(
     expression: Expression, t: int, u: int, t_later: int, u_later: int | None
 ) -> None:
-    bound = bound_of(expression, named({"t": t, "u": u}))
+    bound = bound_of(expression, bounds_by_name({"t": t, "u": u}))
     later = value(expression, t + t_later, None if u_later is None else u + u_later)
     assert later is None or (isinstance(later, int) and later >= bound)
 
@@ -74,7 +74,7 @@ def test_no_later_value_is_below_the_bound(
 def test_every_value_is_within_the_span(
     expression: Expression, t: int, u: int, width: int, height: int, data: st.DataObject
 ) -> None:
-    known = named_spans({"t": (t, t + width), "u": (u, u + height)})
+    known = spans_by_name({"t": (t, t + width), "u": (u, u + height)})
     least, greatest = span_of(expression, known)
     inside = value(
         expression,
@@ -85,28 +85,28 @@ def test_every_value_is_within_the_span(
 
 
 def test_a_falling_column_is_known_by_its_negative() -> None:
-    known = named({"-t": -7})
+    known = bounds_by_name({"-t": -7})
     assert bound_of(call("neg_int", T), known) == -7
     assert bound_of(T, known) == 7
 
 
 def test_what_falls_may_still_be_as_great_as_any_part() -> None:
-    known = named({"-t": -7, "-u": -9})
+    known = bounds_by_name({"-t": -7, "-u": -9})
     assert bound_of(EITHER, known, is_falling=True) == 9
 
 
 def test_a_part_that_has_ended_holds_up_no_other() -> None:
-    assert bound_of(EITHER, named({"t": ENDED, "u": 4})) == 4
-    assert bound_of(EITHER, named({"t": ENDED, "u": ENDED})) == ENDED
-    assert bound_of(EITHER, named({"t": 3})) == NOTHING
+    assert bound_of(EITHER, bounds_by_name({"t": ENDED, "u": 4})) == 4
+    assert bound_of(EITHER, bounds_by_name({"t": ENDED, "u": ENDED})) == ENDED
+    assert bound_of(EITHER, bounds_by_name({"t": 3})) == NOTHING
 
 
 def test_a_side_without_rows_adds_nothing_to_a_span() -> None:
-    assert span_of(EITHER, named_spans({"t": NO_VALUE, "u": (1, 2)})) == (1, 2)
-    assert span_of(call("add_int", T, number(1)), named_spans({"t": NO_VALUE})) == NO_VALUE
-    assert span_of(EITHER, named_spans({"t": (1, 2)})) == ANYTHING
+    assert span_of(EITHER, spans_by_name({"t": NO_VALUE, "u": (1, 2)})) == (1, 2)
+    assert span_of(call("add_int", T, number(1)), spans_by_name({"t": NO_VALUE})) == NO_VALUE
+    assert span_of(EITHER, spans_by_name({"t": (1, 2)})) == ANYTHING
 
 
 def test_nothing_is_known_of_a_division_by_zero() -> None:
     broken = call("idiv_int", T, U)
-    assert span_of(broken, named_spans({"t": (1, 2), "u": (0, 5)})) == (NOTHING, ENDED)
+    assert span_of(broken, spans_by_name({"t": (1, 2), "u": (0, 5)})) == (NOTHING, ENDED)

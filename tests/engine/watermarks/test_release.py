@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.ports import Port
 from gscope.engine.watermarks.release import ReleasedInput, Side
-from gscope.engine.watermarks.release_size import affordable, by_epochs, packed
+from gscope.engine.watermarks.release_size import affordable_bound, group_by_epochs, pack_groups
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal
 from gscope.queries.expressions.types import GsqlType
@@ -47,7 +47,7 @@ def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(
     left: list[Batch], right: list[Batch]
 ) -> None:
     shifted = ReleasedInput(SHIFTED, taken(right).batches)
-    groups = by_epochs([taken(left), shifted])
+    groups = group_by_epochs([taken(left), shifted])
     assert sorted(b.sequence for group in groups for b in group[0]) == list(range(len(left)))
     assert sorted(b.sequence for group in groups for b in group[1]) == list(range(len(right)))
     spans = []
@@ -61,15 +61,15 @@ def test_groups_by_epochs_hold_every_batch_once_and_share_no_epoch(
 def test_small_groups_are_joined_and_large_ones_stay_alone() -> None:
     sizes = (10, 20, 150_000, 5, 99_990, 30)
     groups = [([batch(number, 0, 0, rows)],) for number, rows in enumerate(sizes)]
-    joined = packed(groups, 100_000)
+    joined = pack_groups(groups, 100_000)
     assert [[b.sequence for b in side] for (side,) in joined] == [[0, 1], [2], [3, 4], [5]]
-    assert packed([], 100_000) == []
+    assert pack_groups([], 100_000) == []
 
 
 @given(st.lists(st.integers(1, 400), max_size=200), st.integers(1, 20))
 def test_groups_joined_for_a_number_of_branches_are_not_more(sizes: list[int], half: int) -> None:
     groups = [([batch(number, 0, 0, rows)],) for number, rows in enumerate(sizes)]
-    assert len(packed(groups, 2 * sum(sizes) // (2 * half))) <= 2 * half
+    assert len(pack_groups(groups, 2 * sum(sizes) // (2 * half))) <= 2 * half
 
 
 @given(batches(), st.integers(1, 120))
@@ -80,7 +80,7 @@ def test_a_backlog_is_released_in_pieces_that_end_and_skip_nothing(
     seen: dict[int, int] = {}
     low = NOTHING
     for _ in range(len(made) + 1):
-        high = affordable([waits.release(low, ENDED)], ENDED, rows)
+        high = affordable_bound([waits.release(low, ENDED)], ENDED, rows)
         assert high > low
         for _, each in waits.release(low, high).batches:
             first, last = each.extent("time").least // 10, each.extent("time").greatest // 10
@@ -100,18 +100,18 @@ def test_a_backlog_is_released_in_pieces_that_end_and_skip_nothing(
 
 def test_a_piece_has_at_least_one_epoch_however_large() -> None:
     waits = side([batch(0, 0, 9, 1000), batch(1, 10, 19, 1000)])
-    assert affordable([waits.release(NOTHING, ENDED)], ENDED, 10) == 1
+    assert affordable_bound([waits.release(NOTHING, ENDED)], ENDED, 10) == 1
 
 
 def test_a_piece_counts_the_rows_of_all_sides() -> None:
     left, right = taken([batch(0, 0, 9, 6), batch(1, 10, 19, 6)]), taken([batch(0, 0, 9, 6)])
-    assert affordable([left, right], ENDED, 15) == 1
-    assert affordable([left, right], ENDED, 20) == ENDED
+    assert affordable_bound([left, right], ENDED, 15) == 1
+    assert affordable_bound([left, right], ENDED, 20) == ENDED
 
 
 def test_what_is_small_is_released_at_once() -> None:
     waits = side([batch(0, 0, 9), batch(1, 10, 19)])
-    assert affordable([waits.release(NOTHING, 5)], 5, 10) == 5
+    assert affordable_bound([waits.release(NOTHING, 5)], 5, 10) == 5
 
 
 def test_rows_below_the_watermark_are_late_once_however_long_their_batch_waits() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture.log.segments import SegmentFolder
-from gscope.engine.storage.written import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter
 from gscope.queries.streams import portions
 from gscope.queries.streams.portions import row_groups
 

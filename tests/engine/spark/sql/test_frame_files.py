@@ -13,7 +13,7 @@ import pytest
 from gscope.engine.spark.staging import frame_files
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.fold_task import Groups
-from gscope.engine.storage.written import files_in
+from gscope.engine.storage.parquet_files import files_in
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gscope.engine.storage.written import WrittenFile
+    from gscope.engine.storage.parquet_files import WrittenFile
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.engine.spark.sql.attempt_counts import AttemptCounts
 from gscope.engine.spark.tasks.task import FileTask, run_tasks
-from gscope.engine.storage.written import FileWriter, WrittenFile, accept
+from gscope.engine.storage.parquet_files import FileWriter, WrittenFile, accept
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent
 
