@@ -30,7 +30,7 @@ MAX_LINE_BYTES = 4_096
 """Longer lines on a child's standard error are split into pieces of this size."""
 
 
-class Process:
+class ChildProcess:
     """A child that reports events as lines on its standard output.
 
     A pipe to the child stays open. When this process dies, in whatever way, the child reads the end
@@ -70,7 +70,7 @@ class Process:
         reader, writer = os.pipe()
         self._pipe = os.fdopen(writer, "wb")
         modules = [module] if is_privileged else [UNPRIVILEGED, module]
-        # Without -P Python would import from the working directory first, which others may write to.
+        # Without -P Python would import from the working directory, which others may write to.
         arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(

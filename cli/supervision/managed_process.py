@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.cli.rundir.record_file import RunFile
-    from gscope.cli.supervision.child_process import Process
+    from gscope.cli.supervision.child_process import ChildProcess
 
 
 class ManagedProcess:
@@ -40,7 +40,7 @@ class ManagedProcess:
     def __init__(
         self,
         name: str,
-        spawn: Callable[[], Process],
+        spawn: Callable[[], ChildProcess],
         start_s: float,
         file: RunFile,
         policy: RestartPolicy,
@@ -58,7 +58,7 @@ class ManagedProcess:
         self.liveness = Liveness(None, monotonic)
         self.process = self._start()
 
-    def _start(self) -> Process:
+    def _start(self) -> ChildProcess:
         self.complaint, self.lacks_memory = "", False
         self.liveness.expect(self._start_s)
         self._restarts.on_start()

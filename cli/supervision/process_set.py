@@ -12,7 +12,7 @@ from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.config.capture_files import STDIN
 from gscope.cli.events import CAPTURE, JOB, PASSTHROUGH
 from gscope.cli.rundir.plain_path import forget, plain_path
-from gscope.cli.supervision.child_process import Process
+from gscope.cli.supervision.child_process import ChildProcess
 from gscope.cli.supervision.managed_process import ManagedProcess
 from gscope.cli.supervision.process_state import ProcessState
 from gscope.queries.run_folder.layout import CONFINEMENT_FILE, JOB_SETTINGS_FILE, LOG_FOLDER
@@ -198,8 +198,8 @@ class RunProcesses:
     def _supervise(self, name: str, **how: Any) -> None:
         on_words = partial(self._log.note, name) if self._log is not None else None
 
-        def spawn() -> Process:
-            return Process(
+        def spawn() -> ChildProcess:
+            return ChildProcess(
                 name, MODULES[name], self._plain_dir, self._events, on_words=on_words, **how
             )
 

@@ -159,7 +159,7 @@ Message = Batch | Heartbeat | EndOfStream | Shed
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """In an index only: messages of the stream below ``sequence`` are deleted, but for earlier records.
+    """In an index only: messages below ``sequence`` are deleted, but for those of earlier records.
 
     Attributes:
         stream: the name of the stream.

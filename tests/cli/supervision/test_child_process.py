@@ -10,7 +10,7 @@ import pytest
 from tests.support.gscope_command import PATIENCE_S
 
 from gscope.cli.events import JOB, ProcessExit
-from gscope.cli.supervision.child_process import Process
+from gscope.cli.supervision.child_process import ChildProcess
 from gscope.queries.streams.process_events import JavaAlive, ProcessError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ class Child:
         (folder / "fake_child.py").write_text(text)
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.words: list[str] = []
-        self.process = Process(JOB, "fake_child", folder, self.events, on_words=self.words.append)
+        self.process = ChildProcess(
+            JOB, "fake_child", folder, self.events, on_words=self.words.append
+        )
 
     def wait(self) -> int:
         while not isinstance(event := self.events.get(timeout=PATIENCE_S).report, ProcessExit):

@@ -17,7 +17,7 @@ from gscope.cli.supervision.restart_policy import RestartPolicy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.cli.supervision.child_process import Process
+    from gscope.cli.supervision.child_process import ChildProcess
 
 LEGAL = {
     "STARTING": "RUNNING INTERRUPTED BACKOFF EXITED FATAL",
@@ -91,9 +91,9 @@ class _Managed(ManagedProcess):
         policy = RestartPolicy(first_s=0.0, budget=1)
         super().__init__("job", self._new, 60.0, self.file, policy)
 
-    def _new(self) -> Process:
+    def _new(self) -> ChildProcess:
         self.spawned.append(_Process())
-        return cast("Process", self.spawned[-1])
+        return cast("ChildProcess", self.spawned[-1])
 
     @property
     def recorded(self) -> str:
