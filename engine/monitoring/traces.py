@@ -25,7 +25,7 @@ from gscope.engine.operators.base import pending_input
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from gscope.engine.monitoring.trace_file import TraceBook
     from gscope.engine.steps.steps import Evaluation, Step, Steps
@@ -234,50 +234,55 @@ class Tracer:
         rows: Mapping[str, int],
     ) -> list[_Trace]:
         """Return the hops of one heartbeat from its LFTAs to the operators."""
-        noted = [hop for each in seen for hop in each.message.trace]
-        hops = [_noted_hop(hop, "lfta") for hop in noted if hop.node != _LOG][:MAX_LFTA_HOPS]
-        logged = [_noted_hop(hop, "log") for hop in noted if hop.node == _LOG]
+        hops = _daemon_hops(seen)
         received_ns = max(each.received_ns for each in seen)
-        if logged:
-            # The daemon seals its streams one after the other.
-            arrived_ns = min(hop["arrived_ns"] for hop in logged)
-            queued_ns = min(hop["queued_ns"] for hop in logged)
-            until_ns = max(_end_ns(hop) for hop in logged)
-            hops.append({**logged[-1], **_hop("log", _LOG, arrived_ns, queued_ns, until_ns)})
         sent_ns = max((_end_ns(hop) for hop in hops), default=received_ns)
+        flight_ns = max(0, received_ns - sent_ns)
+        hops.append(_hop("flight", "flight", sent_ns, flight_ns, received_ns))
         taken_ns = max(each.taken_ns for each in seen)
-        hops += [
-            _hop("flight", "flight", sent_ns, max(0, received_ns - sent_ns), received_ns),
-            _hop(
-                "inbox",
-                "inbox",
-                received_ns,
-                taken_ns - received_ns,
-                max(taken_ns, self._advance_ns),
-            ),
-        ]
+        read_ns = max(taken_ns, self._advance_ns)
+        hops.append(_hop("inbox", "inbox", received_ns, taken_ns - received_ns, read_ns))
         reached = {name for each in seen for name in _reached(steps, each.message.stream)}
-        arrived_ns = _end_ns(hops[-1])
-        at_ns = arrived_ns
-        for query, operator in steps.operators.items():
-            worked_ns = steps.took_ns.get(query, 0)
-            if query in reached:
-                held = pending_input(operator)
-                hops.append(
-                    {
-                        **_hop(
-                            "operator", query, arrived_ns, at_ns - arrived_ns, at_ns + worked_ns
-                        ),
-                        "tuples_in": works.get(query, 0),
-                        "tuples_out": rows.get(query),
-                        "waiting_tuples": held.tuples,
-                        "waiting_bytes": held.size_bytes,
-                        "watermark": operator.watermark if isfinite(operator.watermark) else None,
-                        "late_tuples": operator.late_tuples,
-                    }
-                )
-            at_ns += worked_ns
-        return hops
+        return [*hops, *_operator_hops(steps, reached, _end_ns(hops[-1]), works, rows)]
+
+
+def _daemon_hops(seen: Iterable[_ArrivedHeartbeat]) -> list[_Trace]:
+    """Return the hops of one heartbeat that the daemon has noted: LFTAs, and one for the log."""
+    noted = [hop for each in seen for hop in each.message.trace]
+    hops = [_noted_hop(hop, "lfta") for hop in noted if hop.node != _LOG][:MAX_LFTA_HOPS]
+    logged = [_noted_hop(hop, "log") for hop in noted if hop.node == _LOG]
+    if logged:
+        # The daemon seals its streams one after the other.
+        arrived_ns = min(hop["arrived_ns"] for hop in logged)
+        queued_ns = min(hop["queued_ns"] for hop in logged)
+        until_ns = max(_end_ns(hop) for hop in logged)
+        hops.append({**logged[-1], **_hop("log", _LOG, arrived_ns, queued_ns, until_ns)})
+    return hops
+
+
+def _operator_hops(
+    steps: Steps,
+    reached: Collection[str],
+    arrived_ns: int,
+    works: Mapping[str, int],
+    rows: Mapping[str, int],
+) -> Iterator[_Trace]:
+    """Yield the hops of the operators that a heartbeat reached; they work one after the other."""
+    at_ns = arrived_ns
+    for query, operator in steps.operators.items():
+        worked_ns = steps.took_ns.get(query, 0)
+        if query in reached:
+            held = pending_input(operator)
+            yield {
+                **_hop("operator", query, arrived_ns, at_ns - arrived_ns, at_ns + worked_ns),
+                "tuples_in": works.get(query, 0),
+                "tuples_out": rows.get(query),
+                "waiting_tuples": held.tuples,
+                "waiting_bytes": held.size_bytes,
+                "watermark": operator.watermark if isfinite(operator.watermark) else None,
+                "late_tuples": operator.late_tuples,
+            }
+        at_ns += worked_ns
 
 
 def _hop(kind: str, node: str, arrived_ns: int, queued_ns: int = 0, until_ns: int = 0) -> _Trace:
