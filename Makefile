@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint types check wheel newest bench clean
+.PHONY: help env demo test test-all lint types check wheel newest bench clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## make the environment: .venv with gscope and the tools of development
 
@@ -27,6 +27,9 @@ demo: $(STAMP) ## a trace generated on the spot, a library query, the answer as 
 # Two processes, each with a Spark session of its own: more would want more memory than a laptop has.
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-all: $(STAMP) ## run the tests with the cases of their long form
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench'
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .

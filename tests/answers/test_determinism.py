@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.golden.cases import all_cases
 from tests.golden.driver import COMPILED, Variation, answer, capture
+from tests.support.long_form import cases
 
 from gscope.queries.streams.messages import Batch
 
@@ -58,7 +59,7 @@ def counts(case: Case, variation: Variation, folder: Path) -> Counter[tuple[obje
     return found
 
 
-@pytest.mark.parametrize("name", ["tcp_flows", "heaviest", "statistics"])
+@pytest.mark.parametrize("name", cases(["heaviest"], long=["tcp_flows", "statistics"]))
 def test_no_setting_shows_in_what_lftas_count(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -83,7 +84,7 @@ def test_no_setting_shows_in_an_answer_without_spark(variation: Variation) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tcp_flows", "merge", "heaviest"])
+@pytest.mark.parametrize("name", cases(["merge", "tcp_flows"], long=["heaviest"]))
 @settings(UNSHRUNK, max_examples=5)
 @given(variation=variations)
 def test_no_setting_shows_in_an_answer(

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.golden.cases import all_cases
 from tests.golden.driver import BACKLOG, CRASHING, RESTLESS, Job, Variation, capture
+from tests.support.long_form import cases
 
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.delivery import Delivery
@@ -201,7 +202,9 @@ def test_rows_without_a_time_come_in_the_order_of_a_hidden_one(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["merged_selection", "heaviest", "talkers", "tcp_flows"])
+@pytest.mark.parametrize(
+    "name", cases(["merged_selection", "heaviest"], long=["talkers", "tcp_flows"])
+)
 def test_steps_batches_tables_and_crashes_do_not_show_in_the_bytes(
     name: str,
     spark: SparkSession,

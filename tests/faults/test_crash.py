@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.golden.cases import Case, all_cases
 from tests.support.gscope_command import PATIENCE_S, command, descendants, is_alive, run, wait_for
+from tests.support.long_form import cases
 
 CASES = {case.name: case for case in all_cases()}
 CAPTURE = Path(__file__).parents[2] / ".." / "shared" / "captures" / "ndpi-netflix.pcap"
@@ -57,7 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
 
 
 @spark
-@pytest.mark.parametrize("name", ["merge", "tunnels", "selection", "hostnames"])
+@pytest.mark.parametrize("name", cases(["merge", "selection"], long=["tunnels", "hostnames"]))
 def test_a_golden_case_as_a_command(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     query = tmp_path / f"{name}.gsql"

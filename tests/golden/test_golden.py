@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.golden.cases import Case, all_cases, deal
 from tests.golden.driver import AWAY, BACKLOG, COMPILED, VARIATIONS, Variation, answer
+from tests.support.long_form import cases, pairs
 
 from gscope.engine.spark import evaluation
 from gscope.engine.watermarks import release_size
@@ -33,8 +34,7 @@ def test_the_reference_derives_the_expected_rows(case: Case) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("variation", VARIATIONS, ids=named)
-@pytest.mark.parametrize("case", CASES, ids=named)
+@pytest.mark.parametrize(("case", "variation"), pairs(CASES, VARIATIONS, always=1, name=named))
 def test_every_way_gives_the_expected_rows(
     case: Case, variation: Variation, spark: SparkSession
 ) -> None:
@@ -63,7 +63,7 @@ def test_batches_that_were_merged_while_they_waited_give_the_same_rows(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", CASES, ids=named)
+@pytest.mark.parametrize("case", cases(CASES[::2], long=CASES[1::2]), ids=named)
 def test_steps_that_count_as_large_give_the_same_rows(
     case: Case, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
