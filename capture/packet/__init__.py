@@ -1,1 +1,1 @@
-"""What lies where in a packet: link layers, IP, transport, tunnels."""
+"""Decoding of packets: link layers, IP, transport, tunnels."""

@@ -1,9 +1,8 @@
-"""Compressed IPv6 and UDP headers of 6LoWPAN (RFC 6282), expanded to what they were.
+"""Expansion of compressed IPv6 and UDP headers of 6LoWPAN (RFC 6282).
 
-What needs no state is expanded: traffic class, next header, hop limit, addresses that are inline or
-made of the link layer's, and UDP. Lengths that compression leaves out are those of the frame on the
-wire; a UDP checksum that it leaves out is 0. Behaviour follows Wireshark 4.0, against which it is
-tested.
+Only headers that need no state are expanded: traffic class, next header, hop limit, addresses that are
+inline or derived from the link layer's, and UDP. Elided lengths are those of the frame on the wire; an
+elided UDP checksum is 0. Behaviour follows Wireshark 4.0, against which it is tested.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def expand_ipv6(
 ) -> Step:
     """Write the packet whose compressed header begins at ``at`` to ``slot``, which has room for it.
 
-    Modes and places are those of the link-layer addresses.
+    ``source_mode`` to ``destination_at`` are the modes and positions of the link-layer addresses.
     """
     if at + 2 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
@@ -117,7 +116,7 @@ def expand_ipv6(
 
 @kernel
 def _with_rest(slot: int, header_bytes: int, at: int, end: int, wire_end: int) -> Step:
-    """Copy what is captured behind the headers; write the payload length on the wire."""
+    """Copy the captured bytes after the headers, and write the payload length on the wire."""
     st16(slot + 4, bswap16(header_bytes - _IPV6_BYTES + wire_end - at))
     for i in range(end - at):
         st8(slot + header_bytes + i, ld8(at + i))
@@ -135,7 +134,7 @@ def _class_bytes(form: int) -> int:
 
 @kernel
 def _class_and_flow(at: int, form: int) -> int:
-    """Return the 28 bits behind the version: traffic class (ECN comes first at ``at``) and flow."""
+    """Return the 28 bits after the version: traffic class (ECN is first at ``at``) and flow label."""
     if form == 3:
         return 0
     first = ld8(at)
@@ -196,7 +195,7 @@ def _write_address(out: int, form: int, at: int, link_mode: int, link_at: int) -
         elif link_mode == SHORT_ADDRESS:
             st64(out + 8, bswap64(_SHORT_IDENTIFIER | ld16(link_at)))
         else:
-            # The link layer sends addresses with their last octet first.
+            # The link layer sends addresses last octet first.
             st64(out + 8, bswap64(ld64(link_at) ^ _UNIVERSAL_BIT))
 
 
@@ -209,7 +208,7 @@ def _write_group(out: int, form: int, at: int) -> None:
         st64(out, bswap64(-0x00FE << 48))
         st64(out + 8, bswap64(ld8(at)))
     else:
-        # One octet of flags and scope behind ff, the others at the end.
+        # One octet of flags and scope after ff, the others at the end.
         st64(out, bswap64((-0x0100 | ld8(at)) << 48))
         low = ld8(at + 1) << 32 | be32(at + 2) if form == 1 else ld8(at + 1) << 16 | be16(at + 2)
         st64(out + 8, bswap64(low))
@@ -217,7 +216,7 @@ def _write_group(out: int, form: int, at: int) -> None:
 
 @kernel
 def _udp_bytes(form: int) -> int:
-    """Return the octets of a compressed UDP header, with the one that says how it is compressed."""
+    """Return the octets of a compressed UDP header, including its first, which gives the form."""
     ports = form & 3
     size = 5 if ports == 0 else 2 if ports == 3 else 4
     return size if form & _NO_CHECKSUM else size + 2

@@ -1,4 +1,4 @@
-"""Why a packet could not be read to its transport header; counted by reason, never raised."""
+"""Reasons why a packet could not be decoded to its transport header; counted, never raised."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from enum import IntEnum
 
 
 class Reason(IntEnum):
-    """What is odd about a packet; it still carries the fields that could be read.
+    """Why a packet was not decoded completely; the fields that could be read still have values.
 
-    A packet that holds something else than IP (ARP, an unknown Ethernet type) is not odd.
+    A packet with something other than IP (ARP, an unknown EtherType) has no reason.
     """
 
     NONE = 0
     UNKNOWN_LINKTYPE = 1
-    """gscope knows no IP below this pcap link type."""
+    """gscope does not decode this pcap link type."""
     LINK_TRUNCATED = 2
-    """The captured bytes end inside the link layer or a shim behind it (VLAN, MPLS, PPPoE …)."""
+    """The captured bytes end inside the link layer or a shim after it (VLAN, MPLS, PPPoE …)."""
     LINK_MALFORMED = 3
-    """A length or type of the link layer is impossible."""
+    """A length or type of the link layer is invalid."""
     TOO_DEEP = 4
     """More headers are nested than ``MAX_LAYERS``."""
     IP_TRUNCATED = 5
     """The captured bytes end inside the fixed part of the IP header."""
     IP_BAD_VERSION = 6
-    """Neither version 4 nor 6 where an IP header must be."""
+    """The version is neither 4 nor 6 where an IP header must be."""
     IP_BAD_LENGTH = 7
     """The header length is below 20 or above the total length."""
     EXTENSION_TRUNCATED = 8
-    """An IPv4 option or IPv6 extension header is not captured as a whole, or contradicts the total length."""
+    """An IPv4 option or IPv6 extension header is not captured completely, or contradicts the total length."""
     TRANSPORT_TRUNCATED = 9
     """The ports of a first fragment are not captured."""
     LOWPAN_CONTEXT = 10
-    """A compressed 6LoWPAN address needs a context, which is not in the packet."""
+    """A compressed 6LoWPAN address needs a context, which is not part of the packet."""
     LOWPAN_FRAGMENT = 11
     """A fragment of a 6LoWPAN packet; gscope does not reassemble them."""
     LOWPAN_UNSUPPORTED = 12

@@ -1,4 +1,4 @@
-"""The walk from a step to the IP header: follows shims until IP, ARP or something else is reached."""
+"""The walk from a step to the IP header: follows shims until it reaches IP, ARP or something else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gscope.capture.packet.network import record_arp, record_ip, record_nothing
 from gscope.capture.packet.wireless import mac_link
 
 MAX_LAYERS = 256
-"""Steps of one walk; Wireshark gives up at a similar depth."""
+"""Longest walk, in steps; Wireshark stops at a similar depth."""
 
 ETHERNET_HEADER_BYTES = 14
 
@@ -47,9 +47,9 @@ _TOO_DEEP = int(Reason.TOO_DEEP)
 
 @kernel
 def walk(record: int, base: int, step: int, at: int, end: int, kind: int, link: int) -> int:
-    """Follow the headers from a step and write the packet's record; gives the reason.
+    """Follow the headers from a step, write the packet's record, and return the reason.
 
-    ``kind`` is the step's type. The record's ethertype is the first that is no tag.
+    ``kind`` is the step's type. The record's EtherType is the first that is not a tag.
     """
     ethertype = 0
     for _ in range(MAX_LAYERS):

@@ -1,32 +1,32 @@
-"""The vocabulary of decoding: what stands at an address, and what the numbers on the wire mean.
+"""The vocabulary of decoding: kinds of headers, and numbers on the wire.
 
-Decoding is a walk. A *step* is five int64: what stands next (one of the constants below), its address, the end
-of what encloses it (at most the end of the captured bytes), its type where it is told by one (an Ethernet
-type or length; the ``Reason`` for ``ODD``), and the link word of the record so far.
+Decoding is a walk. A *step* is five int64: the kind of the next header (one of the constants below), its
+address, the end of the enclosing layer (at most the end of the captured bytes), its type if it has one
+(an EtherType or length; the ``Reason`` for ``ODD``), and the link word of the record so far.
 """
 
 from __future__ import annotations
 
 NOTHING = 0
-"""Something that holds no IP."""
+"""Something without IP."""
 ODD = 1
-"""Cannot be read; the type says why."""
+"""Bytes that cannot be decoded; the type is the reason."""
 ETHERNET = 2
 ETHERTYPE = 3
-"""What an Ethernet type names."""
+"""A header identified by an EtherType."""
 LENGTH_OR_TYPE = 4
-"""What follows an Ethernet type that up to 1500 is a length."""
+"""A header after an EtherType that is a length if it is at most 1500."""
 LLC = 5
 PPP = 6
 """A PPP frame from its protocol number on."""
 PPP_HDLC = 7
-"""A PPP frame, perhaps with address and control in front, perhaps Cisco's."""
+"""A PPP frame that may begin with address and control, or use Cisco's framing."""
 MPLS = 8
 PPPOE = 9
 IP = 10
 """An IP header of either version."""
 IPV4 = 11
-"""An IP header that must be of version 4: another one is damage, as what announced it was definite."""
+"""An IP header that must be of version 4, because the header before it says so."""
 IPV6 = 12
 ARP = 13
 

@@ -1,7 +1,7 @@
 """Plain packets: whole headers of Ethernet and IPv4 without options, or IPv6 without extension headers.
 
-Most traffic is plain, and then everything stands at a fixed place behind the packet's begin: ``PLAIN_VARIABLES`` of
-``fields.py`` are these places, for kernels that need no record of such packets.
+Most traffic is plain, and its fields have fixed offsets from the beginning of the packet:
+``PLAIN_VARIABLES`` of ``fields.py`` has them, for kernels that need no record of such packets.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32
 from gscope.capture.kernels.jit import kernel
 
 _V4_BYTES, _V6_BYTES = 38, 58
-"""Captured bytes up to and with the ports."""
+"""Captured bytes up to and including the ports."""
 _PORTS_BYTES = 4
 
 # Ethernet type 0800, version 4, header length 20 and any type of service, as loaded little-endian.
@@ -23,7 +23,7 @@ _FRAGMENT_MASK = 0xFF3F
 
 @kernel
 def is_plain_ipv4(base: int, caplen: int) -> bool:
-    """Whether the Ethernet packet at ``base`` is plain IPv4; no branch, so that none is guessed wrong."""
+    """Return whether the Ethernet packet at ``base`` is plain IPv4; branch-free, to avoid mispredictions."""
     return (
         (ld32(base + 12) & _V4_MASK == _V4_PLAIN)
         & (ld16(base + 20) & _FRAGMENT_MASK == 0)
@@ -34,7 +34,7 @@ def is_plain_ipv4(base: int, caplen: int) -> bool:
 
 @kernel
 def is_plain_ipv6(base: int, caplen: int) -> bool:
-    """Whether the Ethernet packet at ``base`` is plain IPv6, of TCP, UDP or ICMPv6."""
+    """Return whether the Ethernet packet at ``base`` is plain IPv6 with TCP, UDP or ICMPv6."""
     protocol = ld8(base + 20)
     return (
         (ld32(base + 12) & _V6_MASK == _V6_PLAIN)

@@ -1,16 +1,16 @@
-"""Every protocol field as source text: how generated kernels compute it from a packet's record.
+"""Protocol fields as source text: the code by which generated kernels compute them from a packet's record.
 
 A snippet is an expression over these variables, all int64:
 
-- given by whoever uses it: ``record`` (address of the packet's record, see ``record.py``), ``base``
-  (address of the packet), ``caplen``, ``wirelen``, ``time_ns``, ``linktype``;
-- derived, see ``VARIABLES``; ``bindings`` gives the assignments that a set of snippets needs, in order.
+- defined by the code around the snippet: ``record`` (address of the packet's record, see ``record.py``),
+  ``base`` (address of the packet), ``caplen``, ``wirelen``, ``time_ns``, ``linktype``;
+- derived, see ``VARIABLES``; ``bindings`` returns the assignments that a set of snippets needs, in order.
 
 ``inner.*`` fields have the same snippets over the record that ``locate_inner`` fills: their derived variables
 carry the prefix ``inner_`` and are derived from ``inner_record``.
 
-All snippets may be evaluated for any packet without touching foreign memory; what they give means
-something only where the field is not NULL.
+Every snippet may be evaluated for any packet without reading memory outside it; its value is meaningful
+only if the field is not NULL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gscope.capture.packet.payload import (
     udp_data_length
 )
 """
-"""What a module holding snippets must import."""
+"""Imports of a module with snippets."""
 
 INNER = "inner_"
 """Prefix of the variables of ``inner.*`` fields."""
@@ -57,7 +57,7 @@ VARIABLES: dict[str, str] = {
     "header_length": "transport_length(version, protocol, l4, pend)",
     "data_address": "data_begin(version, protocol, fragment_offset, payload, header_length, pend)",
 }
-"""Derived variables in an order in which each uses earlier ones only. ``l4`` is ``pend`` without a transport header."""
+"""Derived variables, each after those that it uses. ``l4`` is ``pend`` without a transport header."""
 
 
 _PLAIN = {
@@ -89,27 +89,27 @@ PLAIN_VARIABLES: dict[int, dict[str, str]] = {
         (6, 40, 6, "min(base + caplen, payload + be16(l3 + 4))", "0x86DD"),
     )
 }
-"""The same variables for plain packets (see ``fast_path.py``) of each IP version, which need no record."""
+"""The same variables for plain packets (see ``fast_path.py``) of each IP version, without a record."""
 
 
 class FieldKind(Enum):
-    """How many int64 values a field has, and what they are."""
+    """The int64 values of a field."""
 
     INTEGER = "integer"
-    """One: the value; MAC addresses are 48-bit integers, times nanoseconds or seconds."""
+    """One value; MAC addresses are 48-bit integers, times are nanoseconds or seconds."""
     IP = "ip"
-    """Two: high and low half of the value, as ``queries/catalog/scalar/addresses.py`` defines it."""
+    """Two values: high and low half of the address, as ``queries/catalog/scalar/addresses.py`` defines it."""
     BYTES = "bytes"
-    """Two: address and length of bytes within the packet."""
+    """Two values: address and length of bytes in the packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """How to compute a field.
+    """The code of a field.
 
     Attributes:
         value: one expression, or two for kinds IP and BYTES.
-        null: condition under which a member packet has no value; None for never.
+        null: condition under which the field of a member packet is NULL; None for never.
     """
 
     value: tuple[str, ...]
@@ -118,16 +118,17 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class PacketFieldCode:
-    """One field.
+    """A field with its code.
 
     Attributes:
-        name: canonical, with ``inner.`` in front for the first encapsulated IP packet.
-        protocols: the protocols of GSQL that declare it.
-        kind: what its values are.
-        member: condition for a packet to have the field at all; None for every packet. Otherwise NULL.
-        v4: its code where ``version`` is 4; None for always NULL there.
-        v6: its code where ``version`` is 6. The same object as ``v4`` where the version does not matter;
-            then the code holds for packets without IP too, if ``member`` lets them in.
+        name: canonical name, with the prefix ``inner.`` for the first encapsulated IP packet.
+        protocols: GSQL protocols that declare the field.
+        kind: kind of its values.
+        member: condition under which a packet has the field; the field is NULL otherwise. None for every
+            packet.
+        v4: code if ``version`` is 4; None if it is always NULL then.
+        v6: code if ``version`` is 6. The same object as ``v4`` if the version makes no difference; then the
+            code also holds for packets without IP, if ``member`` admits them.
     """
 
     name: str
@@ -139,7 +140,7 @@ class PacketFieldCode:
 
     @property
     def is_inner(self) -> bool:
-        """Whether it needs ``locate_inner``."""
+        """Whether the field needs ``locate_inner``."""
         return self.name.startswith("inner.")
 
     @property
@@ -158,7 +159,7 @@ MEMBERS: dict[str, str | None] = {
     "ICMP": "is_icmp(version, protocol)",
     "ARP": "is_arp != 0",
 }
-"""Which packets belong to a protocol of GSQL (``protocol`` is 0 in records without IP)."""
+"""The condition for packets of each GSQL protocol (``protocol`` is 0 in records without IP)."""
 
 _MAPPED = "281470681743360"  # ::ffff:0.0.0.0, low half
 
@@ -169,7 +170,7 @@ def _field(protocol: str, name: str, value: str, null: str | None = None) -> Pac
 
 
 def _mac(name: str, offset: str) -> PacketFieldCode:
-    # NOWHERE is no offset: 64 KB further on is foreign memory.
+    # NOWHERE is not an offset: 64 KB further on is outside the packet.
     value = f"lshr(be64(base + select({offset} == 0xFFFF, 0, {offset})), 16)"
     return _field("PKT", name, value, f"{offset} == 0xFFFF")
 
@@ -299,7 +300,7 @@ FIELDS: dict[str, PacketFieldCode] = {
     field.name: field
     for field in (*_OUTER_FIELDS, *_IP_FIELDS, *(_inner_field(field) for field in _IP_FIELDS))
 }
-"""All fields by canonical name; ``interface`` is a constant of the stream and not among them."""
+"""All fields by canonical name, except ``interface``, which is a constant of the stream."""
 
 _ALL_VARIABLES = VARIABLES | {
     INNER + name: _for_inner(expression) for name, expression in VARIABLES.items()
@@ -307,13 +308,13 @@ _ALL_VARIABLES = VARIABLES | {
 
 
 def bindings(snippets: Iterable[str], plain: int | None = None) -> list[tuple[str, str]]:
-    """The derived variables that ``snippets`` need: (variable, expression) in an order for assignment.
+    """Return the derived variables that ``snippets`` need, as (variable, expression) in order of assignment.
 
-    Names that are no derived variables are left to the caller.
+    The caller defines all other names.
 
     Args:
-        snippets: of fields; for plain packets not of inner ones.
-        plain: the IP version of plain packets; None for any packet with a record.
+        snippets: snippets of fields; for plain packets, not of inner fields.
+        plain: IP version of plain packets; None for packets with a record.
     """
     variables = _ALL_VARIABLES if plain is None else PLAIN_VARIABLES[plain]
     needed: set[str] = set()

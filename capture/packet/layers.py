@@ -1,7 +1,7 @@
 """``locate``: decode a run of packets of a block into records.
 
-Ordinary packets, Ethernet with plain IPv4 or IPv6 and whole port numbers, take a short path without a loop; all
-others take the walk.
+Ordinary packets, Ethernet with plain IPv4 or IPv6 and complete port numbers, take a short path without a
+loop; all others take the walk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gscope.capture.packet.record import (
 )
 
 PREFETCH_BYTES = 4096
-"""How far ahead of the packet in hand its block is fetched: about 40 packets cut to 96 bytes."""
+"""Distance of prefetching ahead of the current packet: about 40 packets truncated to 96 bytes."""
 
 _ETHERNET_BYTES = 14
 _V4_BYTES, _V6_BYTES = 20, 40
@@ -41,13 +41,13 @@ _V6_INFO = 6 << VERSION_SHIFT | TYPE_IPV6 << ETHERTYPE_SHIFT
 
 
 class PacketIndex(NamedTuple):
-    """Addresses of the index arrays of a block that decoding reads; free between kernels.
+    """Addresses of the index arrays of a block that decoding reads; between kernels it costs nothing.
 
     Attributes:
-        offsets: of ``offset`` (int64).
-        caplens: of ``caplen`` (int32).
-        wirelens: of ``wirelen`` (int32).
-        linktypes: of ``linktype`` (int32).
+        offsets: address of ``offset`` (int64).
+        caplens: address of ``caplen`` (int32).
+        wirelens: address of ``wirelen`` (int32).
+        linktypes: address of ``linktype`` (int32).
     """
 
     offsets: int
@@ -72,10 +72,10 @@ def locate(
         packets: addresses of its index arrays.
         first: index of the first packet.
         count: number of packets.
-        records: where ``count`` records of ``RECORD_BYTES`` are written.
+        records: address of room for ``count`` records of ``RECORD_BYTES``.
         workspace: address of ``WORKSPACE_BYTES`` bytes (see ``workspace.py``). The counter of a
-            packet's reason goes up by one, except that packets without any (``Reason.NONE``) on the
-            short path are not counted.
+            packet's reason is incremented, except that packets without a reason (``Reason.NONE``) are not
+            counted on the short path.
     """
     for i in range(count):
         index = first + i
@@ -95,7 +95,7 @@ def locate(
 
 @kernel
 def _locate_plain(record: int, base: int, end: int) -> bool:
-    """Write the record if the packet is an ordinary one."""
+    """Write the record if the packet is an ordinary one, and return whether it is."""
     l3 = base + _ETHERNET_BYTES
     if l3 + _V4_BYTES + _PORTS_BYTES > end:
         return False

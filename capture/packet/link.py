@@ -1,4 +1,4 @@
-"""The link layer: from the pcap link type and the begin of a packet to the first step of the walk."""
+"""The link layer: from the pcap link type and the beginning of a packet to the first step of the walk."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ _SLL_HEADER_BYTES, _SLL2_HEADER_BYTES = 16, 20
 def enter(linktype: int, base: int, end: int, wire_end: int, workspace: int) -> Step:
     """Return the first step for a packet of ``linktype`` whose captured bytes are ``base`` to ``end``.
 
-    ``wire_end`` is ``end`` unless the packet was cut off; ``workspace.py`` says what ``workspace`` is.
+    ``wire_end`` is ``end`` unless the packet was truncated; for ``workspace`` see ``workspace.py``.
     """
     at = base
     if linktype == LINKTYPE_PPI:
-        # The header names the link type of what follows; a second PPI header is none that is known.
+        # The header gives the link type of the next one; a second PPI header is not supported.
         if at + 8 > end:
             return ODD, at, end, _TRUNCATED, NO_LINK
         length = ld16(at + 2)
@@ -245,7 +245,7 @@ def _after_fddi(base: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_nflog(at: int, end: int) -> Step:
-    """Linux netfilter log: family, version, resource id, then attributes of which the last payload counts."""
+    """Linux netfilter log: family, version, resource id, then attributes; the last payload counts."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     family = ld8(at)
@@ -260,7 +260,7 @@ def _after_nflog(at: int, end: int) -> Step:
             return ODD, at, end, _MALFORMED, NO_LINK
         if kind == _NFLOG_PAYLOAD:
             if here + length > end:
-                # Cut by the snap length.
+                # Truncated by the snap length.
                 length = end - here
             payload, payload_end = here + 4, here + length
         here += (length + 3) & ~3
@@ -275,7 +275,7 @@ def _after_nflog(at: int, end: int) -> Step:
 
 @kernel
 def _is_order_plausible(at: int, end: int, is_big: int) -> bool:
-    """Whether the first attribute with a type has a small one when read in this order."""
+    """Return whether the first attribute with a type has a small type in this byte order."""
     while at + 4 < end:
         length = be16(at) if is_big else ld16(at)
         kind = (be16(at + 2) if is_big else ld16(at + 2)) & 0x7FFF

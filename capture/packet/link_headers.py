@@ -1,6 +1,6 @@
-"""What stands between the link layer and IP: one kernel for each kind, giving the next step.
+"""Headers between the link layer and IP: a kernel for each kind, which returns the next step.
 
-Behaviour follows Wireshark 4.0, against which it is tested; see ``steps`` for what a step is.
+Behaviour follows Wireshark 4.0, against which it is tested; ``decode_states.py`` defines steps.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _MALFORMED = int(Reason.LINK_MALFORMED)
 
 @kernel
 def is_vlan(ethertype: int) -> bool:
-    """Whether the type announces a VLAN tag."""
+    """Return whether the type announces a VLAN tag."""
     return ethertype in (TYPE_VLAN, TYPE_PROVIDER_VLAN, TYPE_OLD_VLAN)
 
 
 @kernel
 def is_tag(ethertype: int) -> bool:
-    """Whether the type announces a tag that is no protocol of its own: the type behind it counts."""
+    """Return whether the type announces a tag, so that the type after the tag counts."""
     return is_vlan(ethertype) or ethertype in (TYPE_VNTAG, TYPE_ETAG, TYPE_ARISTA)
 
 
 @kernel
 def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
-    """What an Ethernet type names."""
+    """The header identified by an EtherType."""
     if ethertype == TYPE_IPV4:
         return IPV4, at, end, ethertype, link
     if ethertype == TYPE_IPV6:
@@ -106,7 +106,7 @@ def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
 
 @kernel
 def _after_arista(at: int, end: int, link: int) -> Step:
-    """A time stamp of a switch: subtype, version, seconds and nanoseconds; then the type that it came before."""
+    """A switch's timestamp: subtype, version, seconds, nanoseconds; then the type of the next header."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, link
     kind = be32(at)
@@ -124,9 +124,9 @@ def _after_arista(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _after_macsec(at: int, end: int, link: int) -> Step:
-    """IEEE 802.1AE with integrity only; what is encrypted or changed cannot be read.
+    """IEEE 802.1AE with integrity only; encrypted or changed payloads cannot be decoded.
 
-    The integrity check value stays within ``end``: it is behind what the IP header bounds.
+    The integrity check value stays within ``end``: it is beyond the length that the IP header gives.
     """
     if at + 6 > end:
         return ODD, at, end, _TRUNCATED, link
@@ -180,7 +180,7 @@ def _after_vlan(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_length_or_type(at: int, end: int, length_or_type: int, link: int) -> Step:
-    """IEEE 802.3: up to 1500 a length, from 0x600 on a type."""
+    """IEEE 802.3: a length up to 1500, a type from 0x600."""
     if length_or_type >= MIN_ETHERTYPE:
         return ETHERTYPE, at, end, length_or_type, link
     if length_or_type > MAX_ETHERNET_LENGTH:
@@ -280,7 +280,7 @@ def after_pppoe(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_mpls(at: int, end: int, link: int) -> Step:
-    """RFC 3032: the label stack; what follows is told by its first four bits (RFC 4928)."""
+    """RFC 3032: the label stack; the first four bits after it identify the payload (RFC 4928)."""
     label = 0
     is_bottom = False
     while not is_bottom:
@@ -304,9 +304,9 @@ def after_mpls(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _pseudowire_frame(at: int, end: int) -> int:
-    """Where a pseudowire's Ethernet frame begins: behind a control word (RFC 4448) of which the first bits are 0.
+    """Return where a pseudowire's Ethernet frame begins: after a control word (RFC 4448), whose first bits are 0.
 
-    Unless a usual type stands only where there would be no control word: then the zeros begin a MAC address.
+    If a common EtherType is only where a frame without a control word has it, the zeros begin a MAC address.
     """
     if at + 14 <= end and _is_usual_type(be16(at + 12)):
         has_control_word = at + 18 <= end and _is_usual_type(be16(at + 16))

@@ -1,4 +1,4 @@
-"""Link types by name, from https://www.tcpdump.org/linktypes.html, for those that gscope does not read."""
+"""Names of link types that gscope does not decode, from https://www.tcpdump.org/linktypes.html."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ READ_LINK_TYPES = frozenset(
         *(226, 228, 229, 230, 239, 242, 258, 276),
     )
 )
-"""Link types behind which gscope looks for IP; ``link.py`` reads them."""
+"""Link types that gscope decodes, in ``link.py``."""
 
 _NAMES = {
     3: "AX25",

@@ -1,4 +1,4 @@
-"""IEEE 802.15.4 frames: where 6LoWPAN begins in them, and what it is (RFC 4944 section 5.1)."""
+"""IEEE 802.15.4 frames: the position and kind of 6LoWPAN in them (RFC 4944 section 5.1)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _COMPRESSED_BITS, _FIRST_FRAGMENT_BITS, _FRAGMENT_BITS = 0b011, 0b11000, 0b11100
 
 @kernel
 def after_802154(at: int, end: int, wire_end: int, fcs_bytes: int, workspace: int) -> Step:
-    """Return the step after an unsecured data frame's header, of the versions of 2003 and 2006.
+    """Return the step after the header of an unsecured data frame of version 2003 or 2006.
 
-    ``wire_end`` is where the frame ended on the wire, with its checksum of ``fcs_bytes``.
+    ``wire_end`` is the end of the frame on the wire, including its checksum of ``fcs_bytes``.
     """
     end = max(at, min(end, wire_end - fcs_bytes))
     wire_end = max(end, wire_end - fcs_bytes)

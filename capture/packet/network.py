@@ -33,7 +33,7 @@ _HOP_BY_HOP, _ROUTING, _FRAGMENT, _DESTINATION_OPTIONS = 0, 43, 44, 60
 
 @kernel
 def record_nothing(record: int, end: int, ethertype: int, link: int, reason: int) -> int:
-    """Write the record of a packet without IP or ARP; gives the reason back."""
+    """Write the record of a packet without IP or ARP, and return the reason."""
     info = ethertype << ETHERTYPE_SHIFT | reason << REASON_SHIFT
     write_record(record, end, end, end, info, link)
     return reason
@@ -41,7 +41,7 @@ def record_nothing(record: int, end: int, ethertype: int, link: int, reason: int
 
 @kernel
 def record_arp(record: int, at: int, end: int, ethertype: int, link: int) -> int:
-    """Write the record of an ARP packet at ``at``; gives the reason."""
+    """Write the record of the ARP packet at ``at``, and return the reason."""
     if at + ARP_FIXED_BYTES > end:
         return record_nothing(record, end, ethertype, link, _IP_TRUNCATED)
     write_record(record, at, end, end, IS_ARP | ethertype << ETHERTYPE_SHIFT, link)
@@ -50,10 +50,10 @@ def record_arp(record: int, at: int, end: int, ethertype: int, link: int) -> int
 
 @kernel
 def record_ip(record: int, at: int, end: int, ethertype: int, link: int, only: int) -> int:
-    """Write the record of the IP packet at ``at``, or that there is none; gives the reason.
+    """Write the record of the IP packet at ``at``, or of a packet without IP, and return the reason.
 
-    ``end`` is one past the last captured byte of what encloses the packet; ``only`` is the one version
-    that may stand here, or 0.
+    ``end`` is one past the last captured byte of the enclosing layer; ``only`` is the one version allowed
+    here, or 0 for both.
     """
     if at + 1 > end:
         return record_nothing(record, end, ethertype, link, _IP_TRUNCATED)
@@ -74,7 +74,7 @@ def _record_ipv4(record: int, at: int, end: int, ethertype: int, link: int) -> i
     header_length = (ld8(at) & 15) << 2
     total_length = be16(at + 2)
     pend = end
-    # Segmentation offload leaves 0; the packet then fills the frame.
+    # Segmentation offload writes 0; the packet then fills the frame.
     if total_length != 0:
         if total_length < header_length:
             return record_nothing(record, end, ethertype, link, _IP_BAD_LENGTH)
@@ -91,9 +91,10 @@ def _record_ipv4(record: int, at: int, end: int, ethertype: int, link: int) -> i
 
 @kernel
 def _record_ipv6(record: int, at: int, end: int, ethertype: int, link: int) -> int:
-    """The final protocol is the first next-header that is no extension header (RFC 8200 section 4).
+    """Write the record of an IPv6 packet, whose protocol is the first that is not an extension header.
 
-    AH, ESP and mobility are final. A later fragment ends the walk: what it holds is no header.
+    See RFC 8200 section 4. AH, ESP and mobility headers are final. A later fragment ends the walk, because
+    its payload does not begin with a header.
     """
     if at + IPV6_HEADER_BYTES > end:
         return record_nothing(record, end, ethertype, link, _IP_TRUNCATED)
@@ -109,7 +110,7 @@ def _record_ipv6(record: int, at: int, end: int, ethertype: int, link: int) -> i
         protocol in (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _DESTINATION_OPTIONS)
     ):
         if here + 8 > pend:
-            # Cut off; but of options, what follows is told by the first of the two bytes they begin with.
+            # Truncated; but the first byte of options, if captured, identifies the next header.
             if here + 2 <= pend and protocol != _FRAGMENT:
                 protocol = ld8(here)
             here = pend + 1
@@ -139,7 +140,7 @@ def _record_transport(
     fragment_offset: int,
     link: int,
 ) -> int:
-    """``payload`` beyond ``pend`` means that the headers before it are not captured as a whole."""
+    """Write the record; ``payload`` beyond ``pend`` means that the headers before it are incomplete."""
     reason = _NONE
     if payload > pend:
         reason = _EXTENSION_TRUNCATED

@@ -1,6 +1,6 @@
-"""Link types that few captures have: one kernel for each, giving the first step of the walk.
+"""Rare link types: a kernel for each, which returns the first step of the walk.
 
-Behaviour follows Wireshark 4.0, against which it is tested; see ``steps`` for what a step is.
+Behaviour follows Wireshark 4.0, against which it is tested; ``decode_states.py`` defines steps.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _after_nlpid(at: int, end: int, nlpid: int) -> Step:
     organization, protocol = be32(at) >> 8, be16(at + 3)
     if organization == 0:
         return ETHERTYPE, at + 5, end, protocol, NO_LINK
-    # Bridged Ethernet, without the padding that it has over ATM.
+    # Bridged Ethernet, without the padding used over ATM.
     if organization == 0x0080C2 and (protocol == 1 or protocol == 7):
         return ETHERNET, at + 5, end, 0, NO_LINK
     return NOTHING, at, end, 0, NO_LINK
@@ -101,7 +101,7 @@ def _after_nlpid(at: int, end: int, nlpid: int) -> Step:
 
 @kernel
 def after_arcnet(at: int, end: int) -> Step:
-    """ARCNET as Linux has it: source, destination, offset (2), protocol; RFC 1201 adds flag and sequence (2)."""
+    """ARCNET on Linux: source, destination, offset (2), protocol; RFC 1201 adds flag and sequence (2)."""
     if at + 5 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     protocol = ld8(at + 4)
@@ -115,7 +115,7 @@ def after_arcnet(at: int, end: int) -> Step:
     if here + 3 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     flag = ld8(here)
-    # Fragments behind the first one have even flags.
+    # Fragments after the first have even flags.
     if flag != 0 and flag & 1 == 0:
         return NOTHING, at, end, 0, NO_LINK
     if protocol == _ARCNET_IPV4:
@@ -127,7 +127,7 @@ def after_arcnet(at: int, end: int) -> Step:
 
 @kernel
 def after_juniper_ethernet(at: int, end: int) -> Step:
-    """Juniper's header (magic, flags, perhaps extensions) before an Ethernet frame."""
+    """Juniper's header (magic, flags, optional extensions) before an Ethernet frame."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     if be32(at) >> 8 != _JUNIPER_MAGIC:

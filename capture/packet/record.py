@@ -1,15 +1,15 @@
-"""Layout of the record that ``locate`` writes for each packet, and the one function that writes it.
+"""The record that ``locate`` writes for each packet: its layout, and the function that writes it.
 
 Five words of 64 bits, so that decoding an ordinary packet costs five stores:
 
 ====== ========= ==============================================================================
-offset name      holds
+offset name      contents
 ====== ========= ==============================================================================
 0      l3        address of the IP header, or of the ARP header; some readable address otherwise
-8      payload   address behind the IP header and its extension headers, at most ``pend``
+8      payload   address after the IP header and its extension headers, at most ``pend``
 16     pend      address one past the last captured byte of the IP packet
 24     info      bits, see below
-32     link      bits 0-15 and 16-31: offset of destination and source MAC from the packet's begin;
+32     link      bits 0-15 and 16-31: offset of destination and source MAC in the packet;
                  32-47 and 48-63: outer and inner VLAN id; ``NOWHERE`` in any of the four for none
 ====== ========= ==============================================================================
 
@@ -17,8 +17,8 @@ info: bits 0-7 protocol, 8-11 version (4, 6, or 0 without an IP header), 12 has_
 14 more_fragments, 16-31 ethertype (0 for none), 32-44 fragment offset in units of 8 bytes,
 48-55 reason (``Reason``).
 
-At least 64 bytes from each of the three addresses may be loaded (``PADDING_BYTES`` of a block), though
-only those below ``pend`` mean anything.
+At least 64 bytes from each of the three addresses may be loaded (``PADDING_BYTES`` of a block); only those
+below ``pend`` belong to the packet.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _TYPE_ERSPAN, _TYPE_ERSPAN_III, _TYPE_WCCP = 0x88BE, 0x22EB, 0x883E
 
 @kernel
 def locate_inner(record: int, inner: int) -> int:
-    """Write the record of the packet inside the one of ``record`` at ``inner``; gives the reason."""
+    """Write the record of the packet inside that of ``record`` to ``inner``, and return the reason."""
     info = ld64(record + INFO)
     payload, pend = ld64(record + PAYLOAD), ld64(record + PEND)
     if (info >> FRAGMENT_OFFSET_SHIFT) & 0x1FFF:
@@ -64,7 +64,7 @@ def locate_inner(record: int, inner: int) -> int:
 
 @kernel
 def _enter_tunnel(protocol: int, has_ports: int, at: int, end: int) -> Step:
-    # Protocol 0 means IPv6 hop-by-hop options cut off, or no IP at all.
+    # Protocol 0 means truncated IPv6 hop-by-hop options, or no IP at all.
     if protocol == _IPIP:
         return IPV4, at, end, 0, NO_LINK
     if protocol == _IPV6:
@@ -102,7 +102,7 @@ def _after_gre(at: int, end: int) -> Step:
     if protocol == TYPE_PPP:
         return PPP_HDLC, here, end, 0, NO_LINK
     if protocol == _TYPE_ERSPAN:
-        # Type II has a header and is known by the sequence number; type I has none.
+        # Type II has a header and a sequence number; type I has neither.
         return ETHERNET, here + (8 if flags & _GRE_SEQUENCE else 0), end, 0, NO_LINK
     if protocol == _TYPE_ERSPAN_III:
         return _after_erspan_iii(here, end)

@@ -1,4 +1,4 @@
-"""IEEE 802.11 data frames, bare or behind a radiotap header."""
+"""IEEE 802.11 data frames, with or without a radiotap header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RADIOTAP_HAS_FCS, _RADIOTAP_IS_PADDED = 0x10, 0x20
 
 @kernel
 def mac_link(destination: int, source: int) -> int:
-    """A link word of two MAC offsets; an offset that does not fit is left out."""
+    """Return a link word of two MAC offsets; an offset that does not fit is omitted."""
     if destination >= NOWHERE or destination < 0:
         destination = NOWHERE
     if source >= NOWHERE or source < 0:
@@ -36,7 +36,7 @@ def mac_link(destination: int, source: int) -> int:
 
 @kernel
 def after_radiotap(base: int, at: int, end: int) -> Step:
-    """The radiotap header at ``at`` tells its own length and whether the frame ends with a checksum."""
+    """The radiotap header at ``at``: gives its own length and whether the frame ends with a checksum."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, -1
     length = ld16(at + 2)
@@ -64,9 +64,9 @@ def after_radiotap(base: int, at: int, end: int) -> Step:
 
 @kernel
 def after_wlan(base: int, at: int, end: int, is_padded: int) -> Step:
-    """An 802.11 frame at ``at``; only unprotected, unfragmented data frames hold anything readable.
+    """An 802.11 frame at ``at``; only unprotected, unfragmented data frames can be decoded.
 
-    ``is_padded``: whether the header is filled up to a multiple of 4 bytes.
+    ``is_padded`` is whether the header is padded to a multiple of 4 bytes.
     """
     if at + 24 > end:
         return ODD, at, end, _TRUNCATED, -1

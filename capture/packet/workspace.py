@@ -1,9 +1,8 @@
-"""The memory that ``locate`` works in, beside the packets and their records.
+"""The working memory of ``locate``, besides the packets and their records.
 
-First come the counters of reasons, then the number of slots taken since the batch began (at
-``TAKEN``), then the slots. A slot holds one packet whose link compresses headers, expanded: its
-record points into the slot. A batch has at most ``SLOTS`` packets, so a slot keeps its packet until
-the next batch begins.
+It holds the counters of reasons, the number of slots taken since the batch began (at ``TAKEN``), and the
+slots. A slot holds an expanded packet of a link that compresses headers; the packet's record points into
+the slot. A batch has at most ``SLOTS`` packets, so a slot keeps its packet until the next batch begins.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.decode_errors import REASON_COUNT
 
 SLOTS = 128
-"""A power of two, and the most packets of a batch."""
+"""Largest number of packets in a batch; a power of two."""
 SLOT_HEADERS_BYTES = 48
 """Bytes of the headers of IPv6 and UDP."""
 SLOT_FRAME_BYTES = 2047
 """The largest frame of IEEE 802.15.4, on its longest radios (aMaxPhyPacketSize)."""
 SLOT_BYTES = (SLOT_HEADERS_BYTES + SLOT_FRAME_BYTES + 64 + 63) // 64 * 64
-"""With 64 bytes that may be loaded behind the packet."""
+"""Including 64 bytes that may be loaded after the packet."""
 
 TAKEN = 8 * REASON_COUNT
 WORKSPACE_BYTES = TAKEN + 8 + SLOTS * SLOT_BYTES

@@ -1,7 +1,7 @@
-"""A slow dissector in plain Python: bytes in, the values of all fields out.
+"""A slow dissector in plain Python: computes all fields from the bytes of a packet.
 
-The front half of the LFTA interpreter and the oracle of the decoding kernels, with which it shares no code.
-It follows the same rules, which are those of Wireshark 4.0 where that has any.
+It is the front end of the LFTA interpreter and the oracle of the decoding kernels, with which it shares no
+code. It follows the same rules, which are those of Wireshark 4.0 where Wireshark has any.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_FIELDS: Fields = dict.fromkeys(
 
 @dataclass(slots=True)
 class _Packet:
-    """An IP packet with its header located: offsets into ``data``."""
+    """An IP packet whose headers were located: offsets into ``data``."""
 
     data: bytes
     version: int
@@ -62,7 +62,7 @@ class _Packet:
         return self.fragment_offset == 0
 
     def transport(self, at: int, size: int) -> int | None:
-        """The number at ``at`` of the transport header, None where it is not captured."""
+        """Return the number at offset ``at`` of the transport header; None if it is not captured."""
         begin = self.payload + at
         if not self.has_transport or begin + size > self.end:
             return None
@@ -70,9 +70,9 @@ class _Packet:
 
 
 def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[Fields, Reason]:
-    """All fields of a packet by canonical name, None for NULL, and what is odd about the packet.
+    """Return all fields of a packet by canonical name, None for NULL, and the reason if it is malformed.
 
-    Values are as ``GsqlType`` says: addresses are unsigned 128-bit integers with IPv4 mapped, MAC addresses
+    Values are those of ``GsqlType``: addresses are unsigned 128-bit integers with IPv4 mapped, MAC addresses
     48-bit integers, payloads bytes.
     """
     fields = dict(_NO_FIELDS)
@@ -104,7 +104,7 @@ def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[
 
 def _read_link(frame: Frame, fields: Fields) -> None:
     for name, at in (("srcMAC", frame.source), ("destMAC", frame.destination)):
-        # Records hold the place in 16 bits.
+        # Records have 16 bits for the offset.
         if at is not None and at < 0xFFFF:
             fields[name] = int.from_bytes(frame.data[at : at + 6], "big")
     fields["ethertype"] = frame.ethertype or None
@@ -259,7 +259,7 @@ def _ipv6_fields(packet: _Packet) -> Fields:
 
 
 def _ipv6_address(octets: bytes) -> int:
-    """The value of an IPv6 address: ``::ffff:a.b.c.d`` as ``::fffe:a.b.c.d``, for it is not IPv4."""
+    """Return the value of an IPv6 address; that of ``::ffff:a.b.c.d``, which is not IPv4, is ``::fffe:a.b.c.d``."""
     if octets[:12] == bytes(10) + b"\xff\xff":
         octets = bytes(10) + b"\xff\xfe" + octets[12:]
     return int.from_bytes(octets, "big")
@@ -325,7 +325,7 @@ def _icmp_fields(packet: _Packet) -> Fields:
 
 
 def _wire_end(packet: _Packet, wirelen: int) -> int:
-    """Where the IP packet ended on the wire, by its own length unless that is 0."""
+    """Return where the IP packet ended on the wire, by its own length unless that is 0."""
     at, fixed = (2, 0) if packet.version == 4 else (4, 40)
     length = packet.number(packet.l3 + at, 2)
     return packet.l3 + fixed + length if length else wirelen

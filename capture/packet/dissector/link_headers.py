@@ -1,7 +1,7 @@
-"""The slow dissector's way from the link layer to the network header; see ``dissect``.
+"""The slow dissector's path from the link layer to the network header; see ``dissect``.
 
-Every layer is a function of (frame, at) that gives the next layer and where it begins, or None at the end of
-the way. ``frame`` collects what is learnt on it.
+A layer is a function of (frame, at) that returns the next layer and its position, or None at the end.
+``frame`` collects the link-layer fields on the way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_LAYERS = 256
 
 
 class DecodeFailure(Exception):
-    """The packet cannot be followed further."""
+    """Raised when a packet cannot be decoded further."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.name)
@@ -25,16 +25,16 @@ class DecodeFailure(Exception):
 
 @dataclass(slots=True)
 class Frame:
-    """A packet on its way through the link layers.
+    """A packet while its link layers are decoded.
 
     Attributes:
-        data: the captured bytes; once a compressed header is expanded, those of the packet alone.
-        end: one past the last byte of what encloses the present layer.
-        wire_end: where the whole frame ended on the wire.
-        ethertype: the first one that is no tag, 0 for none.
+        data: the captured bytes; after the expansion of a compressed header, those of the packet alone.
+        end: one past the last byte of the layer that encloses the current one.
+        wire_end: end of the whole frame on the wire.
+        ethertype: the first EtherType that is not a tag; 0 for none.
         vlans: ids of all VLAN tags, outermost first.
-        destination: outermost destination MAC, where it is in ``data``.
-        source: likewise.
+        destination: offset of the outermost destination MAC in ``data``; None if there is none.
+        source: offset of the outermost source MAC in ``data``; None if there is none.
     """
 
     data: bytes
@@ -46,10 +46,10 @@ class Frame:
     source: int | None = None
 
     def number(self, at: int, size: int, order: str = "big") -> int:
-        """The unsigned number of ``size`` bytes at ``at``.
+        """Return the unsigned number of ``size`` bytes at ``at``.
 
         Raises:
-            DecodeFailure: not all of it is captured.
+            DecodeFailure: the number is not captured completely.
         """
         if at + size > self.end:
             raise DecodeFailure(Reason.LINK_TRUNCATED)
@@ -66,7 +66,7 @@ class Frame:
 
 
 class Network(Enum):
-    """What ends the way: a network header."""
+    """The network headers at which decoding of the link layer ends."""
 
     IP = "IP of either version"
     IPV4 = "IP that must be of version 4"
@@ -79,10 +79,10 @@ Next = tuple[Layer, int] | None
 
 
 def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
-    """The network layer reached from ``layer`` at ``at``, and where; None where there is none.
+    """Return the network layer reached from ``layer`` at ``at``, and its position; None if there is none.
 
     Raises:
-        DecodeFailure: the bytes end before, contradict themselves, or nest too deep.
+        DecodeFailure: the bytes end before that, are inconsistent, or nest too deeply.
     """
     for _ in range(MAX_LAYERS):
         if isinstance(layer, Network):
@@ -95,7 +95,7 @@ def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
 
 
 def ethernet(frame: Frame, at: int) -> Next:
-    """Ethernet of either kind; the outermost addresses count."""
+    """Ethernet II or IEEE 802.3; the outermost addresses count."""
     frame.require(at, 14)
     if frame.destination is None and frame.source is None:
         frame.destination, frame.source = at, at + 6
@@ -118,7 +118,7 @@ def _typed_or_long(frame: Frame, at: int) -> Next:
 
 
 def ethertype(value: int) -> Layer:
-    """The layer that notes the type and goes on to what it names."""
+    """Return the layer that records the type and continues with the header that it identifies."""
 
     def note(frame: Frame, at: int) -> Next:
         if frame.ethertype == 0 and value not in _TAGS:
@@ -198,14 +198,14 @@ def llc(frame: Frame, at: int) -> Next:
 
 
 def ppp(frame: Frame, at: int) -> Next:
-    """PPP from its protocol number on, which may be compressed to one byte."""
+    """PPP from its protocol number, which may be compressed to one byte."""
     size = 1 if frame.number(at, 1) % 2 else 2
     layer = _PPP_PROTOCOLS.get(frame.number(at, size))
     return None if layer is None else (layer, at + size)
 
 
 def ppp_hdlc(frame: Frame, at: int) -> Next:
-    """PPP with address and control in front or without, or Cisco HDLC."""
+    """PPP with or without address and control, or Cisco HDLC."""
     begin = frame.number(at, 2)
     if begin >> 8 == 0xFF:
         return ppp, at + 2
@@ -226,7 +226,7 @@ def pppoe(frame: Frame, at: int) -> Next:
 
 
 def mpls(frame: Frame, at: int) -> Next:
-    """A label stack; what follows is told by special labels and the first four bits."""
+    """A label stack; special labels and the first four bits after it identify the payload."""
     while True:
         entry = frame.number(at, 4)
         at += 4
@@ -242,7 +242,7 @@ def mpls(frame: Frame, at: int) -> Next:
 
 
 def _pseudowire(frame: Frame, at: int) -> Next:
-    """Ethernet behind a control word, unless a usual type stands only where there would be none."""
+    """Ethernet after a control word, unless a common EtherType is only where there would be none."""
 
     def has_type(begin: int) -> bool:
         known = begin + 14 <= frame.end

@@ -1,4 +1,4 @@
-"""The slow dissector's link types: how the first layer of a capture is told; see ``dissect``."""
+"""The slow dissector's link types: the first layer of each; see ``dissect``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def first_layer(linktype: int) -> Layer:
-    """The layer that packets of a pcap link type begin with.
+    """Return the first layer of packets of a pcap link type.
 
     Raises:
-        DecodeFailure: it is not known.
+        DecodeFailure: gscope does not decode the link type.
     """
     if linktype not in _LINKTYPES:
         raise DecodeFailure(Reason.UNKNOWN_LINKTYPE)
@@ -48,7 +48,7 @@ def _null(frame: Frame, at: int) -> Next:
         return ppp_hdlc, at
     little, big = int.from_bytes(raw, "little"), int.from_bytes(raw, "big")
     if raw[2:] != b"\0\0":
-        # Either the other byte order, or IRIX's 16 bits with the family behind.
+        # Either the other byte order, or IRIX's 16-bit family.
         family = raw[2] if raw[3] == 0 and raw[2] < 6 else big
     else:
         family = raw[1] if raw[0] == 0 and raw[1] < 6 else little
@@ -159,7 +159,7 @@ def _wlan(frame: Frame, at: int, *, is_padded: bool) -> Next:
     if is_padded:
         length = (length + 3) // 4 * 4
     frame.require(at, length)
-    # Destination and source by to-DS and from-DS.
+    # Offsets of destination and source, by to-DS and from-DS.
     destination, source = {0: (4, 10), 1: (16, 10), 2: (4, 16), 3: (16, 24)}[flags & 3]
     frame.destination, frame.source = at + destination, at + source
     if has_no_data or flags & 0x44:

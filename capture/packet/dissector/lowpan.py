@@ -19,7 +19,7 @@ _PORT_SIZES = {0: (2, 2), 1: (2, 1), 2: (1, 2)}
 
 
 def lowpan_with_checksum(frame: Frame, at: int) -> Next:
-    """Read a frame as ``lowpan`` does, with a checksum of two octets behind it."""
+    """Read a frame as ``lowpan`` does, followed by a checksum of two octets."""
     return _frame(frame, at, 2)
 
 
@@ -69,7 +69,7 @@ def _frame(frame: Frame, at: int, checksum: int) -> Next:
 
 @dataclass(slots=True)
 class _Header:
-    """A compressed header, read from its start to its end."""
+    """A compressed header, read from beginning to end."""
 
     frame: Frame
     at: int
@@ -80,7 +80,7 @@ class _Header:
         return self.frame.data[self.at - size : self.at]
 
     def expanded(self, link_source: bytes, link_destination: bytes) -> bytes:
-        """Return the packet as it was; link-layer addresses have their first octet first."""
+        """Return the expanded packet; link-layer addresses have their first octet first."""
         flags, modes = self.take(2)
         source_mode, destination_mode, is_group = modes >> 4 & 7, modes & 7, bool(modes & 8)
         if destination_mode > 4 if is_group else destination_mode == 4:

@@ -61,7 +61,7 @@ def arcnet(frame: Frame, at: int) -> Next:
 
 
 def juniper_ethernet(frame: Frame, at: int) -> Next:
-    """Ethernet behind Juniper's header."""
+    """Ethernet after Juniper's header."""
     frame.require(at, 4)
     if frame.data[at : at + 3] != b"MGC":
         raise DecodeFailure(Reason.LINK_MALFORMED)
@@ -77,7 +77,7 @@ def juniper_ethernet(frame: Frame, at: int) -> Next:
 
 
 def ipnet(frame: Frame, at: int) -> Next:
-    """Solaris' header for observing IP."""
+    """Solaris' header for the observation of IP."""
     frame.require(at, 24)
     layer = {2: Network.IPV4, 26: Network.IPV6}.get(frame.data[at + 1])
     return None if layer is None else (layer, at + 24)

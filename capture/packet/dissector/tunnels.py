@@ -1,4 +1,4 @@
-"""The slow dissector's tunnels: what an IP packet encapsulates; see ``dissect``."""
+"""The slow dissector's tunnels: the packets that IP packets encapsulate; see ``dissect``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def tunnel_layer(frame: Frame, protocol: int, at: int) -> Next:
-    """The first layer inside an IP packet whose transport begins at ``at``; None when it is no tunnel.
+    """Return the first layer inside an IP packet whose transport begins at ``at``; None if it is not a tunnel.
 
     Raises:
-        DecodeFailure: the tunnel's header is cut off or contradicts itself.
+        DecodeFailure: the tunnel's header is truncated or inconsistent.
     """
     if protocol == 17:
         if at + 8 > frame.end:
