@@ -1,1 +1,1 @@
-"""Taking rights away from processes that read packets: another user, no capabilities, Landlock, seccomp."""
+"""Confinement of processes that read packets: another user, no capabilities, Landlock, seccomp."""

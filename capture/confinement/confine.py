@@ -1,7 +1,8 @@
-"""Confines this process: what it can reach, who it is, what it may do.
+"""Confines this process: its view of the file system, its user, its rights.
 
-In this order: mounts (which need root), the user, capabilities, and then Landlock and seccomp, which need no
-privileges. It must be done before there is another thread, since each thread has its own Landlock and seccomp.
+In this order: mounts (which need root), the user, capabilities, and then Landlock and seccomp,
+which need no privileges. This must be done before the process starts another thread, because
+Landlock and seccomp apply to threads.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from gscope.capture.confinement.plan import Confinement
 
 OLDEST_LANDLOCK = 2
-"""Version 1 forbids renames from folder to folder."""
+"""Oldest supported version of Landlock: version 1 forbids renames from folder to folder."""
 
 
 _SYSTEM = (
@@ -65,18 +66,20 @@ def confine(
     may_execute: bool,
     has_internet: bool,
 ) -> list[str]:
-    """Confine this process, which has one thread, and return in sentences what could not be done.
+    """Confine this process, which has one thread, and return what failed, a sentence each.
 
     Args:
-        confinement: how.
+        confinement: how to confine it.
         run_dir: the folder of the run.
-        folders: in it, where the process may write.
-        read: what it may read besides the system's files, Python's and the run's; None for everything.
+        folders: folders in it to which the process may write.
+        read: further files and folders that it may read, besides those of the system, of Python and
+            of the run; None for everything.
         may_execute: whether it may execute files.
         has_internet: whether it may open TCP and UDP sockets.
 
     Raises:
-        CaptureError: the process would keep rights, or the other user could not reach what is needed.
+        CaptureError: the process would keep privileges, or the other user could not reach the files
+            it needs.
     """
     writable = [run_dir / folder for folder in (*folders, TEMPORARY_FOLDER)]
     _set_environment(confinement, writable[-1])
@@ -102,7 +105,7 @@ def confine(
 
 
 def _set_environment(confinement: Confinement, temporary: Path) -> None:
-    """Let this process and those that it starts find the folders that they may write to."""
+    """Point the environment of this process and its children to folders that they may write to."""
     usual = cache_folder() if confinement.cache is None else None
     if temporary.is_dir():
         os.environ["TMPDIR"] = str(temporary)
@@ -111,10 +114,11 @@ def _set_environment(confinement: Confinement, temporary: Path) -> None:
         os.environ["XDG_CACHE_HOME"] = confinement.cache
         os.environ.pop("NUMBA_CACHE_DIR", None)
     elif usual is not None and cache_folder() != usual:
-        # It is among the temporary files of the user, and those of the run are deleted with it.
+        # The cache is among the user's temporary files; those of the run are deleted with it.
         os.environ["XDG_CACHE_HOME"] = str(usual)
     if confinement.identity is not None:
-        # Root's home is closed to the user, and a library that looks for a file of its own there would fail.
+        # The user cannot enter root's home, and a library that looks for its own file there would
+        # fail.
         os.environ["HOME"] = str(temporary)
 
 

@@ -1,4 +1,4 @@
-"""The user that processes which read packets run as, when root starts them."""
+"""The user to which processes that read packets change if root starts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_USERS = ("gscope", "nobody")
-"""The first of them that exists is taken where none is named."""
+"""Default users; the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Identity:
     """A user and its group.
 
     Attributes:
-        name: for messages.
-        uid: of the user.
-        gid: of its primary group; it gets no other.
+        name: name for messages.
+        uid: id of the user.
+        gid: id of its primary group, the only group that the process keeps.
     """
 
     name: str
@@ -33,10 +33,11 @@ class Identity:
 
 
 def chosen_identity(name: str | None) -> Identity | None:
-    """Return the user to change to; None to stay what this process is.
+    """Return the user to change to; None to keep the current one.
 
     Args:
-        name: as the user wrote it, a name or a uid; None for the default. Only root can change to another user.
+        name: a user name or uid as given on the command line; None for the default. Only root can
+            change to another user.
 
     Raises:
         UsageError: there is no such user, or only root could change to it.
@@ -53,7 +54,7 @@ def chosen_identity(name: str | None) -> Identity | None:
 
 
 def become(identity: Identity) -> None:
-    """Change every thread of this process to ``identity`` for ever; capabilities go with it.
+    """Change all threads to ``identity`` permanently, which drops their capabilities.
 
     Raises:
         OSError: the kernel refuses.
@@ -65,7 +66,7 @@ def become(identity: Identity) -> None:
 
 @contextmanager
 def acting_as(identity: Identity) -> Iterator[None]:
-    """Let this process, which is root, access files as ``identity`` could; for all of its threads."""
+    """Make this process, which is root, access files as ``identity`` in all of its threads."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(identity.gid)
@@ -84,7 +85,7 @@ def _default() -> Identity | None:
             return _of_entry(pwd.getpwnam(name))
         except KeyError:
             continue
-    # An image without a user database: the number that the kernel itself stands unknown users in by.
+    # An image without a user database: the uid that the kernel uses for unknown users.
     return Identity("65534", 65534, 65534)
 
 

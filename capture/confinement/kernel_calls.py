@@ -1,4 +1,4 @@
-"""Calls into the kernel that Python has no functions for."""
+"""System calls for which Python has no functions."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def system_call(number: int, *arguments: object) -> int:
     """Make a system call by its number, and return its result.
 
     Raises:
-        OSError: it failed.
+        OSError: the call failed.
     """
     return _checked(_LIBC.syscall(ctypes.c_long(number), *map(_as_long, arguments)))
 
 
 def process_control(option: int, *arguments: object) -> int:
-    """Set an attribute of this process, see prctl(2).
+    """Set an attribute of this process; see prctl(2).
 
     Raises:
-        OSError: it failed.
+        OSError: the call failed.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
     return _checked(_LIBC.prctl(option, *map(_as_long, padded)))
 
 
 def forbid_new_privileges() -> None:
-    """Keep this thread, and all that it starts, from gaining privileges by executing a file.
+    """Prevent this thread and its children from gaining privileges by executing a file.
 
     Raises:
         OSError: the kernel refuses.
@@ -43,7 +43,7 @@ def forbid_new_privileges() -> None:
 
 
 def stay_dumpable() -> None:
-    """Let this process open its own files in /proc, which belong to root after a change of user.
+    """Allow this process to open its files in /proc, which belong to root after a change of user.
 
     Raises:
         OSError: the kernel refuses.
@@ -52,20 +52,20 @@ def stay_dumpable() -> None:
 
 
 def unshare_mounts() -> None:
-    """Give this process mounts of its own, which no other process sees.
+    """Give this process a mount namespace of its own.
 
     Raises:
-        OSError: the kernel refuses, most often for want of CAP_SYS_ADMIN.
+        OSError: the kernel refuses, most often for lack of CAP_SYS_ADMIN.
     """
     _checked(_LIBC.unshare(CLONE_NEWNS))
     mount("none", "/", "", MS_REC | MS_PRIVATE)
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """Attach a file system or folder to a folder.
+    """Mount a file system or folder on a folder.
 
     Raises:
-        OSError: it failed.
+        OSError: the call failed.
     """
     _checked(
         _LIBC.mount(

@@ -1,7 +1,7 @@
-"""Landlock: which files and TCP ports this thread, and all that it starts, may use; see landlock(7).
+"""Landlock: the files and TCP ports that this thread and its children may use; see landlock(7).
 
-Called through system calls, as the C library has no functions for it. The ``landlock`` package on PyPI has had
-pre-releases only; what is needed of it are the three calls below.
+It is called by system call numbers, because the C library has no functions for it. The ``landlock``
+package on PyPI has only pre-releases, and gscope needs only the three calls below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATH_BENEATH = 1
 
 
 class Access(IntFlag):
-    """Rights over files, by the bits of the kernel."""
+    """Rights over files; the values are the kernel's bits."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -61,11 +61,11 @@ WRITE = (
 _OF_FILES = (
     Access.EXECUTE | Access.WRITE_FILE | Access.READ_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 )
-"""Rights that a rule for a file, not a folder, may give."""
+"""Rights that a rule for a file may grant, unlike one for a folder."""
 
 _ALL = Access((1 << 16) - 1)
 _KNOWN = {1: Access.MAKE_SYM, 2: Access.REFER, 3: Access.TRUNCATE, 4: Access.TRUNCATE}
-"""The last right that each version of Landlock knows; from version 5 on all of the above."""
+"""The last right that each version of Landlock supports; version 5 and later support all."""
 
 _NETWORK_VERSION, _SCOPE_VERSION = 4, 6
 _BIND_TCP, _CONNECT_TCP = 1, 2
@@ -87,11 +87,11 @@ class _PathBeneath(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What stays allowed. What is open already stays usable in any case.
+    """What remains allowed. Files that are open already remain usable in any case.
 
     Attributes:
-        access: rights by folder (for everything below) or file; what is missing is left out.
-        has_reads: whether reading is restricted to ``access`` as well, and not only writing.
+        access: rights to a folder (and everything below it) or a file; missing ones are skipped.
+        has_reads: whether reading is restricted to ``access``, too, and not only writing.
         may_execute: whether files may be executed.
         has_tcp: whether TCP ports may be bound and connected to.
     """
@@ -103,7 +103,7 @@ class Rules:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock in the kernel; 0 if there is none, or it is switched off."""
+    """Return the kernel's version of Landlock; 0 if it is missing or disabled."""
     try:
         return system_call(_CREATE_RULESET, None, 0, _GIVE_VERSION)
     except OSError:
@@ -111,11 +111,13 @@ def landlock_version() -> int:
 
 
 def restrict(rules: Rules, version: int) -> None:
-    """Restrict this thread, and all that it starts, to ``rules`` for ever; it must have no new privileges.
+    """Restrict this thread and its children to ``rules`` permanently.
+
+    "no new privileges" must be set.
 
     Args:
-        rules: what stays allowed.
-        version: of Landlock, at least 1.
+        rules: what remains allowed.
+        version: version of Landlock, at least 1.
 
     Raises:
         OSError: the kernel refuses.
@@ -132,7 +134,7 @@ def restrict(rules: Rules, version: int) -> None:
     ruleset = system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
     try:
         for path, access in rules.access:
-            # What is not there cannot be used either.
+            # A missing file cannot be used either.
             with suppress(FileNotFoundError, PermissionError, NotADirectoryError):
                 _allow(ruleset, path, access & handled)
         system_call(_RESTRICT_SELF, ruleset, 0)

@@ -1,4 +1,4 @@
-"""What a process of a run gives up before it reads packets, as the supervisor wrote it down."""
+"""How the processes of a run are confined, recorded by the supervisor in the run's folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Confinement:
     """How the processes of a run are confined.
 
     Attributes:
-        identity: the user to change to; None to stay the user who started the run.
-        is_sandboxed: whether Landlock and seccomp are used where the kernel has them.
+        identity: the user to change to; None to keep the user who started the run.
+        is_sandboxed: whether to use Landlock and seccomp if the kernel supports them.
         cache: the folder for compiled kernels, in place of $XDG_CACHE_HOME; None for the usual one.
-        needed: further files and folders that must be reachable for the user.
+        needed: further files and folders that the user must be able to reach.
     """
 
     identity: Identity | None = None
@@ -32,15 +32,15 @@ class Confinement:
     needed: tuple[str, ...] = ()
 
     def write(self, run_dir: Path) -> None:
-        """Leave it in the folder of the run."""
+        """Write the record to the folder of the run."""
         (run_dir / CONFINEMENT_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, run_dir: Path) -> Confinement:
-        """Return what is written in the folder of a run; the defaults if nothing is.
+        """Return the record in the folder of a run; the defaults if there is none.
 
         Raises:
-            UsageError: it is damaged.
+            UsageError: the record is damaged or cannot be read.
         """
         path = run_dir / CONFINEMENT_FILE
         try:

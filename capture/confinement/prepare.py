@@ -1,4 +1,4 @@
-"""What the supervisor prepares for processes that run as another user: folders that are theirs, and a cache."""
+"""Folders and a cache that the supervisor prepares for processes that run as another user."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def prepare(
     """Make the folder of a run ready for its processes, and return how they are confined.
 
     Args:
-        run_dir: the folder, which belongs to this user.
-        folders: in it, that processes of the run write to besides the usual ones.
-        user: that they change to; None for the default.
+        run_dir: the folder of the run, which belongs to this user.
+        folders: folders in it to which processes of the run write, besides the usual ones.
+        user: the user to whom they change; None for the default.
         is_sandboxed: see ``Confinement``.
 
     Raises:
@@ -52,17 +52,17 @@ def prepare(
 
 
 def let_pass(folder: Path, identity: Identity | None) -> None:
-    """Let the user pass a folder of root's, without listing or writing it."""
+    """Allow the user to pass a folder of root's, but not to list or write it."""
     if identity is not None:
         os.chown(folder, -1, identity.gid)
         folder.chmod(0o710)
 
 
 def give_folder(folder: Path, identity: Identity | None) -> None:
-    """Create a folder (mode 0700) that belongs to ``identity``, with all that an earlier process has left in it.
+    """Create a folder (mode 0700) of ``identity``, who gets what an earlier process left, too.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the folder cannot be created.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     uid, gid = (os.geteuid(), os.getegid()) if identity is None else (identity.uid, identity.gid)
@@ -75,7 +75,7 @@ def give_folder(folder: Path, identity: Identity | None) -> None:
 
 
 def let_read(path: Path, confinement: Confinement) -> None:
-    """Let the user of the run's processes read a file in the folder of the run, which others cannot enter."""
+    """Allow the user of the run's processes to read a file; others cannot enter its folder."""
     if confinement.identity is not None:
         path.chmod(0o644)
 
@@ -86,7 +86,9 @@ def can_reach(path: Path, identity: Identity) -> bool:
 
 
 def may(path: Path, identity: Identity, permission: int) -> bool:
-    """Return whether ``identity`` has a permission for ``path``, by its mode; also for what does not exist.
+    """Return whether ``identity`` has a permission for ``path``, by its mode.
+
+    True if it does not exist.
 
     Args:
         path: a file or folder.
@@ -104,9 +106,9 @@ def may(path: Path, identity: Identity, permission: int) -> bool:
 
 
 def _let_pass(run_dir: Path, identity: Identity) -> None:
-    """Let the user pass to its folders in the run's, but neither list nor write what is above them."""
+    """Allow the user to pass to its folders in the run's, but not to list or write those above."""
     passed = [run_dir]
-    # Any other work dir is the user's own affair; a closed one is made reachable by ``view.py``.
+    # The user is responsible for any other work dir; ``view.py`` makes a closed one reachable.
     if run_dir.parent.name == f"gscope-{os.geteuid()}":
         passed.append(run_dir.parent)
     for folder in passed:
@@ -114,11 +116,12 @@ def _let_pass(run_dir: Path, identity: Identity) -> None:
 
 
 def _cache_of(identity: Identity) -> Path | None:
-    """Return the cache folder of a user, created for it; None if there is no place for one."""
+    """Create and return the cache folder of a user; None if it can be created nowhere."""
     places = []
     base = cache_folder()
     if base is not None and can_reach(base, identity):
-        # It was created for root alone. Other users may pass it, but neither list it nor write to it.
+        # It was created for root alone. Other users may pass it, but neither list it nor write to
+        # it.
         base.chmod(0o711)
         places.append(base)
     places.append(_SYSTEM_CACHE)

@@ -1,7 +1,8 @@
-"""Giving privileges up: what opens raw sockets needs a capability, what reads packets should have none.
+"""Dropping privileges: opening raw sockets needs a capability, reading packets should have none.
 
-Capabilities belong to threads. A thread inherits those of the one that starts it, so whoever is single-threaded when
-it calls ``drop_privileges`` is rid of them for good; threads that exist by then must call it themselves.
+Capabilities belong to threads, and a thread inherits those of the thread that starts it. A process
+with one thread that calls ``drop_privileges`` loses them for good; other existing threads must call
+it themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ OF_SUPERVISORS = frozenset(
         *(_SYS_ADMIN, _SYS_RESOURCE),
     }
 )
-"""What the supervisor of a run keeps of what it has."""
+"""Capabilities that the supervisor of a run keeps if it has them."""
 
 
 class _Header(ctypes.Structure):
@@ -59,14 +60,17 @@ class _Sets(ctypes.Structure):
 
 
 def drop_bounding_set() -> None:
-    """Keep files that this process executes from ever giving it a capability; only a holder of CAP_SETPCAP may."""
+    """Prevent executed files from giving this process a capability.
+
+    Has no effect without CAP_SETPCAP.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     for number in range(_last_capability() + 1):
         libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def keep_only(numbers: frozenset[int]) -> None:
-    """Give up all capabilities of this thread but ``numbers``, also for files that it executes.
+    """Drop all capabilities of this thread but ``numbers``, for files that it executes, too.
 
     Raises:
         CaptureError: the kernel refuses.
@@ -88,7 +92,7 @@ def keep_only(numbers: frozenset[int]) -> None:
 
 
 def drop_privileges() -> None:
-    """Give up all capabilities of this thread for ever, and those that an executed file could bring.
+    """Drop all capabilities of this thread permanently, and those that an executed file could add.
 
     See prctl(2) and capset(2).
 
@@ -96,7 +100,7 @@ def drop_privileges() -> None:
         CaptureError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    # Only a holder of CAP_SETPCAP may, and without no_new_privs only it needs to.
+    # Only a thread with CAP_SETPCAP may do this; for others, no_new_privs below is enough.
     drop_bounding_set()
     # Kernels before 4.3 have no ambient set.
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -109,26 +113,26 @@ def drop_privileges() -> None:
 
 
 def capabilities(pid: int | None = None) -> dict[int, int]:
-    """The effective and permitted capabilities of each thread of a process, as one bit set.
+    """Return the effective and permitted capabilities of each thread of a process, as one bit set.
 
-    Threads that end meanwhile are left out.
+    Skips threads that end meanwhile.
 
     Args:
-        pid: of the process; by default this one.
+        pid: id of the process; by default this one.
     """
     found: dict[int, int] = {}
     for task in Path(f"/proc/{pid or os.getpid()}/task").iterdir():
-        # its folder goes with it, also between opening and reading
+        # The folder of a thread disappears with it, even between opening and reading.
         with suppress(FileNotFoundError, ProcessLookupError):
             found[int(task.name)] = _of_thread(task)
     return found
 
 
 def has_no_new_privileges(pid: int | None = None) -> bool:
-    """Whether no file that a process executes can give it capabilities any more; see prctl(2).
+    """Return whether executed files cannot give a process capabilities; see prctl(2).
 
     Args:
-        pid: of the process; by default this one.
+        pid: id of the process; by default this one.
     """
     return _status(Path(f"/proc/{pid or os.getpid()}")).get("NoNewPrivs") == "1"
 

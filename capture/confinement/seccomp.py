@@ -1,8 +1,9 @@
-"""seccomp: system calls that a process which reads packets has no use for; see seccomp(2).
+"""seccomp: refuses system calls that a process which reads packets does not need; see seccomp(2).
 
-The filter is a list of refusals and not of permissions: numba, Arrow and Python make calls that change from version to
-version, and a refused one returns EPERM instead of ending the process. It is made here because pyseccomp needs the
-libseccomp of the system, which slim images lack, and the filter is a dozen instructions.
+The filter lists refused calls, not permitted ones, because the calls of numba, Arrow and Python
+change from version to version. A refused call returns EPERM instead of ending the process. The
+filter is assembled here because pyseccomp needs the system's libseccomp, which slim images lack,
+for a dozen instructions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _EPERM = 1
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
 _X32_CALLS = 0x40000000
-"""Calls of x86-64's 32-bit pointer mode begin here; they are the same calls by other numbers."""
+"""First call number of x86-64's 32-bit pointer mode (x32): the same calls with other numbers."""
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -67,7 +68,7 @@ _CALLS: dict[str, tuple[int, int]] = {
     "acct": (163, 89),
     "quotactl": (179, 60),
 }
-"""Numbers of refused calls, by architecture. ``socket`` is refused for some families only."""
+"""Numbers of refused calls, by architecture. ``socket`` is refused only for some families."""
 
 _EXECUTIONS = frozenset({"execve", "execveat"})
 
@@ -84,9 +85,9 @@ def is_supported() -> bool:
 
 
 def refuse_calls(*, may_execute: bool, has_internet: bool) -> None:
-    """Refuse what reading packets does not need, to this thread and all that it starts, for ever.
+    """Refuse unneeded calls to this thread and its children, permanently.
 
-    The thread must have no new privileges.
+    "No new privileges" must be set.
 
     Args:
         may_execute: whether files may be executed.
@@ -105,12 +106,12 @@ def refuse_calls(*, may_execute: bool, has_internet: bool) -> None:
 
 
 def instructions(machine: str, refused: list[str], families: list[int]) -> bytes:
-    """Return the filter as the kernel takes it.
+    """Return the filter as the kernel expects it.
 
     Args:
-        machine: the architecture.
-        refused: names of calls; ``socket`` stands for sockets of other families than ``families``.
-        families: of sockets.
+        machine: name of the architecture.
+        refused: names of refused calls; ``socket`` stands for sockets outside ``families``.
+        families: permitted socket families.
     """
     column = _COLUMNS.index(machine)
     refuse = _RETURN, 0, 0, _REFUSE | _EPERM

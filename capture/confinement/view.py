@@ -1,8 +1,8 @@
-"""Makes folders reachable for a user who cannot get there, in this process and those that it starts alone.
+"""Makes folders reachable for a user without access, in this process and its children only.
 
-Root may have installed Python below /root, or keep its work dir there; another user cannot pass such a folder, though
-what is in it may be open to all. Here the process gets mounts of its own: in place of the closed folder an empty one
-that can be passed, with nothing in it but what is needed, at the same paths.
+Root may have installed Python below /root, or keep its work dir there. Another user cannot pass
+such a folder, although files in it may be readable by all. So the process gets mounts of its own,
+with an empty folder in place of the closed one that holds only what is needed, at the same paths.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def unreachable(paths: Iterable[Path], identity: Identity) -> dict[Path, list[Path]]:
-    """Return those of ``paths`` that exist and that ``identity`` cannot reach, by the topmost folder in the way.
+    """Return ``paths`` that exist out of reach of ``identity``, by the folder it cannot pass.
 
-    Links are followed: what is needed is where they end as well as the links themselves.
+    Links are followed: both the links and their targets are needed.
     """
     needed = {Path(os.path.abspath(path)) for path in paths if path.exists()}  # noqa: PTH100  # keeps links
     needed |= {path.resolve() for path in needed}
@@ -45,12 +45,12 @@ def unreachable(paths: Iterable[Path], identity: Identity) -> dict[Path, list[Pa
 
 
 def make_reachable(closed: dict[Path, list[Path]]) -> None:
-    """Change what this process sees so that what ``unreachable`` returned can be reached.
+    """Change the mounts of this process so that the paths from ``unreachable`` can be reached.
 
     Raises:
-        OSError: the kernel refuses, most often for want of CAP_SYS_ADMIN.
+        OSError: the kernel refuses, most often for lack of CAP_SYS_ADMIN.
     """
-    # First: the kernel binds nothing that was opened in other mounts.
+    # First, because the kernel cannot bind folders that were opened in another mount namespace.
     unshare_mounts()
     with ExitStack() as stack:
         held: dict[Path, int] = {}
@@ -73,7 +73,7 @@ def make_reachable(closed: dict[Path, list[Path]]) -> None:
 
 
 def _outermost(paths: list[Path]) -> list[Path]:
-    """Leave out what is in another of ``paths``."""
+    """Return ``paths`` without those that are inside another one."""
     return [path for path in paths if not any(other in path.parents for other in paths)]
 
 

@@ -1,8 +1,8 @@
 """Expansion of compressed IPv6 and UDP headers of 6LoWPAN (RFC 6282).
 
-Only headers that need no state are expanded: traffic class, next header, hop limit, addresses that are
-inline or derived from the link layer's, and UDP. Elided lengths are those of the frame on the wire; an
-elided UDP checksum is 0. Behaviour follows Wireshark 4.0, against which it is tested.
+Only headers that need no state are expanded: traffic class, next header, hop limit, addresses that
+are inline or derived from the link layer's, and UDP. Elided lengths are those of the frame on the
+wire; an elided UDP checksum is 0. Behaviour follows Wireshark 4.0, against which it is tested.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _class_bytes(form: int) -> int:
 
 @kernel
 def _class_and_flow(at: int, form: int) -> int:
-    """Return the 28 bits after the version: traffic class (ECN is first at ``at``) and flow label."""
+    """Return the 28 bits after the version: traffic class (sent ECN first) and flow label."""
     if form == 3:
         return 0
     first = ld8(at)

@@ -27,7 +27,8 @@ class Reason(IntEnum):
     IP_BAD_LENGTH = 7
     """The header length is below 20 or above the total length."""
     EXTENSION_TRUNCATED = 8
-    """An IPv4 option or IPv6 extension header is not captured completely, or contradicts the total length."""
+    """An IPv4 option or IPv6 extension header is not captured completely, or contradicts the total
+    length."""
     TRANSPORT_TRUNCATED = 9
     """The ports of a first fragment are not captured."""
     LOWPAN_CONTEXT = 10

@@ -1,4 +1,4 @@
-"""The walk from a step to the IP header: follows shims until it reaches IP, ARP or something else."""
+"""The walk from a step to the IP header: follows shims to IP, ARP or something else."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The vocabulary of decoding: kinds of headers, and numbers on the wire.
 
-Decoding is a walk. A *step* is five int64: the kind of the next header (one of the constants below), its
-address, the end of the enclosing layer (at most the end of the captured bytes), its type if it has one
-(an EtherType or length; the ``Reason`` for ``ODD``), and the link word of the record so far.
+Decoding is a walk. A *step* is five int64: the kind of the next header (one of the constants
+below), its address, the end of the enclosing layer (at most the end of the captured bytes), its
+type if it has one (an EtherType or length; the ``Reason`` for ``ODD``), and the link word of the
+record so far.
 """
 
 from __future__ import annotations

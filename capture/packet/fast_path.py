@@ -1,4 +1,4 @@
-"""Plain packets: whole headers of Ethernet and IPv4 without options, or IPv6 without extension headers.
+"""Plain packets: complete Ethernet and IP headers without options or extension headers.
 
 Most traffic is plain, and its fields have fixed offsets from the beginning of the packet:
 ``PLAIN_VARIABLES`` of ``fields.py`` has them, for kernels that need no record of such packets.
@@ -23,7 +23,10 @@ _FRAGMENT_MASK = 0xFF3F
 
 @kernel
 def is_plain_ipv4(base: int, caplen: int) -> bool:
-    """Return whether the Ethernet packet at ``base`` is plain IPv4; branch-free, to avoid mispredictions."""
+    """Return whether the Ethernet packet at ``base`` is plain IPv4.
+
+    Branch-free, to avoid mispredictions.
+    """
     return (
         (ld32(base + 12) & _V4_MASK == _V4_PLAIN)
         & (ld16(base + 20) & _FRAGMENT_MASK == 0)

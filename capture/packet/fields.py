@@ -1,16 +1,18 @@
-"""Protocol fields as source text: the code by which generated kernels compute them from a packet's record.
+"""Protocol fields as source text, by which generated kernels compute them from records.
 
 A snippet is an expression over these variables, all int64:
 
-- defined by the code around the snippet: ``record`` (address of the packet's record, see ``record.py``),
-  ``base`` (address of the packet), ``caplen``, ``wirelen``, ``time_ns``, ``linktype``;
-- derived, see ``VARIABLES``; ``bindings`` returns the assignments that a set of snippets needs, in order.
+- defined by the code around the snippet: ``record`` (address of the packet's record, see
+  ``record.py``), ``base`` (address of the packet), ``caplen``, ``wirelen``, ``time_ns``,
+  ``linktype``;
+- derived, see ``VARIABLES``; ``bindings`` returns the assignments that a set of snippets needs, in
+  order.
 
-``inner.*`` fields have the same snippets over the record that ``locate_inner`` fills: their derived variables
-carry the prefix ``inner_`` and are derived from ``inner_record``.
+``inner.*`` fields have the same snippets over the record that ``locate_inner`` fills: their derived
+variables carry the prefix ``inner_`` and are derived from ``inner_record``.
 
-Every snippet may be evaluated for any packet without reading memory outside it; its value is meaningful
-only if the field is not NULL.
+Every snippet may be evaluated for any packet without reading memory outside it; its value is
+meaningful only if the field is not NULL.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ VARIABLES: dict[str, str] = {
     "header_length": "transport_length(version, protocol, l4, pend)",
     "data_address": "data_begin(version, protocol, fragment_offset, payload, header_length, pend)",
 }
-"""Derived variables, each after those that it uses. ``l4`` is ``pend`` without a transport header."""
+"""Derived variables, each after those that it uses. ``l4`` is ``pend`` without a transport
+header."""
 
 
 _PLAIN = {
@@ -89,7 +92,8 @@ PLAIN_VARIABLES: dict[int, dict[str, str]] = {
         (6, 40, 6, "min(base + caplen, payload + be16(l3 + 4))", "0x86DD"),
     )
 }
-"""The same variables for plain packets (see ``fast_path.py``) of each IP version, without a record."""
+"""The same variables for plain packets (see ``fast_path.py``) of each IP version, without a
+record."""
 
 
 class FieldKind(Enum):
@@ -98,7 +102,8 @@ class FieldKind(Enum):
     INTEGER = "integer"
     """One value; MAC addresses are 48-bit integers, times are nanoseconds or seconds."""
     IP = "ip"
-    """Two values: high and low half of the address, as ``queries/catalog/scalar/addresses.py`` defines it."""
+    """Two values: high and low half of the address, as ``queries/catalog/scalar/addresses.py``
+    defines it."""
     BYTES = "bytes"
     """Two values: address and length of bytes in the packet."""
 
@@ -124,11 +129,11 @@ class PacketFieldCode:
         name: canonical name, with the prefix ``inner.`` for the first encapsulated IP packet.
         protocols: GSQL protocols that declare the field.
         kind: kind of its values.
-        member: condition under which a packet has the field; the field is NULL otherwise. None for every
-            packet.
+        member: condition under which a packet has the field; the field is NULL otherwise. None for
+            every packet.
         v4: code if ``version`` is 4; None if it is always NULL then.
-        v6: code if ``version`` is 6. The same object as ``v4`` if the version makes no difference; then the
-            code also holds for packets without IP, if ``member`` admits them.
+        v6: code if ``version`` is 6. The same object as ``v4`` if the version makes no difference;
+            then the code also holds for packets without IP, if ``member`` admits them.
     """
 
     name: str
@@ -308,7 +313,7 @@ _ALL_VARIABLES = VARIABLES | {
 
 
 def bindings(snippets: Iterable[str], plain: int | None = None) -> list[tuple[str, str]]:
-    """Return the derived variables that ``snippets`` need, as (variable, expression) in order of assignment.
+    """Return the derived variables of ``snippets``, as (variable, expression) in order.
 
     The caller defines all other names.
 

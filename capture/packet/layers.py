@@ -1,7 +1,7 @@
 """``locate``: decode a run of packets of a block into records.
 
-Ordinary packets, Ethernet with plain IPv4 or IPv6 and complete port numbers, take a short path without a
-loop; all others take the walk.
+Ordinary packets, Ethernet with plain IPv4 or IPv6 and complete port numbers, take a short path
+without a loop; all others take the walk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _V6_INFO = 6 << VERSION_SHIFT | TYPE_IPV6 << ETHERTYPE_SHIFT
 
 
 class PacketIndex(NamedTuple):
-    """Addresses of the index arrays of a block that decoding reads; between kernels it costs nothing.
+    """Addresses of the index arrays of a block that decoding reads.
+
+    Between kernels it costs nothing.
 
     Attributes:
         offsets: address of ``offset`` (int64).
@@ -74,8 +76,8 @@ def locate(
         count: number of packets.
         records: address of room for ``count`` records of ``RECORD_BYTES``.
         workspace: address of ``WORKSPACE_BYTES`` bytes (see ``workspace.py``). The counter of a
-            packet's reason is incremented, except that packets without a reason (``Reason.NONE``) are not
-            counted on the short path.
+            packet's reason is incremented, except that packets without a reason (``Reason.NONE``)
+            are not counted on the short path.
     """
     for i in range(count):
         index = first + i

@@ -1,4 +1,4 @@
-"""The link layer: from the pcap link type and the beginning of a packet to the first step of the walk."""
+"""The link layer: from the pcap link type of a packet to the first step of the walk."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SLL_HEADER_BYTES, _SLL2_HEADER_BYTES = 16, 20
 
 @kernel
 def enter(linktype: int, base: int, end: int, wire_end: int, workspace: int) -> Step:
-    """Return the first step for a packet of ``linktype`` whose captured bytes are ``base`` to ``end``.
+    """Return the first step for a packet of ``linktype`` captured from ``base`` to ``end``.
 
     ``wire_end`` is ``end`` unless the packet was truncated; for ``workspace`` see ``workspace.py``.
     """
@@ -89,7 +89,8 @@ def enter(linktype: int, base: int, end: int, wire_end: int, workspace: int) -> 
         if at > end:
             return ODD, base, end, _TRUNCATED, NO_LINK
     elif linktype == LINKTYPE_PKTAP:
-        # Apple's header: length, kind of record, link type; in the byte order of the capturing machine, a Mac.
+        # Apple's header: length, kind of record, link type; in the byte order of the capturing
+        # machine, a Mac.
         if at + 12 > end:
             return ODD, at, end, _TRUNCATED, NO_LINK
         length, kind = ld32(at), ld32(at + 4)
@@ -166,7 +167,7 @@ def _after_sll(base: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_sll2(base: int, at: int, end: int) -> Step:
-    """Version 2: protocol, reserved, interface (4), hardware type, packet type, address length, address (8)."""
+    """Version 2: protocol, reserved, interface (4), hardware and packet type, address (1 + 8)."""
     if at + _SLL2_HEADER_BYTES > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     link = NO_LINK
@@ -194,8 +195,8 @@ def _after_cooked(at: int, end: int, hardware: int, protocol: int, link: int) ->
 def _after_null(at: int, end: int) -> Step:
     """BSD loopback: the address family as 32 bits in the byte order of the capturing machine.
 
-    IRIX wrote a 16-bit family and 16 zero bits, old Linux an Ethernet type in the last two bytes, FreeBSD's ISDN
-    driver PPP.
+    IRIX wrote a 16-bit family and 16 zero bits, old Linux an Ethernet type in the last two bytes,
+    FreeBSD's ISDN driver PPP.
     """
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
@@ -245,7 +246,10 @@ def _after_fddi(base: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_nflog(at: int, end: int) -> Step:
-    """Linux netfilter log: family, version, resource id, then attributes; the last payload counts."""
+    """Linux netfilter log: family, version, resource id, then attributes.
+
+    The last payload counts.
+    """
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     family = ld8(at)

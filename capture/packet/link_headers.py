@@ -106,7 +106,10 @@ def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
 
 @kernel
 def _after_arista(at: int, end: int, link: int) -> Step:
-    """A switch's timestamp: subtype, version, seconds, nanoseconds; then the type of the next header."""
+    """A switch's timestamp: subtype, version, seconds, nanoseconds.
+
+    Then the type of the next header.
+    """
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, link
     kind = be32(at)
@@ -126,7 +129,8 @@ def _after_arista(at: int, end: int, link: int) -> Step:
 def _after_macsec(at: int, end: int, link: int) -> Step:
     """IEEE 802.1AE with integrity only; encrypted or changed payloads cannot be decoded.
 
-    The integrity check value stays within ``end``: it is beyond the length that the IP header gives.
+    The integrity check value stays within ``end``: it is beyond the length that the IP header
+    gives.
     """
     if at + 6 > end:
         return ODD, at, end, _TRUNCATED, link
@@ -261,7 +265,10 @@ def after_ppp_hdlc(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_chdlc(at: int, end: int, link: int) -> Step:
-    """Cisco HDLC (RFC 1547 section 4.3.1): address, control, Ethernet type; only some types are used."""
+    """Cisco HDLC (RFC 1547 section 4.3.1): address, control, Ethernet type.
+
+    Only some types are used.
+    """
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, link
     protocol = be16(at + 2)
@@ -304,9 +311,10 @@ def after_mpls(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _pseudowire_frame(at: int, end: int) -> int:
-    """Return where a pseudowire's Ethernet frame begins: after a control word (RFC 4448), whose first bits are 0.
+    """Return where a pseudowire's frame begins: after a control word (RFC 4448), if any.
 
-    If a common EtherType is only where a frame without a control word has it, the zeros begin a MAC address.
+    A control word begins with four zero bits. If a common EtherType is only where a frame without
+    one has it, the zeros begin a MAC address.
     """
     if at + 14 <= end and _is_usual_type(be16(at + 12)):
         has_control_word = at + 18 <= end and _is_usual_type(be16(at + 16))

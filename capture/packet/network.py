@@ -50,10 +50,10 @@ def record_arp(record: int, at: int, end: int, ethertype: int, link: int) -> int
 
 @kernel
 def record_ip(record: int, at: int, end: int, ethertype: int, link: int, only: int) -> int:
-    """Write the record of the IP packet at ``at``, or of a packet without IP, and return the reason.
+    """Write the record of the IP packet at ``at``, or of one without IP; return the reason.
 
-    ``end`` is one past the last captured byte of the enclosing layer; ``only`` is the one version allowed
-    here, or 0 for both.
+    ``end`` is one past the last captured byte of the enclosing layer; ``only`` is the one version
+    allowed here, or 0 for both.
     """
     if at + 1 > end:
         return record_nothing(record, end, ethertype, link, _IP_TRUNCATED)
@@ -91,10 +91,10 @@ def _record_ipv4(record: int, at: int, end: int, ethertype: int, link: int) -> i
 
 @kernel
 def _record_ipv6(record: int, at: int, end: int, ethertype: int, link: int) -> int:
-    """Write the record of an IPv6 packet, whose protocol is the first that is not an extension header.
+    """Write the record of an IPv6 packet, with the first protocol after extension headers.
 
-    See RFC 8200 section 4. AH, ESP and mobility headers are final. A later fragment ends the walk, because
-    its payload does not begin with a header.
+    See RFC 8200 section 4. AH, ESP and mobility headers are final. A later fragment ends the walk,
+    because its payload does not begin with a header.
     """
     if at + IPV6_HEADER_BYTES > end:
         return record_nothing(record, end, ethertype, link, _IP_TRUNCATED)
@@ -140,7 +140,7 @@ def _record_transport(
     fragment_offset: int,
     link: int,
 ) -> int:
-    """Write the record; ``payload`` beyond ``pend`` means that the headers before it are incomplete."""
+    """Write the record; ``payload`` beyond ``pend`` means incomplete headers before it."""
     reason = _NONE
     if payload > pend:
         reason = _EXTENSION_TRUNCATED

@@ -18,7 +18,7 @@ def is_icmp(version: int, protocol: int) -> bool:
 
 @kernel
 def ipv6_low(high: int, low: int) -> int:
-    """Return the low half of an IPv6 address's value, which keeps ``::ffff:a.b.c.d`` apart from IPv4."""
+    """Return the low half of an IPv6 address's value; ``::ffff:a.b.c.d`` differs from IPv4."""
     return select((high == 0) & (lshr(low, 32) == 0xFFFF), low ^ (1 << 32), low)
 
 
@@ -30,7 +30,10 @@ def carries_ports(protocol: int) -> int:
 
 @kernel
 def transport_length(version: int, protocol: int, l4: int, pend: int) -> int:
-    """Return the length of a TCP (with options), UDP or ICMP header in bytes; 0 if none or unknown."""
+    """Return the length of a TCP (with options), UDP or ICMP header in bytes.
+
+    0 if none or unknown.
+    """
     if protocol == 6:
         if l4 + 13 > pend:
             return 0
@@ -60,7 +63,7 @@ def ip_end(version: int, l3: int, wire_end: int) -> int:
 def data_begin(
     version: int, protocol: int, fragment_offset: int, payload: int, header: int, pend: int
 ) -> int:
-    """Return the address of ``data``: after a TCP, UDP or ICMP header of ``header`` bytes, else after IP.
+    """Return the address of ``data``: after a TCP, UDP or ICMP header, else after IP.
 
     Returns -1 if such a header is not captured.
     """
@@ -72,7 +75,10 @@ def data_begin(
 
 @kernel
 def udp_data_length(l4: int, pend: int) -> int:
-    """Return the captured bytes of a UDP payload with a captured header; an invalid length is ignored."""
+    """Return the captured bytes of a UDP payload with a captured header.
+
+    An invalid length is ignored.
+    """
     length = be16(l4 + 4)
     return select(length < UDP_HEADER_BYTES, pend, min(pend, l4 + length)) - l4 - UDP_HEADER_BYTES
 

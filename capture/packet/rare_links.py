@@ -101,7 +101,10 @@ def _after_nlpid(at: int, end: int, nlpid: int) -> Step:
 
 @kernel
 def after_arcnet(at: int, end: int) -> Step:
-    """ARCNET on Linux: source, destination, offset (2), protocol; RFC 1201 adds flag and sequence (2)."""
+    """ARCNET on Linux: source, destination, offset (2), protocol.
+
+    RFC 1201 adds flag and sequence (2).
+    """
     if at + 5 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     protocol = ld8(at + 4)
@@ -147,7 +150,7 @@ def after_juniper_ethernet(at: int, end: int) -> Step:
 
 @kernel
 def after_ipnet(at: int, end: int) -> Step:
-    """Solaris' observability header: version, family, hook (2), length (4), interfaces and zones (16)."""
+    """Solaris' observability header: version, family, hook (2), length (4), other ids (16)."""
     if at + _IPNET_BYTES > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     family = ld8(at + 1)
@@ -160,7 +163,7 @@ def after_ipnet(at: int, end: int) -> Step:
 
 @kernel
 def after_infiniband(at: int, end: int) -> Step:
-    """IP over InfiniBand: a global routing header (40), an Ethernet type, 2 reserved octets (RFC 4391)."""
+    """IP over InfiniBand (RFC 4391): global routing header (40), EtherType, reserved (2)."""
     here = at + _INFINIBAND_BYTES
     if here + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK

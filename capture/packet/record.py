@@ -17,8 +17,8 @@ info: bits 0-7 protocol, 8-11 version (4, 6, or 0 without an IP header), 12 has_
 14 more_fragments, 16-31 ethertype (0 for none), 32-44 fragment offset in units of 8 bytes,
 48-55 reason (``Reason``).
 
-At least 64 bytes from each of the three addresses may be loaded (``PADDING_BYTES`` of a block); only those
-below ``pend`` belong to the packet.
+At least 64 bytes from each of the three addresses may be loaded (``PADDING_BYTES`` of a block);
+only those below ``pend`` belong to the packet.
 """
 
 from __future__ import annotations

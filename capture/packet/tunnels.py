@@ -1,6 +1,7 @@
 """``locate_inner``: the first IP packet encapsulated in another, for the ``inner.*`` fields.
 
-GRE (with Ethernet, MPLS, PPP, ERSPAN I to III), IP in IP, 6in4, MPLS in IP, VXLAN (with GPE), Geneve, GTP-U, Teredo.
+GRE (with Ethernet, MPLS, PPP, ERSPAN I to III), IP in IP, 6in4, MPLS in IP, VXLAN (with GPE),
+Geneve, GTP-U, Teredo.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _TYPE_ERSPAN, _TYPE_ERSPAN_III, _TYPE_WCCP = 0x88BE, 0x22EB, 0x883E
 
 @kernel
 def locate_inner(record: int, inner: int) -> int:
-    """Write the record of the packet inside that of ``record`` to ``inner``, and return the reason."""
+    """Write the record of the packet inside that of ``record`` to ``inner``; return the reason."""
     info = ld64(record + INFO)
     payload, pend = ld64(record + PAYLOAD), ld64(record + PEND)
     if (info >> FRAGMENT_OFFSET_SHIFT) & 0x1FFF:
@@ -153,7 +154,7 @@ def _after_geneve(at: int, end: int) -> Step:
 
 @kernel
 def _after_gtpu(at: int, end: int) -> Step:
-    """3GPP TS 29.281: version 1, message 255 (G-PDU), optional fields, a chain of extension headers."""
+    """3GPP TS 29.281: version 1, message 255 (G-PDU), optional fields, extension headers."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     flags = ld8(at)

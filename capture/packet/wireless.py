@@ -36,7 +36,7 @@ def mac_link(destination: int, source: int) -> int:
 
 @kernel
 def after_radiotap(base: int, at: int, end: int) -> Step:
-    """The radiotap header at ``at``: gives its own length and whether the frame ends with a checksum."""
+    """The radiotap header: gives its length and whether the frame ends with a checksum."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, -1
     length = ld16(at + 2)

@@ -1,8 +1,9 @@
 """The working memory of ``locate``, besides the packets and their records.
 
-It holds the counters of reasons, the number of slots taken since the batch began (at ``TAKEN``), and the
-slots. A slot holds an expanded packet of a link that compresses headers; the packet's record points into
-the slot. A batch has at most ``SLOTS`` packets, so a slot keeps its packet until the next batch begins.
+It holds the counters of reasons, the number of slots taken since the batch began (at ``TAKEN``),
+and the slots. A slot holds an expanded packet of a link that compresses headers; the packet's
+record points into the slot. A batch has at most ``SLOTS`` packets, so a slot keeps its packet until
+the next batch begins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract of packet sources: their life from opening to closing, and who owns what meanwhile."""
+"""The contract of packet sources: their life from opening to closing, and ownership."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class SourceStats:
     """Counters of one packet source since it was opened.
 
-    At any block boundary ``received_packets`` is the sum of ``dropped_packets``, ``filtered_packets``
-    and the packets in the blocks returned so far.
+    At any block boundary ``received_packets`` is the sum of ``dropped_packets``,
+    ``filtered_packets`` and the packets in the blocks returned so far.
 
     Attributes:
         received_packets: packets that came from the source, lost and filtered ones included.
@@ -57,10 +57,10 @@ class RingUse:
     """How full the buffer between a source and its reader is.
 
     Attributes:
-        size_bytes: memory for packets that have not been read; 0 if the source has no ring of a fixed
-            size.
-        occupancy: share of the ring that is filled and not released, 0 to 1. Of several rings the fullest
-            counts, because it loses packets first.
+        size_bytes: memory for packets that have not been read; 0 if the source has no ring of a
+            fixed size.
+        occupancy: share of the ring that is filled and not released, 0 to 1. Of several rings the
+            fullest counts, because it loses packets first.
     """
 
     size_bytes: int
@@ -72,34 +72,35 @@ NO_RING = RingUse(0, 0.0)
 
 
 class PacketSource(Protocol):
-    """Where the packets of an interface come from: a capture, a device, several rings of one device.
+    """The origin of an interface's packets: a capture, a device, several rings of a device.
 
-    What all sources have in common. A ``CaptureSource`` ends and hands out blocks when it has them; a
-    ``LiveSource`` waits for packets and does not end by itself. The life of a source:
+    What all sources have in common. A ``CaptureSource`` ends and hands out blocks when it has them;
+    a ``LiveSource`` waits for packets and does not end by itself. The life of a source:
 
     * **Construction** checks arguments and acquires nothing. ``name`` and ``device`` are valid.
-    * **Opening**: ``open`` acquires everything that needs privileges or may be missing. If it raises, the
-      source holds nothing. Packets of a device are let in only by ``LiveDevice.start``, which needs no
-      privilege, so that a process opens all devices, drops its privileges and then captures.
-    * **Reading** (``next_block``) belongs to one thread. Only ``wake`` and ``interrupt`` may be called
-      from another one.
-    * **Ownership**: a source owns the memory of its blocks. A block, and every array of it, is valid
-      until the next call of ``next_block``, ``release`` or ``close``; the caller may change it until
-      then. A block from ``next_block`` has at least one packet. Blocks of ``BlockSource.new_block``
-      belong to the caller.
-    * **Loss** is never silent: see ``SourceStats``. Input that is truncated or damaged is not an error:
-      whole packets are handed out and ``damage`` describes the rest.
+    * **Opening**: ``open`` acquires everything that needs privileges or may be missing. If it
+      raises, the source holds nothing. Packets of a device are let in only by ``LiveDevice.start``,
+      which needs no privilege, so that a process opens all devices, drops its privileges and then
+      captures.
+    * **Reading** (``next_block``) belongs to one thread. Only ``wake`` and ``interrupt`` may be
+      called from another one.
+    * **Ownership**: a source owns the memory of its blocks. A block, and every array of it, is
+      valid until the next call of ``next_block``, ``release`` or ``close``; the caller may change
+      it until then. A block from ``next_block`` has at least one packet. Blocks of
+      ``BlockSource.new_block`` belong to the caller.
+    * **Loss** is never silent: see ``SourceStats``. Input that is truncated or damaged is not an
+      error: whole packets are handed out and ``damage`` describes the rest.
     * **Idleness** is a fact that is looked up, not a timeout: ``CaptureSource.is_ready`` and
       ``LiveSource.is_idle``.
-    * **End**: once ``next_block`` of a ``CaptureSource`` has returned None, every later call does, and
-      ``state`` is ``ENDED``. A ``LiveSource`` returns None when its timeout passes. When its device
-      vanishes it waits for the device to return, and meanwhile ``state`` is ``GONE`` and ``failure``
-      gives the reason.
-    * **Errors**: ``next_block`` raises ``CaptureError`` if the operating system refuses to continue;
-      after that only ``close`` is useful. Bad bytes raise nothing.
+    * **End**: once ``next_block`` of a ``CaptureSource`` has returned None, every later call does,
+      and ``state`` is ``ENDED``. A ``LiveSource`` returns None when its timeout passes. When its
+      device vanishes it waits for the device to return, and meanwhile ``state`` is ``GONE`` and
+      ``failure`` gives the reason.
+    * **Errors**: ``next_block`` raises ``CaptureError`` if the operating system refuses to
+      continue; after that only ``close`` is useful. Bad bytes raise nothing.
     * **Closing**: ``close`` releases everything, in any state and any number of times. ``stats``,
-      ``damage``, ``state`` and ``ring_use`` still answer. ``next_block`` of a closed ``CaptureSource``
-      returns None, that of a closed ``LiveSource`` raises ``CaptureError``.
+      ``damage``, ``state`` and ``ring_use`` still answer. ``next_block`` of a closed
+      ``CaptureSource`` returns None, that of a closed ``LiveSource`` raises ``CaptureError``.
 
     Attributes:
         name: what the user calls the source, for messages: the name of an interface, or a path.
@@ -155,34 +156,41 @@ class CaptureSource(PacketSource, Protocol):
     def is_ready(self, timeout_s: float) -> bool:
         """Return whether ``next_block`` would return without waiting for its input.
 
-        A source that reads ahead waits up to ``timeout_s`` seconds for that. One that does not cannot
-        know, and returns True at once: files, which have their packets, are read so.
+        A source that reads ahead waits up to ``timeout_s`` seconds for that. One that does not
+        cannot know, and returns True at once: files, which have their packets, are read so.
         """
 
 
 class BlockSource(CaptureSource, Protocol):
-    """A capture source that can fill the caller's blocks, so that a ring can run it ahead of its reader.
+    """A capture source that can fill the caller's blocks, for a ring that reads ahead.
 
     Use either ``next_block`` or ``fill``, not both.
 
     Attributes:
-        block_bytes: bytes of input that a block of this source should have room for; valid once open.
+        block_bytes: bytes of input that a block of this source should have room for; valid once
+            open.
     """
 
     block_bytes: int
 
     def new_block(self) -> Block:
-        """Return an empty block of the size that suits this source, for ``fill``; the caller owns it."""
+        """Return an empty block of the size that suits this source, for ``fill``.
+
+        The caller owns it.
+        """
 
     def fill(self, block: Block) -> bool:
         """Fill ``block`` with the next packets, at least one; return False at the end of input.
 
-        Blocks until there is a packet. May replace the block's arrays by larger ones. The source keeps
-        no reference to the block: it may be read, changed and filled again in any order with others.
+        Blocks until there is a packet. May replace the block's arrays by larger ones. The source
+        keeps no reference to the block: it may be read, changed and filled again in any order with
+        others.
         """
 
     def interrupt(self) -> None:
-        """Make ``fill`` return False soon, now and in future, even if it is waiting; from any thread.
+        """Make ``fill`` return False soon, now and in future, even if it is waiting.
+
+        From any thread.
 
         Packets that were read and unpacked may still be handed out before that.
         """
@@ -192,7 +200,9 @@ class LiveDevice(PacketSource, Protocol):
     """A device that is captured live, by one ring or several; ``open`` lets no packets in."""
 
     def narrow(self, condition: Condition) -> None:
-        """Reject packets that cannot fulfil ``condition`` where that costs nothing; before ``start``.
+        """Reject packets that cannot fulfil ``condition`` where that costs nothing.
+
+        Before ``start``.
 
         Packets that the kernel rejects so are not counted.
         """
@@ -209,14 +219,19 @@ class LiveSource(LiveDevice, Protocol):
     """Packets of a device as they arrive."""
 
     def next_block(self, timeout_s: float) -> Block | None:
-        """Return the next block; None if there was none within ``timeout_s`` seconds, or after ``wake``.
+        """Return the next block.
+
+        None if there was none within ``timeout_s`` seconds, or after ``wake``.
 
         Raises:
             CaptureError: the operating system refuses to continue, or the source is not open.
         """
 
     def release(self, block: Block) -> None:
-        """Return the memory of ``block`` ahead of the next ``next_block``; harmless when repeated."""
+        """Return the memory of ``block`` ahead of the next ``next_block``.
+
+        Harmless when repeated.
+        """
 
     def is_idle(self) -> bool:
         """Return whether no block is held and there is nothing to hand out: a fact, looked up now.
@@ -226,4 +241,7 @@ class LiveSource(LiveDevice, Protocol):
         """
 
     def wake(self) -> None:
-        """Make a ``next_block`` that waits, or the next one that would, return None; from any thread."""
+        """Make a ``next_block`` that waits, or the next one that would, return None.
+
+        From any thread.
+        """

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PADDING_BYTES = 64
-"""Readable bytes after the last packet of every block, so that a kernel may load a word beyond it."""
+"""Readable bytes after the last packet of every block, so that a kernel may load a word beyond
+it."""
 
 
 IndexArrays = tuple[
     NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]
 ]
-"""``offset``, ``caplen``, ``wirelen``, ``time_ns`` and ``linktype`` of a block, as kernels take them.
+"""``offset``, ``caplen``, ``wirelen``, ``time_ns`` and ``linktype`` of a block, as kernels take
+them.
 
 A plain tuple: a named one costs 2 microseconds more each time Python calls a kernel.
 """
@@ -38,8 +40,8 @@ class PacketSums(NamedTuple):
 class Block:
     """Consecutive packets of one source, in capture order.
 
-    The source owns the arrays; ``PacketSource`` says how long they are valid. Only the first ``count``
-    entries of an index array are used. The code that fills a block guarantees that
+    The source owns the arrays; ``PacketSource`` says how long they are valid. Only the first
+    ``count`` entries of an index array are used. The code that fills a block guarantees that
     ``offset[i] + caplen[i]`` is at most ``data.size - PADDING_BYTES``.
 
     Attributes:
@@ -70,7 +72,7 @@ class Block:
 
     @classmethod
     def allocate(cls, data_bytes: int, packets: int) -> Block:
-        """Return an empty block with room for ``data_bytes`` bytes of input and ``packets`` packets.
+        """Return an empty block with room for ``data_bytes`` of input and ``packets`` packets.
 
         The memory is not touched: room that is never filled costs address space only.
         """
@@ -112,7 +114,10 @@ class Block:
         return memoryview(cast("Buffer", self.data))
 
     def ensure_capacity(self, data_bytes: int, keep: int) -> None:
-        """Make room for ``data_bytes`` bytes of input; keep the first ``keep`` bytes of ``data``."""
+        """Make room for ``data_bytes`` bytes of input.
+
+        Keep the first ``keep`` bytes of ``data``.
+        """
         if data_bytes > self.capacity_bytes:
             data = np.empty(data_bytes + PADDING_BYTES, np.uint8)
             data[:keep] = self.data[:keep]

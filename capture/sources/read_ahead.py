@@ -20,8 +20,9 @@ DEFAULT_SLOTS = 4
 class RingSource:
     """A capture source that reads another one ahead, in a thread of its own; see ``CaptureSource``.
 
-    Blocks are allocated when they are first needed and then reused: a small file allocates one or two.
-    ``stats`` count what was handed out; ``damage`` is the other source's own and may be ahead of that.
+    Blocks are allocated when they are first needed and then reused: a small file allocates one or
+    two. ``stats`` count what was handed out; ``damage`` is the other source's own and may be ahead
+    of that.
 
     Args:
         source: what fills the blocks; this object alone may use it.

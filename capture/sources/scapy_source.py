@@ -1,8 +1,8 @@
-"""Packets of a live interface captured by scapy: slow, but available on every system that scapy supports.
+"""Packets of a live interface captured by scapy: slow, but available on many systems.
 
-Used where the kernel's ring is unavailable. Each packet is a call of Python, which limits the rate to
-some ten thousand packets a second; the system drops what exceeds its buffer. The number of dropped
-packets is known only on Linux.
+Used where the kernel's ring is unavailable, on every system that scapy supports. Each packet is a
+call of Python, which limits the rate to some ten thousand packets a second; the system drops what
+exceeds its buffer. The number of dropped packets is known only on Linux.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class ScapySource:
     def start(self) -> None:
         """See ``LiveDevice``.
 
-        Packets that arrived before are read and discarded: the kernel may stamp the first ones only when
-        they are read.
+        Packets that arrived before are read and discarded: the kernel may stamp the first ones only
+        when they are read.
         """
         until = time.monotonic() + _DISCARD_S
         while self._has_more() and time.monotonic() < until:
@@ -176,7 +176,10 @@ class ScapySource:
                 wakes.send(b"\0")
 
     def state(self) -> InputState:
-        """See ``PacketSource``; scapy does not report what becomes of a device, so it counts as up."""
+        """See ``PacketSource``.
+
+        Scapy does not report what becomes of a device, so it counts as up.
+        """
         return InputState.UP
 
     def ring_use(self) -> RingUse:
@@ -236,7 +239,10 @@ class ScapySource:
         return data, seconds
 
     def _kernel_drops(self) -> int:
-        """Return the packets that the system dropped since the last call; 0 where it does not report them."""
+        """Return the packets that the system dropped since the last call.
+
+        0 where it does not report them.
+        """
         listening = getattr(self._listener, "ins", None)
         if isinstance(listening, socket.socket) and listening.family == getattr(
             socket, "AF_PACKET", None

@@ -1,7 +1,7 @@
 """A slow dissector in plain Python: computes all fields from the bytes of a packet.
 
-It is the front end of the LFTA interpreter and the oracle of the decoding kernels, with which it shares no
-code. It follows the same rules, which are those of Wireshark 4.0 where Wireshark has any.
+It is the front end of the LFTA interpreter and the oracle of the decoding kernels, with which it
+shares no code. It follows the same rules, which are those of Wireshark 4.0 where Wireshark has any.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class _Packet:
         return self.fragment_offset == 0
 
     def transport(self, at: int, size: int) -> int | None:
-        """Return the number at offset ``at`` of the transport header; None if it is not captured."""
+        """Return the number at offset ``at`` of the transport header.
+
+        None if it is not captured.
+        """
         begin = self.payload + at
         if not self.has_transport or begin + size > self.end:
             return None
@@ -70,10 +73,10 @@ class _Packet:
 
 
 def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[Fields, Reason]:
-    """Return all fields of a packet by canonical name, None for NULL, and the reason if it is malformed.
+    """Return all fields of a packet by canonical name, None for NULL, and its ``Reason``.
 
-    Values are those of ``GsqlType``: addresses are unsigned 128-bit integers with IPv4 mapped, MAC addresses
-    48-bit integers, payloads bytes.
+    Values are those of ``GsqlType``: addresses are unsigned 128-bit integers with IPv4 mapped, MAC
+    addresses 48-bit integers, payloads bytes.
     """
     fields = dict(_NO_FIELDS)
     fields |= {
@@ -259,7 +262,10 @@ def _ipv6_fields(packet: _Packet) -> Fields:
 
 
 def _ipv6_address(octets: bytes) -> int:
-    """Return the value of an IPv6 address; that of ``::ffff:a.b.c.d``, which is not IPv4, is ``::fffe:a.b.c.d``."""
+    """Return the value of an IPv6 address.
+
+    That of ``::ffff:a.b.c.d``, which is not IPv4, is ``::fffe:a.b.c.d``.
+    """
     if octets[:12] == bytes(10) + b"\xff\xff":
         octets = bytes(10) + b"\xff\xfe" + octets[12:]
     return int.from_bytes(octets, "big")

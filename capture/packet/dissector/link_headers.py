@@ -1,7 +1,7 @@
 """The slow dissector's path from the link layer to the network header; see ``dissect``.
 
-A layer is a function of (frame, at) that returns the next layer and its position, or None at the end.
-``frame`` collects the link-layer fields on the way.
+A layer is a function of (frame, at) that returns the next layer and its position, or None at the
+end. ``frame`` collects the link-layer fields on the way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Frame:
     """A packet while its link layers are decoded.
 
     Attributes:
-        data: the captured bytes; after the expansion of a compressed header, those of the packet alone.
+        data: the captured bytes; after the expansion of a compressed header, those of the packet
+            alone.
         end: one past the last byte of the layer that encloses the current one.
         wire_end: end of the whole frame on the wire.
         ethertype: the first EtherType that is not a tag; 0 for none.
@@ -79,7 +80,9 @@ Next = tuple[Layer, int] | None
 
 
 def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
-    """Return the network layer reached from ``layer`` at ``at``, and its position; None if there is none.
+    """Return the network layer reached from ``layer`` at ``at``, and its position.
+
+    None if there is none.
 
     Raises:
         DecodeFailure: the bytes end before that, are inconsistent, or nest too deeply.
@@ -242,7 +245,7 @@ def mpls(frame: Frame, at: int) -> Next:
 
 
 def _pseudowire(frame: Frame, at: int) -> Next:
-    """Ethernet after a control word, unless a common EtherType is only where there would be none."""
+    """Ethernet after a control word, unless only a frame without one has a common EtherType."""
 
     def has_type(begin: int) -> bool:
         known = begin + 14 <= frame.end

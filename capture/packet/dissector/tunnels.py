@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def tunnel_layer(frame: Frame, protocol: int, at: int) -> Next:
-    """Return the first layer inside an IP packet whose transport begins at ``at``; None if it is not a tunnel.
+    """Return the first layer inside an IP packet whose transport begins at ``at``.
+
+    None if it is not a tunnel.
 
     Raises:
         DecodeFailure: the tunnel's header is truncated or inconsistent.

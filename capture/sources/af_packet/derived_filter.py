@@ -1,4 +1,4 @@
-"""Classic BPF programs for conditions on Ethernet packets (see ``queries/plan/split/kernel_filter.py``).
+"""Classic BPF programs for conditions of ``queries/plan/split/kernel_filter.py``, on Ethernet.
 
 A program accepts every packet for which the decoder might find the condition true. It decides only
 about frames of type IPv4, IPv6 without extension headers, or ARP: there, a test that holds for the
@@ -6,12 +6,13 @@ decoded field holds for the bytes that the program reads. It accepts all other f
 MPLS, PPPoE, LLC …) and all that are too short to examine.
 
 * The outer VLAN tag of a live packet is not in the frame: the kernel moved it to the metadata.
-* Later fragments, and IP packets truncated by their own length, have no ports: the decoder returns 0,
-  and no condition has a test that 0 passes. So it does not matter what the program reads there.
+* Later fragments, and IP packets truncated by their own length, have no ports: the decoder returns
+  0, and no condition has a test that 0 passes. So it does not matter what the program reads there.
 * The filter sees packets before the snap length truncates them: the decoder sees less, and a field
   that it cannot see passes no test.
 
-The virtual machine: McCanne, Jacobson, "The BSD Packet Filter", USENIX Winter 1993; numbers as in linux/bpf_common.h.
+The virtual machine: McCanne, Jacobson, "The BSD Packet Filter", USENIX Winter 1993; numbers as in
+linux/bpf_common.h.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class FieldOffset:
         at: offset in bytes, from the beginning of the frame or of the transport header.
         size: bytes of the field.
         is_transport: whether ``at`` counts from the transport header.
-        bit: the one bit that is the field, counted from the least significant; None for whole bytes.
+        bit: the one bit that is the field, counted from the least significant; None for whole
+            bytes.
     """
 
     at: int
@@ -103,7 +105,7 @@ _IN_IPV6 = {
 
 
 def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
-    """Return the program that accepts what may fulfil ``condition``, truncated to ``snaplen`` bytes."""
+    """Return the program that accepts what may fulfil ``condition``, up to ``snaplen`` bytes."""
     if condition == TRUE:
         return accept_all(snaplen)
     program = FilterProgram()
@@ -132,7 +134,8 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
 def both(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
     """Return the program that accepts what both accept, truncated as by the second.
 
-    Returns the first alone if that is impossible: it returns a computed length, or the two are too long.
+    Returns the first alone if that is impossible: it returns a computed length, or the two are too
+    long.
     """
     codes = {code for code, *_ in first}
     if _RETURN_A in codes or len(first) + len(second) > MAX_INSTRUCTIONS:
@@ -185,7 +188,8 @@ def _specialized(
 ) -> Condition:
     """Return ``condition`` simplified for one kind of frame.
 
-    Fields in ``values`` are constants there, those in ``places`` can be read, and all others are NULL.
+    Fields in ``values`` are constants there, those in ``places`` can be read, and all others are
+    NULL.
     """
     if not isinstance(condition, Test):
         join: Callable[..., Condition] = all_of if isinstance(condition, AllOf) else any_of
@@ -198,7 +202,8 @@ def _specialized(
     if condition.field in ADDRESSES:
         if is_ipv4(condition.value) == (place.size == 16):
             return FALSE
-        # Two addresses of IPv6 headers may have the same value; the kernel compares bits on the wire.
+        # Two addresses of IPv6 headers may have the same value; the kernel compares bits on the
+        # wire.
         wire = replace(condition, value=ipv6_bits(condition.value))
         return any_of((condition, wire))
     if not 0 <= condition.value <= _MOST:
@@ -223,7 +228,7 @@ class FilterProgram:
     made: int = 0
 
     def emit(self, code: int, operand: int = 0) -> None:
-        """Append a plain instruction, or a conditional jump that skips the next instruction if false."""
+        """Append an instruction; a conditional jump skips the next instruction if false."""
         self.instructions.append((code, operand))
 
     def jump(self, label: str) -> None:
@@ -250,8 +255,8 @@ class FilterProgram:
     ) -> None:
         """Jump to one of two labels, depending on ``condition``.
 
-        ``transport_at`` is the offset of the transport header; None for one that follows an IPv4 header
-        of X bytes.
+        ``transport_at`` is the offset of the transport header; None for one that follows an IPv4
+        header of X bytes.
         """
         if isinstance(condition, Test):
             self._compare(condition, places[condition.field], transport_at, if_true, if_false)

@@ -41,7 +41,10 @@ class Device:
 
 
 def look_up(asked: socket.socket, name: str) -> Device | None:
-    """Return the device of that name in the network namespace of the socket; None if there is none."""
+    """Return the device of that name in the network namespace of the socket.
+
+    None if there is none.
+    """
     if name == ANY:
         return Device(0, COOKED, is_up=True, is_loopback=False)
     try:

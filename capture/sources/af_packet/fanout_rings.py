@@ -17,11 +17,14 @@ _WORST_FIRST = (InputState.GONE, InputState.DOWN, InputState.UP)
 
 
 class FanoutSource:
-    """All rings of an interface; see ``LiveDevice``. Each ring's packets are for the thread that it belongs to.
+    """All rings of an interface.
+
+    See ``LiveDevice``. Each ring's packets are for the thread that it belongs to.
 
     Args:
         name: of the interface.
-        rings: at least one, not yet open, each with a ``Fanout`` of no group: the first founds the group.
+        rings: at least one, not yet open, each with a ``Fanout`` of no group: the first founds the
+            group.
     """
 
     def __init__(self, name: str, rings: Sequence[AfPacketSource]) -> None:

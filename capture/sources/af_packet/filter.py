@@ -44,13 +44,14 @@ def compile_filter(
 ) -> list[Instruction]:
     """Return the program for ``expression``, which truncates packets to ``snaplen`` bytes.
 
-    It is compiled for the device and not only for its link type, so that ``vlan`` reads the tag where the
-    kernel puts that of a live packet. A filter of a cooked socket sees packets from their network header
-    on, so there the expression cannot refer to the link layer.
+    It is compiled for the device and not only for its link type, so that ``vlan`` reads the tag
+    where the kernel puts that of a live packet. A filter of a cooked socket sees packets from their
+    network header on, so there the expression cannot refer to the link layer.
 
     Raises:
         UsageError: the expression is invalid.
-        CaptureError: neither libpcap nor tcpdump is installed, or the filter is too long for the kernel.
+        CaptureError: neither libpcap nor tcpdump is installed, or the filter is too long for the
+            kernel.
     """
     if not expression.strip():
         return accept_all(snaplen)
@@ -151,7 +152,7 @@ def _by_tcpdump(
 
 
 def _decimal(lines: Iterable[str]) -> list[Instruction]:
-    """Parse the output of ``tcpdump -ddd``: a count, then an instruction of four decimal numbers a line."""
+    """Parse the output of ``tcpdump -ddd``: a count, then lines of four decimal numbers."""
     program: list[Instruction] = []
     for line in list(lines)[1:]:
         code, if_true, if_false, operand = map(int, line.split())

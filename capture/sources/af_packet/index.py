@@ -1,8 +1,9 @@
-"""The compiled part of a live source: indexes blocks of the kernel's ring, and hands them over and back.
+"""The compiled part of a live source: ownership and index of blocks of the kernel's ring.
 
-A block of the ring (``struct tpacket_block_desc`` of linux/if_packet.h) begins with a header of 32-bit words:
-version, private offset, status, packets, offset of the first packet. Each packet has a ``struct tpacket3_hdr``
-of 48 bytes, a ``struct sockaddr_ll`` of 20, some room, and its bytes; nothing of it is aligned to words.
+A block of the ring (``struct tpacket_block_desc`` of linux/if_packet.h) begins with a header of
+32-bit words: version, private offset, status, packets, offset of the first packet. Each packet has
+a ``struct tpacket3_hdr`` of 48 bytes, a ``struct sockaddr_ll`` of 20, some room, and its bytes;
+nothing of it is aligned to words.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ HEADER_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES
 
 TAG_BYTES = 4
 COOKED_BYTES = 16
-"""A header of LINKTYPE_LINUX_SLL: packet type, hardware type, address length, address (8 bytes), protocol."""
+"""A header of LINKTYPE_LINUX_SLL: packet type, hardware type, address length, address (8 bytes),
+protocol."""
 
 HEADROOM_BYTES = COOKED_BYTES + TAG_BYTES
 """Room that a socket reserves (PACKET_RESERVE) before each packet for a cooked header and a tag."""
@@ -78,8 +80,8 @@ def is_untouched(block: int) -> bool:
 def give_back(block: int) -> None:
     """Return the block at an address to the kernel; it must not be read after that.
 
-    The count of packets is reset, too: after a freeze the kernel opens the block only with the next packet,
-    and until then the block would seem to hold packets.
+    The count of packets is reset, too: after a freeze the kernel opens the block only with the next
+    packet, and until then the block would seem to hold packets.
     """
     st32(block + _PACKETS, 0)
     st32_release(block + _STATUS, 0)
@@ -95,13 +97,13 @@ def index_ring_block(
     loopback: int,
     arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
-    """Index the packets of the block in ``data[:end]``, and restore the headers that the kernel removed.
+    """Index the packets of the block in ``data[:end]``, and restore removed headers.
 
-    A VLAN tag that the kernel moved to the packet's metadata returns to its place on the wire, and the
-    lengths grow by it. A cooked packet begins with its network header and gets a LINKTYPE_LINUX_SLL header
-    in front. Packets that leave by the loopback interface are skipped, because they are seen again when
-    they arrive. Nothing outside ``data[:end]`` is read or written, whatever the block contains: a packet
-    that does not fit ends the block.
+    A VLAN tag that the kernel moved to the packet's metadata returns to its place on the wire, and
+    the lengths grow by it. A cooked packet begins with its network header and gets a
+    LINKTYPE_LINUX_SLL header in front. Packets that leave by the loopback interface are skipped,
+    because they are seen again when they arrive. Nothing outside ``data[:end]`` is read or written,
+    whatever the block contains: a packet that does not fit ends the block.
 
     Args:
         data: bytes of the block.
@@ -175,7 +177,7 @@ def index_ring_block(
 
 @kernel
 def _write_cooked_header(target: int, address: int) -> None:
-    """Write the LINKTYPE_LINUX_SLL header of a packet whose ``struct sockaddr_ll`` is at ``address``."""
+    """Write the LINKTYPE_LINUX_SLL header for the ``struct sockaddr_ll`` at ``address``."""
     st16(target, bswap16(ld8(address + 10)))
     st16(target + 2, bswap16(ld16(address + 8)))
     st16(target + 4, bswap16(ld8(address + 11)))
@@ -186,8 +188,9 @@ def _write_cooked_header(target: int, address: int) -> None:
 
 @kernel
 def _insert_tag(target: int, tag_at: int, tpid: int, tci: int) -> None:
-    """Move the ``tag_at`` bytes that follow the gap at ``target`` into it, and write the tag after them."""
-    # Forward, so that each word is read before it is overwritten: 12 bytes, or 14 of a cooked header.
+    """Move ``tag_at`` bytes down into the gap at ``target``, and write the tag after them."""
+    # Forward, so that each word is read before it is overwritten: 12 bytes, or 14 of a cooked
+    # header.
     for at in range(0, tag_at - 2, 4):
         st32(target + at, ld32(target + TAG_BYTES + at))
     if tag_at & 2:

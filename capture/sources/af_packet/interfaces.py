@@ -33,8 +33,8 @@ class Interface:
         link_type: link type of its packets.
         hardware_address: MAC address, such as ``02:00:00:00:00:01``; "" if it has none.
         addresses: IPv4 and IPv6 with prefix lengths.
-        why_not: reason why this process cannot capture on it, and the remedy; "" if it can. Capturing
-            on an interface that is down is possible: packets arrive once it is up.
+        why_not: reason why this process cannot capture on it, and the remedy; "" if it can.
+            Capturing on an interface that is down is possible: packets arrive once it is up.
     """
 
     name: str

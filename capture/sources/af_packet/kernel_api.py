@@ -1,6 +1,7 @@
 """Numbers and layouts of the kernel's packet sockets that Python's ``socket`` module lacks.
 
-From linux/if_packet.h, linux/if_ether.h, linux/net_tstamp.h, linux/sockios.h and asm-generic/socket.h.
+From linux/if_packet.h, linux/if_ether.h, linux/net_tstamp.h, linux/sockios.h and
+asm-generic/socket.h.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ TPACKET_V3 = 2
 ETH_P_ALL = 3
 
 SOCKET_ADDRESS = struct.Struct("HHiHBB8s")
-"""``struct sockaddr_ll``: family, protocol, interface, hardware type, packet type, address length, address."""
+"""``struct sockaddr_ll``: family, protocol, interface, hardware type, packet type, address length,
+address."""
 
 PACKET_MR_PROMISC = 1
 MEMBERSHIP = struct.Struct("iHH8s")
 """``struct packet_mreq``: interface, type, address length, address."""
 
 RING_REQUEST = struct.Struct("7I")
-"""``struct tpacket_req3``: block size, blocks, frame size, frames, retire time in ms, private size, features."""
+"""``struct tpacket_req3``: block size, blocks, frame size, frames, retire time in ms, private size,
+features."""
 
 STATISTICS = struct.Struct("3I")
-"""``struct tpacket_stats_v3``: packets (dropped ones too), dropped, freezes; reading resets them."""
+"""``struct tpacket_stats_v3``: packets (dropped ones too), dropped, freezes; reading resets
+them."""
 
 SO_ATTACH_FILTER = 26
 FILTER_PROGRAM = struct.Struct("HP")

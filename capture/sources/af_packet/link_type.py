@@ -33,8 +33,8 @@ COOKED = LinkType(LINKTYPE_LINUX_SLL, "LINUX_SLL", is_cooked=True)
 _ETHERNET = LinkType(LINKTYPE_ETHERNET, "EN10MB")
 _RAW = LinkType(LINKTYPE_RAW, "RAW")
 
-# Numbers of linux/if_arp.h. All others are cooked: their headers are not decoded by gscope, or are not always
-# present (PPP).
+# Numbers of linux/if_arp.h. All others are cooked: their headers are not decoded by gscope, or are
+# not always present (PPP).
 _BY_HARDWARE_TYPE = {
     1: _ETHERNET,
     # Loopback: Ethernet headers of zeros.

@@ -17,8 +17,8 @@ class LiveStats(SourceStats):
     """Counters of a packet socket and its ring.
 
     ``received_packets`` passed the socket's filters; the kernel does not count what these reject.
-    ``filtered_packets`` are the outgoing copies of loopback packets. ``dropped_packets`` found no room
-    in the ring.
+    ``filtered_packets`` are the outgoing copies of loopback packets. ``dropped_packets`` found no
+    room in the ring.
 
     Attributes:
         kernel_packets: packets that the kernel counted: received ones and those still in the ring.

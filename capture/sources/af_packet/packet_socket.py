@@ -50,14 +50,17 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.filter import Instruction
 
 FANOUT_HASH = 0
-"""By a hash of addresses and ports that is the same for both directions. Later fragments have no ports and
-may go to another socket than their first: reassembling them in the kernel would change what is counted."""
+"""By a hash of addresses and ports that is the same for both directions. Later fragments have no
+ports and may go to another socket than their first: reassembling them in the kernel would change
+what is counted."""
 _FANOUT_UNIQUE = 0x2000
 
 
 @dataclass(frozen=True, slots=True)
 class Fanout:
-    """Several sockets of one device that share its packets; all packets of a flow go to the same one.
+    """Several sockets of one device that share its packets.
+
+    All packets of a flow go to the same one.
 
     Attributes:
         group: number of the group, 0 to 65535; None to found a group with an unused number.
@@ -151,7 +154,9 @@ def _no_hardware_time(name: str, error: OSError) -> str:
 def bind(
     to_bind: socket.socket, name: str, device: Device, *, promiscuous: bool, fanout: Fanout | None
 ) -> None:
-    """Let the packets of a device in, of both directions as in tcpdump; a bound socket is bound again.
+    """Let the packets of a device in, of both directions as in tcpdump.
+
+    A bound socket is bound again.
 
     Needs no privilege.
 
@@ -159,7 +164,8 @@ def bind(
         OSError: the device has just vanished, or the kernel refuses.
     """
     if device.is_loopback:
-        # What leaves arrives again. Kernels before 4.20 lack the option; the index kernel skips the copies there.
+        # What leaves arrives again. Kernels before 4.20 lack the option; the index kernel skips the
+        # copies there.
         _set_if_known(to_bind, PACKET_IGNORE_OUTGOING, struct.pack("i", 1))
     if device.index == 0:
         _bind_to_all(to_bind)
@@ -180,7 +186,7 @@ def fanout_group(of: socket.socket) -> int:
 
 
 def read_statistics(of: socket.socket) -> tuple[int, int, int]:
-    """Return packets that passed the filter, those dropped, and freezes of the ring since the last call."""
+    """Return packets that passed the filter, drops and freezes since the last call."""
     packets, dropped, freezes = STATISTICS.unpack(
         of.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
     )

@@ -38,8 +38,9 @@ DEFAULT_RING_BYTES = 64 << 20
 """Two thirds of a second at 500,000 packets/s of 96 captured bytes."""
 
 RETIRE_MS = 50
-"""The kernel hands over a block with a packet after this time, full or not. With a shorter time, a stalled
-reader of an almost silent interface runs out of blocks sooner; with a longer one, answers are delayed."""
+"""The kernel hands over a block with a packet after this time, full or not. With a shorter time, a
+stalled reader of an almost silent interface runs out of blocks sooner; with a longer one, answers
+are delayed."""
 
 LEAST_BLOCK_BYTES = 256 << 10
 """Room for the largest packet that segmentation offload usually makes (64 KB)."""
@@ -68,7 +69,7 @@ class RingShape:
 
     @classmethod
     def of(cls, ring_bytes: int) -> RingShape:
-        """Return the shape of a ring of at most ``ring_bytes`` bytes, with at least 32 blocks if they fit.
+        """Return the shape of a ring of at most ``ring_bytes``, with 32 or more blocks if they fit.
 
         Raises:
             UsageError: the size is out of range.
@@ -86,13 +87,16 @@ class RingShape:
 
 
 class MappedRing:
-    """The ring of one packet socket. The kernel hands over blocks, and gets them back, in their order.
+    """The ring of one packet socket.
 
-    A readable page follows the mapping, so that kernels may load a word beyond the end of the last block.
+    The kernel hands over blocks, and gets them back, in their order.
+
+    A readable page follows the mapping, so that kernels may load a word beyond the end of the last
+    block.
 
     Args:
-        packet_socket: a TPACKET_V3 socket without a ring. Closing it does not release the ring; ``close``
-            does.
+        packet_socket: a TPACKET_V3 socket without a ring. Closing it does not release the ring;
+            ``close`` does.
         shape: size and number of the blocks.
 
     Raises:
@@ -167,7 +171,8 @@ class MappedRing:
 def load_kernels() -> None:
     """Compile the kernels that the first packet needs, or load them from the cache.
 
-    The first time on a machine that takes seconds; no ring is large enough for the packets of that time.
+    The first time on a machine that takes seconds; no ring is large enough for the packets of that
+    time.
     """
     block = Block.allocate(BLOCK_HEADER_BYTES, 1)
     block.data[:] = 0
@@ -194,7 +199,8 @@ def load_kernels() -> None:
 def _map(descriptor: int, size: int) -> mmap.mmap:
     """Map the socket's ring of ``size`` bytes, followed by a page of zeros.
 
-    Python's ``mmap`` cannot choose an address, but it unmaps the whole range, whatever is mapped there.
+    Python's ``mmap`` cannot choose an address, but it unmaps the whole range, whatever is mapped
+    there.
     """
     whole = mmap.mmap(-1, size + mmap.PAGESIZE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(whole))

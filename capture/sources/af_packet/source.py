@@ -53,13 +53,14 @@ LOOPBACK_NAME = "lo"
 class AfPacketSource:
     """Packets of an interface, in place in the kernel's ring; see ``LiveSource``.
 
-    The blocks are the kernel's own: it writes to a block again as soon as the block is released, so all
-    LFTAs must have processed it. When an interface goes down or vanishes, ``state`` reports that, and
-    packets continue when an interface of that name returns. That needs no privilege, so privileges can
-    be dropped as soon as the source is open. Only a member of a ``fanout`` group cannot be attached again.
+    The blocks are the kernel's own: it writes to a block again as soon as the block is released, so
+    all LFTAs must have processed it. When an interface goes down or vanishes, ``state`` reports
+    that, and packets continue when an interface of that name returns. That needs no privilege, so
+    privileges can be dropped as soon as the source is open. Only a member of a ``fanout`` group
+    cannot be attached again.
 
-    All methods but ``interrupt`` and ``wake`` belong to one thread. Several threads share an interface
-    through one source each, all with the same ``fanout``.
+    All methods but ``interrupt`` and ``wake`` belong to one thread. Several threads share an
+    interface through one source each, all with the same ``fanout``.
 
     Args:
         name: what the user calls the interface.
@@ -69,7 +70,8 @@ class AfPacketSource:
         promiscuous: whether to capture packets for other hosts too.
         filter: filter expression (pcap-filter(7)); "" for all packets.
         fanout: the group of sources that share the interface; None for one that does not share it.
-        hardware_time: whether the network card timestamps the packets; its clock must be synchronised.
+        hardware_time: whether the network card timestamps the packets; its clock must be
+            synchronised.
 
     Raises:
         UsageError: an argument is out of range.
@@ -137,7 +139,10 @@ class AfPacketSource:
         return self._state
 
     def ring_use(self) -> RingUse:
-        """See ``PacketSource``; blocks that the kernel has filled and the reader has not released are in use."""
+        """See ``PacketSource``.
+
+        Blocks that the kernel has filled and the reader has not released are in use.
+        """
         ready_blocks = 0 if self._ring is None else self._ring.ready_blocks
         return RingUse(self._shape.size_bytes, ready_blocks / self._shape.blocks)
 
@@ -202,14 +207,17 @@ class AfPacketSource:
     def is_idle(self) -> bool:
         """See ``LiveSource``.
 
-        If it is idle, every packet that the kernel had put into the ring was processed and released. A
-        packet with an earlier timestamp may still be on its way through the kernel's queues: that is
-        what the skew of an interface is for.
+        If it is idle, every packet that the kernel had put into the ring was processed and
+        released. A packet with an earlier timestamp may still be on its way through the kernel's
+        queues: that is what the skew of an interface is for.
         """
         return self._block is None and self._open_ring().is_empty
 
     def interrupt(self) -> None:
-        """Make a ``next_block`` that waits, and all later ones that would wait, return None; from any thread."""
+        """Make a ``next_block`` that waits, and all later ones that would wait, return None.
+
+        From any thread.
+        """
         with self._lock:
             self._is_interrupted = True
         self.wake()
@@ -310,7 +318,10 @@ class AfPacketSource:
         self.stats.frozen_total += freezes
 
     def _wait(self, deadline: float | None) -> bool:
-        """Wait for a block or a change of the device; return False at the deadline or when woken."""
+        """Wait for a block or a change of the device.
+
+        Return False at the deadline or when woken.
+        """
         if self._is_interrupted:
             return False
         left_ms = None
@@ -361,7 +372,10 @@ class AfPacketSource:
             self.stats.interruptions_total += 1
 
     def _attach_again(self, device: Device) -> None:
-        """Attach to a device of that name if its link type is the same; the next change tries again."""
+        """Attach to a device of that name if its link type is the same.
+
+        The next change tries again.
+        """
         if device.link_type.number != self._link:
             self._complain(f"has come back with link type {device.link_type.name}")
             return

@@ -1,9 +1,9 @@
 """The largest backward step in the times of captures, found by a walk over their records.
 
-A packet is late if an earlier packet has a time that is greater by more than the interface's skew. A
-file is finite, so the skew at which no packet is late can be determined before the first heartbeat: the
-walk reads the file once more, indexes it with the kernels of the replay, and examines only times. It
-runs while the LFTAs' kernels load, and leaves the file in the page cache.
+A packet is late if an earlier packet has a time that is greater by more than the interface's skew.
+A file is finite, so the skew at which no packet is late can be determined before the first
+heartbeat: the walk reads the file once more, indexes it with the kernels of the replay, and
+examines only times. It runs while the LFTAs' kernels load, and leaves the file in the page cache.
 """
 
 from __future__ import annotations
@@ -35,17 +35,20 @@ if TYPE_CHECKING:
     from gscope.capture.sources.base import BlockSource
 
 WALKED_BYTES = 8 << 30
-"""Total size of uncompressed captures of a run that are walked: a walk reads 3 to 5 GB a second from the
-page cache."""
+"""Total size of uncompressed captures of a run that are walked: a walk reads 3 to 5 GB a second
+from the page cache."""
 
 WALKED_COMPRESSED_BYTES = 128 << 20
-"""The same for compressed captures, as stored: decompression takes 10 to 30 times as long as a walk."""
+"""The same for compressed captures, as stored: decompression takes 10 to 30 times as long as a
+walk."""
 
 UNPACKED_BYTES = 4 << 30
-"""Bytes of packets in compressed captures after which a walk stops: they may be a decompression bomb."""
+"""Bytes of packets in compressed captures after which a walk stops: they may be a decompression
+bomb."""
 
 PASS_BYTES = 64 << 20
-"""Bytes that the compiled loop reads between two checks for ``stop``: some hundredths of a second."""
+"""Bytes that the compiled loop reads between two checks for ``stop``: some hundredths of a
+second."""
 
 _THREADS = 2
 
@@ -53,7 +56,8 @@ _THREADS = 2
 class BackwardSteps:
     """Walks over the captures of interfaces, in threads of their own.
 
-    Interfaces are walked in order while the limits allow it, so that timing never decides which are.
+    Interfaces are walked in order while the limits allow it, so that timing never decides which
+    are.
 
     Args:
         files: the captures of each interface.
@@ -76,7 +80,8 @@ class BackwardSteps:
     def deepest_ns(self, interface: str) -> int | None:
         """Wait for the walk over an interface, and return its largest backward step.
 
-        Returns None if the interface was not walked to its end: a pipe, too large, or ``stop`` was called.
+        Returns None if the interface was not walked to its end: a pipe, too large, or ``stop`` was
+        called.
         """
         walk = self._walks.get(interface)
         return None if walk is None else walk.result()
@@ -191,7 +196,10 @@ def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int |
 
 
 def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
-    """Return the bytes of plain and of compressed files; None if one of ``paths`` is not a regular file."""
+    """Return the bytes of plain and of compressed files.
+
+    None if one of ``paths`` is not a regular file.
+    """
     plain = compressed = 0
     for path in paths:
         try:

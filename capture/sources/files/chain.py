@@ -44,10 +44,12 @@ class ChainSource:
             member.damage = self.damage
 
     def open(self) -> None:
-        """See ``PacketSource``. Every file is checked now, so that a bad one is found before work begins.
+        """See ``PacketSource``.
 
-        A pipe can be opened only once, so it is checked when its turn comes. A compressed member that is
-        damaged before its first packet is skipped.
+        Every file is checked now, so that a bad one is found before work begins.
+
+        A pipe can be opened only once, so it is checked when its turn comes. A compressed member
+        that is damaged before its first packet is skipped.
         """
         cut: list[CutCaptureError] = []
         for member in reversed(tuple(self._members)):

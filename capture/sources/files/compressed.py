@@ -1,4 +1,4 @@
-"""Compressed captures: gzip, zstd and lz4, recognised by content and decompressed as they are read."""
+"""Compressed captures: gzip, zstd and lz4, recognised by content, decompressed on reading."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MAGIC_BYTES = 4
 """Number of bytes that ``is_compressed`` needs."""
 
 _PIECE_BYTES = 4096
-"""Input of one call of a decompressor. zstd does not limit the output of a call (at worst 128 KiB for 4
-bytes), and a call that fails loses its output; so pieces are small."""
+"""Input of one call of a decompressor. zstd does not limit the output of a call (at worst 128 KiB
+for 4 bytes), and a call that fails loses its output; so pieces are small."""
 
 _CHUNK_BYTES = 256 * 1024
 """Bytes of one read."""
 
 
 class MemberDecoder(Protocol):
-    """The decoder of a member (gzip) or frame (zstd, lz4), with the methods of ``bz2.BZ2Decompressor``."""
+    """The decoder of a gzip member or a zstd or lz4 frame, like ``bz2.BZ2Decompressor``."""
 
     @property
     def eof(self) -> bool:
@@ -46,8 +46,8 @@ class MemberDecoder(Protocol):
 class DecompressedBytes:
     """The decompressed bytes of a compressed input; see ``ByteStream``.
 
-    Members of different kinds may follow each other. A truncated or damaged member ends the stream: the
-    output before it is used, and ``damage`` describes the rest.
+    Members of different kinds may follow each other. A truncated or damaged member ends the stream:
+    the output before it is used, and ``damage`` describes the rest.
 
     Args:
         stored: the compressed bytes after ``head``.
@@ -118,7 +118,10 @@ class DecompressedBytes:
         return got > 0
 
     def _begin_member(self) -> bool:
-        """Choose the decoder of the member that begins here; return False if there is none (yet)."""
+        """Choose the decoder of the member that begins here.
+
+        Return False if there is none (yet).
+        """
         while len(self._input) - self._used < MAGIC_BYTES:
             head = self._input[self._used :]
             more = self._read()
@@ -156,7 +159,8 @@ class DecompressedBytes:
             self._at_end = True
             return
         if member.eof:
-            # These are the end of the last piece. Stepping back copies nothing, for any number of members.
+            # These are the end of the last piece. Stepping back copies nothing, for any number of
+            # members.
             self._used -= len(member.unused_data or b"")
             self._member = None
 
@@ -173,7 +177,10 @@ def is_compressed(head: bytes) -> bool:
 
 
 class _GzipMember:
-    """See ``MemberDecoder``. After an error the member is decoded again byte by byte, so that no output before it is lost."""
+    """See ``MemberDecoder``.
+
+    After an error the member is decoded again byte by byte, so that no output before it is lost.
+    """
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
@@ -234,7 +241,10 @@ class _ZstdMember:
 
 
 class _Lz4Member:
-    """See ``MemberDecoder``. A call that fails loses its output, so each produces little, whatever ``max_length`` is."""
+    """See ``MemberDecoder``.
+
+    A call that fails loses its output, so each produces little, whatever ``max_length`` is.
+    """
 
     def __init__(self) -> None:
         self._frame = lz4.frame.LZ4FrameDecompressor()
@@ -263,7 +273,8 @@ _MEMBERS: dict[str, Callable[[], MemberDecoder]] = {
     "lz4": _Lz4Member,
 }
 _MAGICS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
-# zstd and lz4 share their skippable frames (RFC 8878, section 3.1.2); pzstd begins its files with one.
+# zstd and lz4 share their skippable frames (RFC 8878, section 3.1.2); pzstd begins its files with
+# one.
 _MAGICS |= {bytes((low,)) + b"\x2a\x4d\x18": "zstd" for low in range(0x50, 0x60)}
 
 

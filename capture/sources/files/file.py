@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from gscope.capture.sources.files.stored import ByteStream
 
 DEFAULT_BLOCK_BYTES = 512 * 1024
-"""Of sizes from 64 KiB to 4 MiB, 512 KiB and 1 MiB were fastest without read-ahead, and 1 MiB with it: the
-bytes are still in the second-level cache when they are indexed, and the cost of a block in Python is
-spread over 5,000 packets."""
+"""Of sizes from 64 KiB to 4 MiB, 512 KiB and 1 MiB were fastest without read-ahead, and 1 MiB with
+it: the bytes are still in the second-level cache when they are indexed, and the cost of a block in
+Python is spread over 5,000 packets."""
 
 _LEAST_BLOCK_BYTES = 4096
 _LEAST_RECORD_BYTES = 16
-"""Smallest record of a file: index arrays for blocks of such records never fill before the data does."""
+"""Smallest record of a file: index arrays for blocks of such records never fill before the data
+does."""
 
 
 _PASSED_BLOCKS = 4
@@ -51,7 +52,7 @@ class RawInput(NamedTuple):
 
 
 class ReadProgress(NamedTuple):
-    """How far a compiled loop read: the blocks that it finished, and the last block, which it did not.
+    """How far a compiled loop read: blocks that it finished, and the last, which it did not.
 
     Attributes:
         read_bytes: bytes read in all.
@@ -84,8 +85,8 @@ class FileSource:
     Args:
         path: the file, ``-`` for standard input.
         name: name for messages; by default the path.
-        block_bytes: bytes of input that a block has room for; small files get smaller blocks. A record that
-            is larger makes the block grow.
+        block_bytes: bytes of input that a block has room for; small files get smaller blocks. A
+            record that is larger makes the block grow.
     """
 
     def __init__(
@@ -103,7 +104,8 @@ class FileSource:
         self._stream: ByteStream | None = None
         self._format: CaptureFormat | None = None
         self._block: Block | None = None
-        # Bytes that were read but not used: the beginning of the next record, at ``_base`` of the input.
+        # Bytes that were read but not used: the beginning of the next record, at ``_base`` of the
+        # input.
         self._carry = b""
         self._base = 0
         self._ending: list[str] = []
@@ -200,7 +202,9 @@ class FileSource:
             counts[name] = counts.get(name, 0) + packets
 
     def begin_pass(self) -> RawInput | None:
-        """Let a compiled loop read the file until ``end_pass``; return None if this input does not allow it.
+        """Let a compiled loop read the file until ``end_pass``.
+
+        Return None if this input does not allow it.
 
         The loop uses the block that was handed out last.
         """
@@ -270,9 +274,9 @@ class FileSource:
             used = capture_format.index(block, filled, self._base)
             if block.count or capture_format.broken or (not got and filled < limit):
                 break
-            # No whole record yet: make room after the part that was read. Doubling, so that memory grows with
-            # what was read and not with what a damaged header claims; and not beyond the record, so that
-            # little has to be carried over.
+            # No whole record yet: make room after the part that was read. Doubling, so that memory
+            # grows with what was read and not with what a damaged header claims; and not beyond the
+            # record, so that little has to be carried over.
             block.data[: filled - used] = block.data[used:filled]
             self._base += used
             filled -= used

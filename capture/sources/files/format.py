@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from gscope.capture.sources.block import Block
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
-"""Longest pcapng block; a longer one is damage, as in libpcap and Wireshark. Bounds the memory that a file
-can claim."""
+"""Longest pcapng block; a longer one is damage, as in libpcap and Wireshark. Bounds the memory that
+a file can claim."""
 
 MAX_CAPTURED_BYTES = 262_144
-"""Longest captured length: libpcap's MAXIMUM_SNAPLEN and Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD."""
+"""Longest captured length: libpcap's MAXIMUM_SNAPLEN and Wireshark's
+WTAP_MAX_PACKET_SIZE_STANDARD."""
 
 _LARGE_LINK_TYPES = (189, 220, 231, 249, 279)
 """USB (three kinds), D-Bus and EBHSCR, whose packets may be larger; none of them carries IP."""
@@ -44,7 +45,8 @@ class CaptureFormat(Protocol):
     def index(self, block: Block, end: int, base: int) -> int:
         """Index the packets of the whole records at the beginning of ``block.data[:end]``.
 
-        Sets ``block.count`` and as many entries of the index arrays; stops early when these are full.
+        Sets ``block.count`` and as many entries of the index arrays; stops early when these are
+        full.
 
         Args:
             block: holds ``end`` bytes of input, beginning with a record.
@@ -56,7 +58,7 @@ class CaptureFormat(Protocol):
         """
 
     def findings(self) -> list[str]:
-        """Return sentences on records that were unusable or only partly usable, with their counts."""
+        """Return sentences on records that were not or only partly usable, with counts."""
 
 
 @kernel
@@ -67,7 +69,10 @@ def largest_packet(linktype: int) -> int:
 
 @kernel
 def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """Return the unsigned 16-bit number at ``position``; little-endian, or big-endian if ``swapped``."""
+    """Return the unsigned 16-bit number at ``position``.
+
+    Little-endian, or big-endian if ``swapped``.
+    """
     at = np.uint64(position)
     a, b = np.int64(data[at]), np.int64(data[at + _1])
     return int((a << 8) | b) if swapped else int((b << 8) | a)
@@ -75,7 +80,9 @@ def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
 
 @kernel
 def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """Return the unsigned 32-bit number at ``position``; little-endian, or big-endian if ``swapped``.
+    """Return the unsigned 32-bit number at ``position``.
+
+    Little-endian, or big-endian if ``swapped``.
 
     The compiler turns it into one load. An unsigned index avoids numba's test for negative ones.
     """

@@ -1,7 +1,7 @@
 """Captures that only root can read, opened before the process changes to another user.
 
-Each file is held with two descriptors, because a replay reads it while it walks over its times. Code that
-opens the file borrows one of them, and closing returns it.
+Each file is held with two descriptors, because a replay reads it while it walks over its times.
+Code that opens the file borrows one of them, and closing returns it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _statuses: dict[str, os.stat_result] = {}
 
 
 def hold(paths: Iterable[str], identity: Identity, opener: Callable[[str, int], int]) -> None:
-    """Open those of ``paths`` that ``identity`` cannot open; skip those that root cannot open either.
+    """Open those of ``paths`` that ``identity`` cannot open.
+
+    Skip those that root cannot open either.
 
     Args:
         paths: paths exactly as they will be opened.
@@ -58,7 +60,10 @@ def status_of(path: str) -> os.stat_result:
 
 
 def borrow(path: str) -> io.FileIO | None:
-    """Return the held file at ``path``, at its beginning; None if it is not held or all descriptors are in use."""
+    """Return the held file at ``path``, at its beginning.
+
+    None if it is not held or all descriptors are in use.
+    """
     descriptors = _held.get(path)
     return _HeldFile(descriptors.pop(), descriptors) if descriptors else None
 

@@ -1,4 +1,4 @@
-"""Classic pcap files: microsecond, nanosecond and modified (Kuznetzov) records, in both byte orders.
+"""Classic pcap: microsecond, nanosecond and modified (Kuznetzov) records, both byte orders.
 
 Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html
 """
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 HEADER_BYTES = 24
 
 PREFETCH_BYTES = 2048
-"""Distance in bytes at which data ahead of the current record is prefetched. The position of a record is
-known only once the one before it has been loaded, so without prefetching every load waits for memory (8
-instead of 5 ns for a packet truncated to 96 bytes)."""
+"""Distance in bytes at which data ahead of the current record is prefetched. The position of a
+record is known only once the one before it has been loaded, so without prefetching every load waits
+for memory (8 instead of 5 ns for a packet truncated to 96 bytes)."""
 
-# Magic number in little-endian order: nanoseconds of a unit of the fraction, bytes of a record's header.
+# Magic number in little-endian order: nanoseconds of a unit of the fraction, bytes of a record's
+# header.
 _VARIANTS = {
     0xA1B2C3D4: (1000, 16),
     0xA1B23C4D: (1, 16),
@@ -41,10 +42,11 @@ MAGICS = {
 }
 
 PcapLayout = tuple[int, int, int, int]
-"""Layout of the records: bytes of a record's header, nanoseconds of a unit of the fraction, longest captured
-length and link type. A plain tuple, as ``IndexArrays``."""
+"""Layout of the records: bytes of a record's header, nanoseconds of a unit of the fraction, longest
+captured length and link type. A plain tuple, as ``IndexArrays``."""
 
-# Order of the two lengths of a record: the captured length is first since version 2.4, and was second before.
+# Order of the two lengths of a record: the captured length is first since version 2.4, and was
+# second before.
 IN_ORDER, PERHAPS_SWAPPED, SWAPPED = range(3)
 
 
@@ -64,7 +66,8 @@ class PcapFormat:
         self._lengths = _lengths_of(major, minor)
         # The upper half holds flags and the length of the frame check sequence.
         self._linktype = linktype & 0xFFFF
-        # Writers often claim a smaller snap length than they used, or a larger one than any reader accepts.
+        # Writers often claim a smaller snap length than they used, or a larger one than any reader
+        # accepts.
         self._limit = largest_packet(self._linktype)
         self._layout: PcapLayout = (
             self._record_header_bytes,
@@ -77,7 +80,10 @@ class PcapFormat:
 
     @property
     def usual_layout(self) -> PcapLayout | None:
-        """The layout if the records are little-endian and of version 2.4, as ``index_usual`` needs; else None."""
+        """The layout if the records are little-endian and of version 2.4, as ``index_usual`` needs.
+
+        Else None.
+        """
         return None if self._order == ">" or self._lengths != IN_ORDER else self._layout
 
     def index(self, block: Block, end: int, base: int) -> int:
@@ -91,13 +97,14 @@ class PcapFormat:
             block.index_arrays,
         )
         block.fill_in(count, PacketSums(*sums))
-        # If there were records, the one that stopped the kernel is examined at the beginning of the next block.
+        # If there were records, the one that stopped the kernel is examined at the beginning of the
+        # next block.
         if not count:
             self._look_at(block, int(stop), end, base)
         return int(stop)
 
     def _look_at(self, block: Block, stop: int, end: int, base: int) -> None:
-        """Determine how many bytes the incomplete record at ``stop`` needs, or why it is invalid."""
+        """Determine what the incomplete record at ``stop`` needs, or why it is invalid."""
         self.needed_bytes = self._record_header_bytes
         if end - stop >= self._record_header_bytes:
             lengths = block.data[stop + 8 : stop + 16].tobytes()
@@ -117,7 +124,7 @@ class PcapFormat:
 
 
 def _lengths_of(major: int, minor: int) -> int:
-    """Return the order of lengths, as in libpcap (sf-pcap.c): 2.3 was written in both, 543.0 is DG/UX."""
+    """Return the order of lengths, as libpcap (sf-pcap.c): 2.3 has both, 543.0 is DG/UX."""
     if (major == 2 and minor < 3) or (major, minor) == (543, 0):
         return SWAPPED
     return PERHAPS_SWAPPED if (major, minor) == (2, 3) else IN_ORDER
@@ -134,8 +141,9 @@ def index_pcap(
 ) -> tuple[int, int, int, int, int]:
     """Index the whole records of ``data[:end]``.
 
-    Stops at the end, at a record that is incomplete or claims more than the longest captured length, or when
-    the index arrays are full. A fraction of a second or more is carried over; lengths are limited to 31 bits.
+    Stops at the end, at a record that is incomplete or claims more than the longest captured
+    length, or when the index arrays are full. A fraction of a second or more is carried over;
+    lengths are limited to 31 bits.
 
     Returns:
         Number of records, position of the first record not used, and the fields of ``PacketSums``.
@@ -183,7 +191,7 @@ def index_usual(
     layout: PcapLayout,
     arrays: IndexArrays,
 ) -> tuple[int, int, int, int, int]:
-    """Index as ``index_pcap`` does, over addresses, for little-endian records: half the instructions."""
+    """Index little-endian records as ``index_pcap``, by addresses: half the instructions."""
     header_bytes, fraction_ns, limit, link = layout
     room = arrays[0].size
     offset, caplen, wirelen = address_of(arrays[0]), address_of(arrays[1]), address_of(arrays[2])

@@ -1,7 +1,7 @@
 """pcapng files: sections, interfaces, and enhanced, simple and obsolete packet blocks.
 
-A kernel (``pcapng_index.py``) walks over packet blocks; the few section headers and interface descriptions
-are read here. Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html
+A kernel (``pcapng_index.py``) walks over packet blocks; the few section headers and interface
+descriptions are read here. Layout: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ class PcapngFormat:
         return [f"{text}: {count}" for count, text in counts if count]
 
     def _begin_section(self, data: memoryview, at: int) -> int:
-        """Read the section header at the beginning of ``data``; return its length, 0 if it is incomplete or broken."""
+        """Read the section header at the beginning of ``data``.
+
+        Return its length, 0 if it is incomplete or broken.
+        """
         self.needed_bytes = HEADER_BYTES
         if len(data) < HEADER_BYTES:
             return 0
@@ -134,7 +137,10 @@ class PcapngFormat:
         return self.needed_bytes
 
     def _describe_interface(self, data: memoryview, at: int) -> int:
-        """Read the whole interface description at the beginning of ``data``; return its length, 0 if it is broken."""
+        """Read the whole interface description at the beginning of ``data``.
+
+        Return its length, 0 if it is broken.
+        """
         (length,) = struct.unpack_from(self._order + "I", data, 4)
         count = len(self._interfaces)
         if length < 20 or count == _MAX_INTERFACES:
@@ -175,7 +181,7 @@ class PcapngFormat:
 
 
 def section_fault(head: bytes) -> str:
-    """Return what is wrong with the section header block at the beginning of ``head``, as a predicate; "" if nothing."""
+    """Return what is wrong with the section header ``head``, as a predicate; "" if nothing."""
     order = _BYTE_ORDERS.get(head[8:12])
     if order is None:
         return "has no byte order"

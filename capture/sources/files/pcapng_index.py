@@ -54,13 +54,13 @@ def index_pcapng(
     count: int,
     arrays: IndexArrays,
 ) -> tuple[int, int, int]:
-    """Index the packets of ``data[position:end]`` after the first ``count`` entries of the index arrays.
+    """Index the packets of ``data[position:end]`` after the first ``count`` entries.
 
     Blocks that neither hold packets nor stop the walk are skipped.
 
     Returns:
-        Number of entries, position of the first block not used, and why the walk stopped. ``state`` has
-        the counters, and in ``NEEDED`` the size of the block where the walk stopped.
+        Number of entries, position of the first block not used, and why the walk stopped. ``state``
+        has the counters, and in ``NEEDED`` the size of the block where the walk stopped.
     """
     offset, caplen, wirelen, time_ns, linktype = arrays
     room = offset.size

@@ -15,8 +15,8 @@ def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
     """Return kind, factor and offset for ``scaled_time``, which turns counts into nanoseconds.
 
     Args:
-        resolution: the option if_tsresol: the unit as a negative power of 10 seconds, or of 2 with the high
-            bit set.
+        resolution: the option if_tsresol: the unit as a negative power of 10 seconds, or of 2 with
+            the high bit set.
         offset_s: the option if_tsoffset: seconds to add, limited to what nanoseconds can represent.
     """
     offset_ns = max(-MAX_TIME_NS, min(offset_s * _NS_PER_S, MAX_TIME_NS))
@@ -31,10 +31,10 @@ def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
 
 @kernel
 def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> tuple[int, bool]:
-    """Return nanoseconds since 1970 for the unsigned count ``high * 2**32 + low``, and whether they are exact.
+    """Return nanoseconds since 1970 for a count of ``high * 2**32 + low``, and if they are exact.
 
-    Rounds down. A time beyond ``MAX_TIME_NS`` becomes ``MAX_TIME_NS``, which is not exact. Everything is
-    int64: the parts are computed so that no product reaches 2**63.
+    Rounds down. A time beyond ``MAX_TIME_NS`` becomes ``MAX_TIME_NS``, which is not exact.
+    Everything is int64: the parts are computed so that no product reaches 2**63.
     """
     time_ns, fits = 0, True
     if kind == _MULTIPLY:

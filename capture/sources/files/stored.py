@@ -32,7 +32,9 @@ class ByteStream(Protocol):
         """Sentences on why the bytes ended too early; empty if they did not."""
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fill the beginning of ``buffer`` and return the number of bytes; 0 only at the end or for no room.
+        """Fill the beginning of ``buffer`` and return the number of bytes.
+
+        0 only at the end or for no room.
 
         May return fewer bytes than fit. Bad input raises nothing: it ends, and ``damage`` says why.
 
@@ -50,7 +52,8 @@ class ByteStream(Protocol):
 class StoredBytes:
     """The bytes of a file, or of standard input for ``-``. Pipes are read as their bytes arrive.
 
-    Files are read, not mapped: a mapped file that shrinks kills the process, and mapping was not faster.
+    Files are read, not mapped: a mapped file that shrinks kills the process, and mapping was not
+    faster.
 
     Attributes:
         size_bytes: size of a regular file when it was opened; None for other inputs.
@@ -97,7 +100,9 @@ class StoredBytes:
 
     @property
     def descriptor(self) -> int | None:
-        """Descriptor of a regular file, for code that reads it itself and advances ``position``; else None.
+        """Descriptor of a regular file, for code that reads it itself and advances ``position``.
+
+        Else None.
 
         None after ``interrupt``, too.
         """
@@ -144,7 +149,7 @@ def _open(path: str) -> io.FileIO:
 
 
 def open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for the writer of a named pipe, a wait that could not be interrupted."""
+    """Open a file without the uninterruptible wait for the writer of a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

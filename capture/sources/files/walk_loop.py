@@ -1,7 +1,7 @@
-"""The compiled loop of the walk over an uncompressed pcap file: reads blocks and compares their times.
+"""The compiled loop of the walk over an uncompressed pcap file, which compares times.
 
-In Python, each block would need the interpreter's lock three times. While kernels load, that lock is busy
-and each acquisition takes up to 5 ms: the walk would begin only after everything else.
+In Python, each block would need the interpreter's lock three times. While kernels load, that lock
+is busy and each acquisition takes up to 5 ms: the walk would begin only after everything else.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def walk_blocks(
     latest_ns: int,
     deepest_ns: int,
 ) -> tuple[int, int, int, int, int, int, int, int]:
-    """Read up to ``blocks`` blocks of records as ``index_usual`` takes them, and compare their times.
+    """Read up to ``blocks`` blocks of records as ``index_usual`` does, and compare times.
 
-    Stops early when ``read`` returns no bytes, and at a record that is incomplete or claims too much.
+    Stops early when ``read`` returns no bytes, and at a record that is incomplete or claims too
+    much.
 
     Args:
         blocks: largest number of blocks to read.
@@ -47,8 +48,8 @@ def walk_blocks(
         deepest_ns: largest backward step so far.
 
     Returns:
-        ``latest_ns`` and ``deepest_ns`` at the end, the number of packets and their bytes, bytes read, bytes of
-        the finished blocks, bytes in the buffer, and how many of these are finished.
+        ``latest_ns`` and ``deepest_ns`` at the end, the number of packets and their bytes, bytes
+        read, bytes of the finished blocks, bytes in the buffer, and how many of these are finished.
     """
     header_bytes, fraction_ns, most_captured, _ = layout
     begin = address_of(data)

@@ -1,8 +1,9 @@
 """Packets as bytes: pcap records around Ethernet, ARP, IPv4, IPv6, ICMP, TCP and UDP headers.
 
-Headers are numpy record types laid over the columns of a matrix with one frame a row, so a field of
-all frames is one assignment. Checksums of IPv4, ICMP and ICMPv6 are right; those of TCP and UDP are
-not computed, because most of the payload they would cover lies beyond the snap length and never exists.
+Headers are numpy record types laid over the columns of a matrix with one frame in each row, so that
+one assignment sets a field of all frames. Checksums of IPv4, ICMP and ICMPv6 are correct; those of
+TCP and UDP are not computed, because most of the payload that they would cover is beyond the snap
+length and never exists.
 """
 
 from __future__ import annotations
@@ -109,15 +110,15 @@ TEMPLATES = {
     + b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x01\x2c\x00\x04\xc6\x12\x00\x01",
     Content.QUIC_PACKET: b"\x40",
 }
-"""What the payloads of each content begin with; text follows."""
+"""The beginning of payloads of each content; text follows."""
 _ROW_BYTES = 128
-"""No header and no template that must be whole reaches further into a frame."""
+"""Bytes of a frame that hold all headers and all templates that must be complete."""
 _SLICE_BYTES = 1 << 21
 _TEXT_BYTES = 1 << 12
 
 
 class FrameBuilder:
-    """Turns packets of ``synthetic_traffic`` into pcap records."""
+    """A builder of pcap records from packets of ``traffic.py``."""
 
     def __init__(self, profile: TrafficProfile, slots: Slots) -> None:
         self._slots = slots
@@ -133,14 +134,14 @@ class FrameBuilder:
         first, count = _UNKNOWN_PORTS
         unknown = first + (hashed >> np.uint64(16)) % np.uint64(count)
         self._server_port = np.where(slots.service == Service.TCP, unknown, port).astype(np.int64)
-        # Text to fill payloads from, at varying places.
+        # Text for payloads, taken from varying positions.
         random = np.random.Generator(np.random.SFC64(profile.seed))
         letters = np.frombuffer(b"etaoin shrdlu cmfwyp\n", np.uint8)
         text = letters[random.integers(0, letters.size, _TEXT_BYTES + self._width)]
         self._text = np.lib.stride_tricks.sliding_window_view(text, self._width)
 
     def records(self, packets: NDArray[np.void]) -> Iterator[NDArray[np.uint8]]:
-        """The pcap records of ``packets``, in pieces of about two megabytes."""
+        """Yield the pcap records of ``packets``, in pieces of about two megabytes."""
         step = max(1, _SLICE_BYTES // self._width)
         for start in range(0, packets.size, step):
             yield self._build(packets[start : start + step])
@@ -215,7 +216,8 @@ class FrameBuilder:
             _fill_tcp(header, packets)
         else:
             header["length"] = length
-            # RFC 8200 forbids 0 over IPv6; 0xffff stands in, for the covered bytes do not exist.
+            # RFC 8200 forbids 0 over IPv6; 0xffff replaces it, because the covered bytes do not
+            # exist.
             header["checksum"] = 0xFFFF if ip6 else 0
         self._fill_content(rows, column + header.dtype.itemsize, packets)
 
@@ -239,7 +241,7 @@ class FrameBuilder:
         protocol: int,
         length: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Fill the header; the sum over a pseudo header is 0, as ICMP has none."""
+        """Fill the header, and return 0, the sum over a pseudo header, which ICMP lacks."""
         slot, down = packets["slot"], packets["down"]
         client, server = _CLIENT_NET + self._client[slot], _SERVER_NET + self._server[slot]
         header = _overlay(rows, column, IPV4)
@@ -263,7 +265,7 @@ class FrameBuilder:
         protocol: int,
         length: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Fill the header; returns the sum over ICMPv6's pseudo header (RFC 8200, 8.1)."""
+        """Fill the header, and return the sum over ICMPv6's pseudo header (RFC 8200, 8.1)."""
         slot, down = packets["slot"], packets["down"][:, None]
         hashed = self._slots.hash[slot]
         client = np.stack([np.full_like(hashed, _CLIENT_NET6), self._client[slot]], axis=1)
@@ -300,7 +302,8 @@ class FrameBuilder:
         slot = packets["slot"]
         first, count = _EPHEMERAL_PORTS
         start = (self._slots.hash[slot] >> np.uint64(20)).astype(np.int64)
-        # An odd step through the range, so that the conversations of a slot differ for long.
+        # An odd step through the range, so that ports of a slot repeat only after many
+        # conversations.
         client = first + (start + packets["conversation"] * np.int64(7_919)) % count
         server = self._server_port[slot]
         down = packets["down"]
@@ -350,7 +353,7 @@ def _fill_tcp(header: NDArray[np.void], packets: NDArray[np.void]) -> None:
 
 
 def _overlay(rows: NDArray[np.uint8], column: int, layout: np.dtype[np.void]) -> NDArray[np.void]:
-    """A header of every row, beginning at ``column``, as a view."""
+    """Return a view of the header at ``column`` of every row."""
     if column + layout.itemsize > rows.shape[1]:
         message = f"a header ends at {column + layout.itemsize}, behind the row's {rows.shape[1]}"
         raise ValueError(message)
@@ -358,7 +361,7 @@ def _overlay(rows: NDArray[np.uint8], column: int, layout: np.dtype[np.void]) ->
 
 
 def _word_sum(rows: NDArray[np.uint8], column: int, length: int) -> NDArray[np.int64]:
-    """The sum of the 16-bit big-endian words of ``length`` bytes of every row."""
+    """Return the sum of the 16-bit big-endian words of ``length`` bytes of every row."""
     high = rows[:, column : column + length : 2].sum(axis=1, dtype=np.int64)
     low = rows[:, column + 1 : column + length : 2].sum(axis=1, dtype=np.int64)
     total: NDArray[np.int64] = (high << 8) + low
@@ -366,7 +369,7 @@ def _word_sum(rows: NDArray[np.uint8], column: int, length: int) -> NDArray[np.i
 
 
 def _checksum(total: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The Internet checksum (RFC 1071) of words that add up to ``total``."""
+    """Return the Internet checksum (RFC 1071) of words that add up to ``total``."""
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF

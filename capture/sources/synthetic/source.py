@@ -1,8 +1,8 @@
 """Synthetic traffic: a seeded capture of any length, for the demo, the tests and the benchmarks.
 
-``synthetic_traffic`` decides which packet comes next, ``synthetic_frames`` turns packets into bytes;
-this module holds the knobs and writes the file. Everything is vectorised over numpy arrays, so there
-is nothing to compile, and the memory in use does not depend on the length of the capture.
+``traffic.py`` decides which packet comes next, ``frames.py`` turns packets into bytes; this module
+has the parameters and writes the file. Everything is vectorised over numpy arrays, so there is
+nothing to compile, and memory use does not depend on the length of the capture.
 """
 
 from __future__ import annotations
@@ -41,31 +41,32 @@ _SHARES = (
 
 @dataclass(frozen=True, slots=True)
 class TrafficProfile:
-    """What the traffic looks like. The same profile always gives the same bytes.
+    """The parameters of the traffic. The same profile always gives the same bytes.
 
-    A *conversation* is one TCP connection, one DNS lookup, one QUIC connection. ``flows`` conversations
-    exist at any time; each has a rank, and rank r is chosen for the next exchange with a probability
-    proportional to r ** -zipf_exponent. When a conversation has ended, another one with a fresh client
-    port takes its rank.
+    A *conversation* is one TCP connection, one DNS lookup, one QUIC connection. ``flows``
+    conversations exist at any time; each has a rank, and rank r is chosen for the next exchange
+    with a probability proportional to r ** -zipf_exponent. When a conversation has ended, another
+    one with a fresh client port takes its rank.
 
     Attributes:
-        seed: of everything random.
-        packets_per_second: mean rate of trace time; arrivals are a Poisson process.
+        seed: seed of all random numbers.
+        packets_per_second: mean rate in trace time; arrivals are a Poisson process.
         start_ns: when the trace begins, nanoseconds since 1970, UTC.
-        snaplen: captured bytes of a packet at most.
-        flows: conversations open at the same time.
+        snaplen: longest captured length, in bytes; longer packets are truncated.
+        flows: number of conversations open at the same time.
         zipf_exponent: skew of their popularity.
         stable_flows: the most popular ranks, whose conversations outlast the trace at both ends.
         churn_s: mean life of every other conversation, in seconds of trace time; those with too few
             packets for that become short connections from handshake to teardown.
-        clients: distinct client addresses.
-        servers: distinct server addresses, some far more popular than others.
-        mtu_bytes: largest IP packet.
+        clients: number of client addresses.
+        servers: number of server addresses, some far more popular than others.
+        mtu_bytes: size of the largest IP packet, in bytes.
         small_share: share of data packets that are bare acknowledgements (or small datagrams).
         large_share: share of data packets that fill the MTU; the rest lies between.
         ipv6_share: share of conversations over IPv6.
         vlan_share: share of conversations with an 802.1Q tag.
-        http_share: share of conversations that are HTTP on port 80, opened by a GET with a Host header.
+        http_share: share of conversations that are HTTP on port 80, opened by a GET with a Host
+            header.
         tcp_share: share of conversations that are TCP on ports without a known protocol.
         dns_share: share of conversations that are DNS lookups (none among the stable ones).
         quic_share: share of conversations that are UDP on port 443. What is left over is HTTPS.
@@ -74,7 +75,7 @@ class TrafficProfile:
         retransmission_rate: probability that a TCP segment with data is sent twice.
 
     Raises:
-        UsageError: a value no traffic can have.
+        UsageError: a parameter is out of range.
     """
 
     seed: int = 1
@@ -130,13 +131,13 @@ def _require(condition: bool, name: str, value: float, allowed: str) -> None:
 
 
 def file_header(profile: TrafficProfile) -> bytes:
-    """The 24 bytes a pcap file begins with: little-endian, microseconds, Ethernet."""
+    """Return the 24-byte header of a pcap file: little-endian, microseconds, Ethernet."""
     words = np.array([0xA1B2C3D4, 0x0004_0002, 0, 0, profile.snaplen, LINKTYPE_ETHERNET], "<u4")
     return words.tobytes()
 
 
 def packet_blocks(profile: TrafficProfile, packets: int) -> Iterator[NDArray[np.uint8]]:
-    """The first ``packets`` packets of a profile as pcap records, a few megabytes at a time."""
+    """Yield the first ``packets`` packets of a profile as pcap records, some megabytes each."""
     if packets < 0:
         message = f"the number of packets must not be negative, is {packets!r}"
         raise UsageError(message)
@@ -149,7 +150,7 @@ def packet_blocks(profile: TrafficProfile, packets: int) -> Iterator[NDArray[np.
 
 
 def write_pcap(profile: TrafficProfile, path: Path | str, packets: int) -> int:
-    """Write a capture of ``packets`` packets; returns the file's size in bytes.
+    """Write a capture of ``packets`` packets, and return the file's size in bytes.
 
     Raises:
         CaptureError: the file cannot be written.

@@ -1,9 +1,10 @@
-"""Which packet comes next: conversations with handshakes, sequence numbers and a Poisson clock.
+"""The sequence of synthetic packets: conversations, sequence numbers, a Poisson clock.
 
-The traffic is drawn as *exchanges*: a rank is chosen by its popularity, and the phase its conversation
-is in decides the *train* of packets it adds, such as SYN, SYN/ACK, ACK, request, response. A train's
-packets are half a round trip apart; they are put in order by a *key*, a position in the trace counted
-in packets, and only then get their times, so that arrivals are Poisson whatever the trains are.
+Traffic is drawn as *exchanges*: a rank is chosen by its popularity, and the phase of its
+conversation decides the *train* of packets that it adds, such as SYN, SYN/ACK, ACK, request,
+response. The packets of a train are half a round trip apart. They are ordered by a *key*, a
+position in the trace counted in packets, and only then get their times, so that arrivals are a
+Poisson process whatever the trains are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from gscope.capture.sources.synthetic.source import TrafficProfile
 
 EXCHANGES_PER_CHUNK = 1 << 15
-"""Exchanges drawn at once: two or three times as many packets, a few megabytes."""
+"""Exchanges drawn at once; they have two or three times as many packets, a few megabytes."""
 
 PACKET = np.dtype(
     [
@@ -37,7 +38,8 @@ PACKET = np.dtype(
         ("down", "?"),
     ]
 )
-"""One packet to be: who sends it (``slot``, ``conversation``, ``down`` = from the server), and what."""
+"""A packet to be built: its sender (``slot``, ``conversation``, ``down`` if the server), and its
+content."""
 
 FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 _ENDLESS = 1 << 31
@@ -46,7 +48,7 @@ _ARP_SLOTS = 64
 
 
 class Service(IntEnum):
-    """What a conversation is about."""
+    """The service that a conversation uses."""
 
     HTTPS = 0
     HTTP = 1
@@ -58,7 +60,7 @@ class Service(IntEnum):
 
 
 class Content(IntEnum):
-    """What a payload begins with."""
+    """The beginning of a payload."""
 
     TEXT = 0
     TLS_RECORD = 1
@@ -82,7 +84,10 @@ _FULL = -2
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One packet of a train: payload bytes may be ``_DRAWN`` or ``_FULL``; delay in half round trips."""
+    """One packet of a train: payload bytes may be ``_DRAWN`` or ``_FULL``.
+
+    Delay in half round trips.
+    """
 
     down: bool
     payload: int
@@ -164,12 +169,13 @@ _STEP_PAYLOAD = np.array([step.payload for step in _STEPS])
 _STEP_CONTENT = np.array([step.content for step in _STEPS], np.uint8)
 _STEP_DELAY = np.array([step.delay for step in _STEPS])
 _STEP_FLAGS = np.array([step.flags for step in _STEPS], np.uint8)
-# A closing train stands alone, or at the end of a whole conversation, where the delays before it count.
+# A closing train stands alone, or at the end of a whole conversation, where the delays before it
+# count.
 _TRAIN_DELAY = _STEP_DELAY[_TRAIN_FIRST]
 
 
 def scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A bijective hash of 64-bit values (splitmix64's finaliser)."""
+    """Return a bijective hash of 64-bit values (splitmix64's finaliser)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
@@ -177,16 +183,16 @@ def scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The places conversations are held in, one entry each: ranks first, then pings, then ARP.
+    """The slots of conversations, as arrays with an entry for each: ranks, then pings, then ARP.
 
     Attributes:
-        service: a ``Service``.
-        exchanges: exchanges one conversation lasts.
+        service: the ``Service``.
+        exchanges: number of exchanges of one conversation.
         half_trip: half the round-trip time, in packets of the whole trace.
-        ipv6: spoken over IPv6.
-        vlan: 802.1Q tag, 0 for none.
-        hash: 64 random bits for addresses and the like.
-        popularity: cumulated probability of being chosen for an exchange.
+        ipv6: whether the conversation uses IPv6.
+        vlan: VLAN id of the 802.1Q tag; 0 for none.
+        hash: 64 random bits for addresses and similar values.
+        popularity: cumulative probability of being chosen for an exchange.
     """
 
     service: NDArray[np.uint8]
@@ -199,7 +205,7 @@ class Slots:
 
     @classmethod
     def from_profile(cls, profile: TrafficProfile) -> Slots:
-        """Lay out the slots of a profile."""
+        """Return the slots of a profile."""
         flows = profile.flows
         count = flows + _PING_SLOTS + _ARP_SLOTS
         number = np.arange(count, dtype=np.uint64)
@@ -214,9 +220,9 @@ class Slots:
         )
         service = _services(profile, flows)
         hashed = scramble(number * np.uint64(2) + np.uint64(1) + np.uint64(profile.seed << 32))
-        # Round trips of 0.5 to 40 ms, evenly spread on a logarithmic scale.
+        # Round trips of 0.5 to 40 ms, uniform on a logarithmic scale.
         trip_s = 0.5e-3 * 80.0 ** ((hashed >> np.uint64(40)).astype(np.float64) / (1 << 24))
-        # An exchange adds 1.5 packets or so; near enough for a mean life.
+        # An exchange adds about 1.5 packets, which is accurate enough for a mean lifetime.
         expected = chance * profile.packets_per_second * profile.churn_s / 1.5
         spread = 0.5 + (hashed & np.uint64(0xFFFF)).astype(np.float64) / 0x10000
         exchanges = np.clip(expected * spread, 1, _ENDLESS).astype(np.int64)
@@ -251,21 +257,21 @@ def _services(profile: TrafficProfile, flows: int) -> NDArray[np.uint8]:
 
 
 def _spread(count: int, step: float) -> NDArray[np.float64]:
-    """Multiples of an irrational number modulo 1: any run of ranks has its fair share below a bound."""
+    """Return multiples of ``step`` modulo 1: any run of ranks has a fair share below a bound."""
     place: NDArray[np.float64] = np.modf((np.arange(count) + 0.5) * step)[0]
     return place
 
 
 class Traffic:
-    """The endless sequence of packets of a profile, a chunk at a time."""
+    """The endless sequence of packets of a profile, in chunks."""
 
     def __init__(self, profile: TrafficProfile) -> None:
         self.slots = Slots.from_profile(profile)
         self._profile = profile
         self._random = np.random.Generator(np.random.SFC64(profile.seed))
         count = self.slots.service.size
-        # Per slot: exchanges so far, bytes sent up and down in the open conversation, and the key from
-        # which on data may follow its handshake.
+        # For each slot: exchanges so far, bytes sent up and down in the open conversation, and the
+        # key after which data may follow the handshake.
         self._drawn = np.zeros(count, np.int64)
         self._drawn[: min(profile.stable_flows, profile.flows)] = 1
         self._sent = np.zeros((2, count), np.int64)
@@ -275,7 +281,7 @@ class Traffic:
         self._waiting = np.zeros(0, PACKET)
 
     def next_chunk(self) -> NDArray[np.void]:
-        """The next packets in time order, as ``PACKET``; may be none."""
+        """Return the next packets in order of time, as ``PACKET``; possibly none."""
         drawn = self._draw()
         everything = np.concatenate([self._waiting, drawn, self._retransmissions(drawn)])
         due = everything["key"] < self._next_key
@@ -289,7 +295,7 @@ class Traffic:
         return chunk
 
     def _draw(self) -> NDArray[np.void]:
-        """The packets of the next exchanges, grouped by slot, in order inside a slot."""
+        """Return the packets of the next exchanges, grouped by slot, in order within a slot."""
         slots = self.slots
         chosen = np.searchsorted(slots.popularity, self._random.random(EXCHANGES_PER_CHUNK))
         order = np.argsort(chosen, kind="stable")
@@ -328,7 +334,7 @@ class Traffic:
         conversation: NDArray[np.int64],
         place: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        """Keys moved back, where needed, so that no data overtakes the handshake it relies on."""
+        """Return the keys, delayed where data would otherwise precede the handshake."""
         first, group = _groups((slot[1:] != slot[:-1]) | (conversation[1:] != conversation[:-1]))
         opened = key[first] + _OPENING_DELAY * self.slots.half_trip[slot[first]]
         ready = np.where(place[first] == 0, opened, self._ready[slot[first]])
@@ -336,7 +342,7 @@ class Traffic:
         return np.where(place == 0, key, np.maximum(key, ready[group]))
 
     def _draw_payloads(self, packets: NDArray[np.void], payload: NDArray[np.int64]) -> None:
-        """Replace drawn and full payloads by their bytes; acknowledgements go up, full ones down."""
+        """Replace drawn and full payloads by byte counts; acknowledgments go up, full ones down."""
         profile = self._profile
         udp = self.slots.service[packets["slot"]] == Service.QUIC
         headers = np.where(udp, 28, 40) + np.where(self.slots.ipv6[packets["slot"]], 20, 0)
@@ -354,7 +360,7 @@ class Traffic:
         packets["payload"] = payload
 
     def _number(self, packets: NDArray[np.void], place: NDArray[np.int64]) -> None:
-        """Give TCP segments the sequence and acknowledgement numbers their conversation is at."""
+        """Set the sequence and acknowledgment numbers of TCP segments."""
         slot, conversation = packets["slot"], packets["conversation"]
         flags = packets["flags"]
         advance = packets["payload"] + ((flags & (SYN | FIN)) != 0)
@@ -378,7 +384,7 @@ class Traffic:
         packets["ack"] = np.where(flags & ACK, acknowledged, 0)
 
     def _retransmissions(self, packets: NDArray[np.void]) -> NDArray[np.void]:
-        """Copies of some TCP segments, three half round trips after the original."""
+        """Return copies of some TCP segments, three half round trips after the originals."""
         is_data = (packets["flags"] & ACK != 0) & (packets["payload"] > 0)
         again = self._random.random(packets.size) < self._profile.retransmission_rate
         copies: NDArray[np.void] = packets[is_data & again]
@@ -396,7 +402,7 @@ def _phase(place: NDArray[np.int64], exchanges: NDArray[np.int64]) -> NDArray[np
 
 
 def _expand(train: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each packet of each train: its step, and the train it belongs to."""
+    """Return the step of each packet of each train, and the train that it belongs to."""
     length = _TRAIN_LENGTH[train]
     owner = np.repeat(np.arange(train.size), length)
     start = np.cumsum(length) - length
@@ -405,6 +411,6 @@ def _expand(train: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _groups(changes: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of equal neighbours: the first index of each run, and the run of each element."""
+    """Return the first index of each run of equal neighbours, and the run of each element."""
     is_first = np.concatenate([np.ones(1, np.bool_), changes])
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1

@@ -78,8 +78,8 @@ def send(frames: Iterable[bytes], device: str = SENDER, *, is_queued: bool = Fal
     Args:
         frames: from their link header on.
         device: by which they leave.
-        is_queued: go through the device's queue, where sockets see what leaves; it loses all frames for a moment
-            after the device has come up.
+        is_queued: go through the device's queue, where sockets see what leaves; it loses all frames
+            for a moment after the device has come up.
     """
     count = 0
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
