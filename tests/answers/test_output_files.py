@@ -87,7 +87,7 @@ def test_arrow_files_have_payloads_as_bytes(capture: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_duckdb_tells_null_from_empty_text_in_csv(capture: Path, tmp_path: Path) -> None:
+def test_duckdb_distinguishes_null_from_empty_text_in_csv(capture: Path, tmp_path: Path) -> None:
     path = written(capture, "csv", tmp_path)
     options = "header = true, all_varchar = true, allow_quoted_nulls = false"
     rows = asked(

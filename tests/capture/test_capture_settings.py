@@ -1,4 +1,4 @@
-"""Capture settings survive JSON, and mistakes are told."""
+"""Capture settings survive JSON, and mistakes are reported."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ def test_what_is_missing_has_its_default() -> None:
         ('{"interfaces": [{"name": 1, "files": ["f"]}]}', r"interfaces\[0\].name is 1"),
     ],
 )
-def test_a_mistake_is_told(text: str, complaint: str) -> None:
+def test_a_mistake_is_reported(text: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         CaptureSettings.from_json(text)

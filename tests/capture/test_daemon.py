@@ -1,4 +1,4 @@
-"""The capture daemon as a process: what it tells, serves and does when things end."""
+"""The capture daemon as a process: its events, its server, and its behaviour at ends."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_without_consumers_it_ends_with_the_input(start: Any) -> None:
     assert daemon.wait() == 0
 
 
-def test_strict_mode_tells_lost_packets_by_its_exit_code(start: Any) -> None:
+def test_strict_mode_reports_lost_packets_by_its_exit_code(start: Any) -> None:
     assert start(100 * SECOND, SECOND, is_strict=True).wait() == 3
 
 
@@ -204,7 +204,7 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
         )
     (tmp_path / CAPTURE_FOLDER).mkdir()
     write_leases(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
-    write_leases(tmp_path / CAPTURE_FOLDER, "nobody", {STREAM: [2]})
+    write_leases(tmp_path / CAPTURE_FOLDER, "stranger", {STREAM: [2]})
     Daemon(tmp_path, CaptureEvents(io.StringIO()))._renew_leases(log, settings)
     assert [batch.sequence for batch in log.sheddable()] == [2]
     log.close()

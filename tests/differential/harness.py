@@ -57,7 +57,7 @@ class Scenario:
     """Everything that decides about answers, and what should decide nothing.
 
     Attributes:
-        step_rows: if set, every step counts as large, and is cut into pieces of about so many rows.
+        step_rows: if set, every step counts as large, and is cut into pieces of about this number of rows.
     """
 
     traffic: Traffic

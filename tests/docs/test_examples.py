@@ -66,7 +66,7 @@ def test_the_answers_on_a_page_are_those_of_its_queries(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_tables_of_functions_are_those_of_the_catalog(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert with_tables(text) == text, "`python -m tests.docs` writes them anew"
+    assert with_tables(text) == text, "`python -m tests.docs` writes them again"
 
 
 def test_there_are_examples() -> None:

@@ -1,4 +1,4 @@
-"""What the documentation tells people to type exists, and files it names are there."""
+"""Commands in the documentation exist, and so do the files that it names."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ PATIENCE_S = 120.0
 
 _MODULES = {"daemon": "gscope.capture.daemon", "job": "gscope.engine.job", "java": "SparkSubmit"}
 PROCESS_OF = {"daemon": "capture", "job": "job", "java": "job"}
-"""Under which process of ``run.json`` the end of a victim is told."""
+"""The process of ``run.json`` under which the end of a victim is reported."""
 
 
 class Sender:
-    """Sends packets at an even pace; each can be told by its source address.
+    """Sends packets at an even pace; each has a source address of its own.
 
     Args:
         every_s: the pause between two groups of packets.
@@ -127,7 +127,7 @@ class FaultyRun:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What ``gscope status --json`` tells of it."""
+        """What ``gscope status --json`` reports about it."""
         asked = command("status", "--json", "--work-dir", self.folder / "work")
         value: dict[str, Any] = json.loads(subprocess.check_output(asked))
         return value
@@ -148,7 +148,7 @@ class FaultyRun:
         wait_for(are_working, "work of all processes")
 
     def wait_for_lines(self, count: int) -> None:
-        """Until so many more rows have come."""
+        """Wait until a number of further rows have arrived."""
         wanted = self.lines("packets") + count
 
         def have_come() -> bool:
@@ -231,7 +231,7 @@ class FaultyRun:
         self.log.stop()
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """What was written to standard error."""
         return b"".join(self.errors).decode()
 

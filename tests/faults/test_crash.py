@@ -47,7 +47,7 @@ def is_a_sentence(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
-    """The answer of a run that nobody disturbed."""
+    """The answer of an undisturbed run."""
     folder = tmp_path_factory.mktemp("whole")
     done = run("replay", CAPTURE, "-e", PER_SECOND, "-w", folder, "--work-dir", folder / "work")
     assert done.returncode == 0, done.stderr

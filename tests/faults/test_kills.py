@@ -58,7 +58,7 @@ def ensure_answered_once(run: FaultyRun, sent: int) -> None:
 
 def ensure_sum(run: FaultyRun) -> int:
     """The summary's sum closes; the packets received."""
-    line = next(line for line in run.told.splitlines() if " received = " in line)
+    line = next(line for line in run.reported.splitlines() if " received = " in line)
     head, _, rest = line.removeprefix("gscope: ").partition(" received = ")
     received = int(head.split()[0].replace(",", ""))
     terms = [int(term.split()[0].replace(",", "")) for term in rest.split(";")[0].split(" + ")]
@@ -101,16 +101,16 @@ def kill_in_a_row(
     assert run.end() == 128 + signal.SIGINT
     for process in ("capture", "job"):
         kills = sum(PROCESS_OF.get(victim) == process for victim in victims)
-        assert record[process]["restarts_total"] == kills, run.told
+        assert record[process]["restarts_total"] == kills, run.reported
         assert all("signal SIGKILL" in each["reason"] for each in record[process]["restarts"])
-        assert run.told.count(f"{process_title(process)} ") >= kills
+        assert run.reported.count(f"{process_title(process)} ") >= kills
     ensure_answered_once(run, sender.sent)
     received = ensure_sum(run)
     if not {"daemon", "supervisor"} & set(victims):
         assert received == sender.sent == len(run.answered_packets())
         assert sum(run.answered_flows().values()) == sender.sent
     else:
-        assert "no packets were captured for" in run.told
+        assert "no packets were captured for" in run.reported
         assert received >= len(run.answered_packets())
 
 
@@ -128,7 +128,7 @@ def test_a_daemon_that_is_halted_is_started_again(tmp_path: Path, sender: Sender
         run.wait_for_lines(20)
         sender.stop()
         assert run.end() == 128 + signal.SIGINT
-        assert "the capture daemon did not respond for" in run.told
+        assert "the capture daemon did not respond for" in run.reported
         ensure_answered_once(run, sender.sent)
     finally:
         run.close()
@@ -164,12 +164,12 @@ def test_a_daemon_that_is_killed_while_a_device_is_gone_goes_on_with_the_others(
         run_ip("link", "del", "other_out")
         run.kill("daemon")
         run.wait_for_lines(20)
-        told = run.status["capture"]["interfaces"]
-        assert [each["state"] for each in told] == ["up", "gone"]
+        reported = run.status["capture"]["interfaces"]
+        assert [each["state"] for each in reported] == ["up", "gone"]
         sender.stop()
         assert run.end() == 1
         gone = "interface other: other_in was missing when the capture daemon was restarted"
-        assert f"gscope: {gone}; no longer captured" in run.told
+        assert f"gscope: {gone}; no longer captured" in run.reported
         ensure_sum(run)
     finally:
         run.close()

@@ -17,7 +17,7 @@
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
 ``expected.<query>.csv`` each. The first column of every result is temporal, unless it is not ordered: delivered, it never falls.
-``python -m tests.golden.cases`` writes the expected rows anew from the reference.
+``python -m tests.golden.cases`` writes the expected rows again from the reference.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Case:
         }
 
     def store(self) -> None:
-        """Write the expected rows anew."""
+        """Write the expected rows again."""
         rows = self.derived()
         for query, path in self._paths().items():
             with path.open("w", newline="") as file:

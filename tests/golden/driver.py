@@ -60,7 +60,7 @@ class Variation:
     """One way to compute an answer.
 
     Attributes:
-        chunks: messages reach the operators in about so many chunks of random size.
+        chunks: about how many chunks, of random size, messages reach the operators in.
         crashes: how often the HFTA state is thrown away in the middle of a step.
         seed: of everything random.
         is_merged: whether batches that wait are merged, as in a live run whose job is away.

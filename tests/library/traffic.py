@@ -83,7 +83,7 @@ def lookup(
 
 
 def arp(at: float, address: str = ANN, mac: str = ANN_MAC) -> Sent:
-    """A station tells who it is."""
+    """A station announces its addresses."""
     return at, Ether(src=mac, dst="ff:ff:ff:ff:ff:ff") / ARP(
         op=2, psrc=address, hwsrc=mac, pdst=BOB, hwdst=BOB_MAC
     )

@@ -40,7 +40,7 @@ def started(folder: Path, mode: str, setting: str = "") -> Any:
 
 
 @pytest.mark.parametrize("setting", ["", ", timestamps: arrival, latent: true"])
-def test_on_demand_a_silent_link_holds_nobody_up(tmp_path: Path, setting: str) -> None:
+def test_on_demand_a_silent_link_holds_nothing_up(tmp_path: Path, setting: str) -> None:
     live = started(tmp_path, "on-demand", setting)
     try:
         for number in range(3):

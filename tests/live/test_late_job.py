@@ -30,7 +30,7 @@ def test_rows_that_were_merged_while_no_job_read_are_answered_once(tmp_path: Pat
     run_ip("link", "set", "quiet_in", "up")
     interfaces = ("-i", f"one={DEVICE}", "-i", "other=quiet_in")
     often = ("--heartbeat-interval", "100ms", "--failure-timeout", "60s")
-    # Rows of two links are merged by the job: nobody else reads the streams.
+    # Rows of two links are merged by the job: no other process reads the streams.
     running = Live("-e", PACKETS, *interfaces, *often, "-o", "csv", "--work-dir", tmp_path)
     try:
         job: int = wait_for(

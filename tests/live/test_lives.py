@@ -68,7 +68,9 @@ def test_a_run_in_the_background_is_stopped_and_its_files_grow(work: Path, tmp_p
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["query.csv"]
 
 
-def test_an_error_of_a_run_in_the_background_is_told_before_the_command_ends(work: Path) -> None:
+def test_an_error_of_a_run_in_the_background_is_reported_before_the_command_ends(
+    work: Path,
+) -> None:
     done = run("run", "-d", "-e", NUMBERED, "-i", "nix0", "-w", work.parent, "--work-dir", work)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no network interface 'nix0'" in done.stderr
@@ -104,7 +106,7 @@ def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
 
 
 def holds(log: Path, rows: int) -> bool:
-    """Whether so many rows were ever logged."""
+    """Whether this number of rows was ever logged."""
     return sum(each.rows for each in read_log(log) if isinstance(each, Batch)) >= rows
 
 

@@ -53,7 +53,7 @@ def test_two_threads_give_the_rows_of_one(live: Any, tmp_path: Path) -> None:
     assert csv_rows(running.lines) == csv_rows(replayed.stdout.encode().splitlines())
 
 
-def test_what_no_query_wants_is_left_out_by_the_kernel_unless_told_not_to(live: Any) -> None:
+def test_what_no_query_wants_is_left_out_by_the_kernel_unless_forbidden(live: Any) -> None:
     for options, counted in ((), 5), (("--no-kernel-filter",), 9):
         running = live("-e", PACKETS, "-i", DEVICE, *options)
         send([*(udp(number) for number in range(5)), *(icmp(number) for number in range(4))])

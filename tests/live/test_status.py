@@ -42,11 +42,11 @@ def status_of_all(work: Path) -> dict[str, Any]:
 
 
 def interface(work: Path, what: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """What is told of the device as soon as that is so."""
+    """The report on the device as soon as the condition holds."""
 
     def is_so() -> dict[str, Any] | None:
-        (told,) = status_of_all(work)["capture"]["interfaces"]
-        return told if what(told) else None
+        (reported,) = status_of_all(work)["capture"]["interfaces"]
+        return reported if what(reported) else None
 
     found: dict[str, Any] = wait_for(is_so, "that of the interface")
     return found
@@ -64,10 +64,10 @@ def test_a_device_its_privileges_and_its_metrics_are_seen(
     )
     sending = threading.Thread(target=send_for, args=(4,))
     sending.start()
-    told = interface(tmp_path, lambda each: each["packets_per_second"] > 0)
+    reported = interface(tmp_path, lambda each: each["packets_per_second"] > 0)
     sending.join()
-    assert (told["name"], told["device"], told["state"]) == ("main", DEVICE, "up")
-    assert told["largest_lag_ns"] > 0
+    assert (reported["name"], reported["device"], reported["state"]) == ("main", DEVICE, "up")
+    assert reported["largest_lag_ns"] > 0
     document = json.loads(run("status", "--work-dir", tmp_path, "--json").stdout)
     privileges = document["capture"]["privileges"]
     assert (privileges["capabilities"], privileges["no_new_privs"]) == (0, True)

@@ -36,7 +36,7 @@ def test_a_run_without_bound_is_refused_with_both_remedies(tmp_path: Path) -> No
     assert "--duration or -c" in done.stderr
 
 
-def test_a_run_of_so_many_packets_answers_at_its_end(tmp_path: Path) -> None:
+def test_a_run_of_a_number_of_packets_answers_at_its_end(tmp_path: Path) -> None:
     running = Live(
         *("-e", BY_PORT, "-i", DEVICE, "-f", "udp port 53", "-c", "30", "-o", "csv"),
         *("--work-dir", tmp_path),

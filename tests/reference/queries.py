@@ -43,7 +43,7 @@ def get(name: str) -> Callable[[Packet], Any]:
 
 
 def every(seconds: int) -> Callable[[Packet], Any]:
-    """The period of so many seconds that a packet falls into."""
+    """The period of this length, in seconds, that a packet falls into."""
     return lambda packet: packet["time"] // seconds
 
 

@@ -88,7 +88,7 @@ def test_off_a_busy_link_closes_epochs_by_its_packets_and_the_end_closes_the_las
     promised(stage)
 
 
-def test_off_packets_that_no_query_wants_still_tell_the_time(tmp_path: Path) -> None:
+def test_off_packets_that_no_query_wants_still_advance_the_time(tmp_path: Path) -> None:
     """Their temporal fields are seen before the prefilter leaves them out."""
     stage = QueryStage(tmp_path / "log", "SELECT tb, count(*) FROM TCP GROUP BY time/10 as tb")
     for second in range(1, 30):
@@ -138,7 +138,7 @@ def test_a_demand_without_a_bound_is_answered_with_what_there_is(stage: Stage) -
     assert clocks_s(stage)[1:] == pytest.approx([5], abs=0.11)
 
 
-def test_groups_are_closed_at_the_end_of_their_epoch_although_nobody_knows_of_them(
+def test_groups_are_closed_at_the_end_of_their_epoch_although_no_reader_knows_of_them(
     stage: Stage,
 ) -> None:
     stage.world.at(1, stage.source.send_now)
@@ -187,7 +187,7 @@ def test_both_beats_every_interval_and_on_demand(stage: Stage) -> None:
     assert any(clock == pytest.approx(4.6, abs=0.15) for clock in clocks)
 
 
-def test_demands_are_refused_where_nobody_answers_them() -> None:
+def test_demands_are_refused_without_a_server_for_them() -> None:
     with pytest.raises(StreamError, match=r"heartbeat\.mode"):
         Demands([STREAM], is_served=False).ask({STREAM: {}})
     with pytest.raises(StreamError, match="unknown stream 'other'"):

@@ -113,7 +113,7 @@ def test_parts_are_kept_with_the_kernel_that_calls_them(made: Made) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x80\x04half"])
-def test_files_that_a_crash_cut_short_are_compiled_anew(made: Made, damage: bytes) -> None:
+def test_files_that_a_crash_cut_short_are_compiled_again(made: Made, damage: bytes) -> None:
     assert made.load()[1](10) == 23
     for path in made.files:
         path.write_bytes(damage)

@@ -93,7 +93,7 @@ def test_a_cache_that_others_can_write_is_not_used(
     assert not load_kernel([flow()]).path.is_relative_to(tmp_path)
 
 
-def test_a_file_that_was_tampered_with_is_written_anew(
+def test_a_file_that_was_tampered_with_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -44,7 +44,7 @@ class World:
     """Time that passes only where somebody waits, and what happens then.
 
     Attributes:
-        events: what happens when so many seconds have passed.
+        events: what happens, by the number of seconds after which it does.
     """
 
     def __init__(self) -> None:
@@ -342,7 +342,7 @@ def test_what_was_stamped_before_the_stop_is_answered_and_nothing_after_it(stage
     assert summary.is_whole
 
 
-def test_a_count_ends_it_at_exactly_so_many_packets(stage: Stage) -> None:
+def test_a_count_ends_it_at_exactly_that_packet(stage: Stage) -> None:
     for second in (1, 2, 3):
         stage.world.at(second, lambda: stage.source.send(*[stage.world.wall_ns] * 4))
     (interface,) = stage.run(10, packets=6).interfaces

@@ -102,7 +102,7 @@ def test_the_next_daemon_keeps_the_contract_of_the_stream(lives: Lives) -> None:
     assert isinstance(read_log(lives.folder)[-1], EndOfStream)
 
 
-def test_counters_go_on_and_tell_what_was_lost(lives: Lives) -> None:
+def test_counters_go_on_and_report_what_was_lost(lives: Lives) -> None:
     for second in (1, 2, 12):
         lives.world.at(second, lives.source.send_now)
     lives.live_until_crash(15.5)
@@ -120,7 +120,7 @@ def test_counters_go_on_and_tell_what_was_lost(lives: Lives) -> None:
     ensure_sum(summary)
 
 
-def test_what_several_crashes_took_is_told_together(lives: Lives) -> None:
+def test_what_several_crashes_took_is_reported_together(lives: Lives) -> None:
     for crash in range(1, 4):
         begin = crash * 10
         lives.world.at(begin + 1, lives.source.send_now)
@@ -185,7 +185,7 @@ def test_a_count_is_one_of_all_daemons(lives: Lives) -> None:
     assert lives.world.monotonic_ns < 9 * SECOND
 
 
-def test_killed_after_the_end_it_captures_no_more_and_tells_the_same(lives: Lives) -> None:
+def test_killed_after_the_end_it_captures_no_more_and_reports_the_same(lives: Lives) -> None:
     lives.world.at(1, lives.source.send_now)
     first = lives.run(5)
     ended = read_log(lives.folder)
@@ -231,7 +231,7 @@ def test_whenever_it_is_killed_no_packet_is_counted_twice(lives: Lives, crash_s:
     ensure_sum(summary)
 
 
-def test_what_was_told_before_is_added_and_the_sum_closes() -> None:
+def test_what_was_reported_before_is_added_and_the_sum_closes() -> None:
     now = InterfaceSummary("a", 10, 1, 0, 0, 2, {"cut": 1}, 5, 1, ("now",))
     earlier = {
         "received_packets": 7,
@@ -250,8 +250,8 @@ def test_what_was_told_before_is_added_and_the_sum_closes() -> None:
     assert with_earlier(now, {}) == now
 
 
-def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
-    told = {"packets_total": 20, "late_packets_total": 3, "malformed_packets_total": 4}
+def test_what_the_last_heartbeat_reports_is_younger_than_the_file() -> None:
+    reported = {"packets_total": 20, "late_packets_total": 3, "malformed_packets_total": 4}
     earlier = {
         "received_packets": 12,
         "late_packets": 2,
@@ -259,7 +259,7 @@ def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
         "accepted_packets": 4,
         "unread_packets": 3,
     }
-    caught = caught_up(earlier, ResumeState(counters={"a": told, "b": told}))
+    caught = caught_up(earlier, ResumeState(counters={"a": reported, "b": reported}))
     assert caught == {
         "received_packets": 20,
         "late_packets": 3,
@@ -267,7 +267,7 @@ def test_what_the_last_heartbeat_tells_is_younger_than_the_file() -> None:
         "accepted_packets": 13,
         "unread_packets": 0,
     }
-    assert caught_up(caught, ResumeState(counters={"a": told})) == caught
+    assert caught_up(caught, ResumeState(counters={"a": reported})) == caught
     assert caught_up({}, ResumeState())["received_packets"] == 0
 
 
@@ -278,7 +278,7 @@ def test_intervals_of_heartbeats_go_on(lives: Lives) -> None:
     assert all(0 <= after - before <= SECOND + SKEW for before, after in pairwise(clocks))
 
 
-def test_the_streams_of_a_device_that_is_gone_end_and_tell_what_was_lost(lives: Lives) -> None:
+def test_the_streams_of_a_device_that_is_gone_end_and_report_what_was_lost(lives: Lives) -> None:
     for second in (1, 3):
         lives.world.at(second, lives.source.send_now)
     lives.live_until_crash(8.5)

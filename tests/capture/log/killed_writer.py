@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run_and_kill(program: str, folder: Path, lines: int) -> None:
-    """Run Python text with ``folder`` as its argument, and kill -9 it when it has written so many lines."""
+    """Run Python text with ``folder`` as its argument, and kill -9 it after a number of lines."""
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE
     ) as process:

@@ -89,7 +89,7 @@ def test_a_closed_log_ends_a_subscription(log: StreamLog, client: LogClient) -> 
     assert (reader.is_alive(), seen) == (False, [])
 
 
-def test_an_abandoned_subscription_harms_nobody(log: StreamLog, client: LogClient) -> None:
+def test_an_abandoned_subscription_harms_no_other(log: StreamLog, client: LogClient) -> None:
     beat(log, 1)
     subscription = client.subscribe({"a": 0})
     next(subscription)
@@ -114,7 +114,7 @@ def test_a_client_that_stops_reading_does_not_hold_up_the_end(
         next(subscription)
         log.close()
         server.stop()
-        subscription.close()  # type: ignore[attr-defined]  # a generator, told as an iterator
+        subscription.close()  # type: ignore[attr-defined]  # a generator, declared as an iterator
 
 
 def test_acknowledgements_arrive(log: StreamLog, client: LogClient) -> None:
@@ -124,7 +124,7 @@ def test_acknowledgements_arrive(log: StreamLog, client: LogClient) -> None:
     assert log.wait_acknowledged(0)
 
 
-def test_streams_and_counters_are_told(log: StreamLog, client: LogClient) -> None:
+def test_streams_and_counters_are_reported(log: StreamLog, client: LogClient) -> None:
     client.ping()
     assert client.streams() == ("a", "b")
     assert client.counters()["batches_total"] == 0
@@ -173,7 +173,7 @@ def test_the_actions_are_listed(log: StreamLog, tmp_path: Path) -> None:
     assert json.dumps(sorted(names))
 
 
-def test_nobody_listening_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_listener_is_one_sentence(tmp_path: Path) -> None:
     with (
         LogClient(tmp_path / "none.sock") as client,
         pytest.raises(StreamError, match="does not answer"),
@@ -204,7 +204,7 @@ def test_a_daemon_that_is_gone_has_heard_the_last_acknowledgement(tmp_path: Path
 
 def test_a_last_acknowledgement_that_is_refused_is_an_error(client: LogClient) -> None:
     with pytest.raises(StreamError):
-        client.acknowledge_last("nobody", {"a": 1})
+        client.acknowledge_last("stranger", {"a": 1})
 
 
 def test_heartbeats_are_asked_for_by_stream_and_bound(tmp_path: Path) -> None:
@@ -235,6 +235,6 @@ def test_nonsense_is_no_demand(tmp_path: Path, log: StreamLog, wanted: object) -
     address.close()
 
 
-def test_nobody_answers_demands_where_heartbeats_come_by_themselves(client: LogClient) -> None:
+def test_no_demand_is_answered_where_heartbeats_come_by_themselves(client: LogClient) -> None:
     with pytest.raises(StreamError, match=r"heartbeat\.mode"):
         client.punctuate({"a": {}})

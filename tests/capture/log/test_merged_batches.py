@@ -1,4 +1,4 @@
-"""Small batches that wait for a reader who is away become few, and nobody can tell but by their number."""
+"""Small batches that wait for an absent reader become few; only their number differs."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_cursor_that_anybody_named_is_never_merged_over(tmp_path: Path) -> Non
         log.close()
 
 
-def test_a_heartbeat_is_told_behind_the_rows_it_passes(tmp_path: Path) -> None:
+def test_a_heartbeat_is_reported_behind_the_rows_it_passes(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     seconds(log, range(100), "a")
     seconds(log, range(100), "b")
@@ -306,7 +306,7 @@ OPERATIONS = st.lists(
 
 
 class Reader:
-    """What a job makes of the log: it commits what it acknowledges, and reads anew behind that when it dies."""
+    """What a job makes of the log: it commits what it acknowledges, and reads again behind that after a crash."""
 
     def __init__(self, log: StreamLog, folder: Path) -> None:
         self.log = log
@@ -341,7 +341,7 @@ class Reader:
 
 @settings(max_examples=60, deadline=None)
 @given(operations=OPERATIONS)
-def test_every_tuple_is_answered_once_or_shed_whoever_dies_meanwhile(
+def test_every_tuple_is_answered_once_or_shed_whichever_process_dies(
     operations: list[tuple[str, str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("log")

@@ -1,4 +1,4 @@
-"""A live log that is full sheds its oldest batches with exact counts, and tells its readers."""
+"""A live log that is full sheds its oldest batches with exact counts, and notifies its readers."""
 
 from __future__ import annotations
 

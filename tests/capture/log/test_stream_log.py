@@ -309,7 +309,7 @@ def test_a_full_log_waits_for_an_acknowledgement(tmp_path: Path) -> None:
     assert shape(log.read({"a": 2})) == ["a2 batch", "a3 beat"]
 
 
-def test_a_full_log_that_nobody_empties_is_an_error(tmp_path: Path) -> None:
+def test_a_full_log_that_no_reader_empties_is_an_error(tmp_path: Path) -> None:
     patient = StreamLog(tmp_path / "x", SPECS, consumers=JOB, budget=WaitForRoom(350, patience_s=0))
     put(patient, "a", 1)
     beat(patient, 2, "a")

@@ -97,6 +97,6 @@ def test_plain_packets_among_damaged_ones_are_as_their_records_say(raw: list[Raw
     plain_packets(raw)
 
 
-def test_everything_a_record_tells_is_known_of_plain_packets() -> None:
+def test_everything_a_record_holds_is_known_of_plain_packets() -> None:
     words = {"info", "link"}
     assert set(PLAIN_VARIABLES[4]) == set(PLAIN_VARIABLES[6]) == set(VARIABLES) - words

@@ -47,7 +47,7 @@ class Watched:
         self.looks.append(snapshot)
 
     def run(self, stop_s: float, demands: Demands | None = None, **chosen: Any) -> dict[str, Any]:
-        """Capture until so many seconds have passed; what is told at the end."""
+        """Capture for a number of seconds; what is reported at the end."""
         program = flow_program(*self.sources)
         settings = CaptureSettings(
             tuple(InterfaceSettings(n, device=DeviceSettings(n)) for n in self.sources), **chosen
@@ -85,14 +85,14 @@ class Watched:
         return self.looks[-1]
 
     def absent(self, name: str, problem: str) -> dict[str, Any]:
-        """What a daemon tells that does not capture ``name``."""
+        """What a daemon that does not capture ``name`` reports."""
         interface = InterfaceSettings(name, device=DeviceSettings(name))
         settings = CaptureSettings((interface,))
         program = flow_program(name)
         log = open_log(self.folder / "other log", program, settings)
         statistics = CaptureStatistics(self.file, settings, log)
-        told = {each["name"]: each for each in self.looks[-1]["streams"]}
-        counters = {f"flow@{name}": {**told.get(f"flow@{name}", {}), "crashes_total": 1}}
+        reported = {each["name"]: each for each in self.looks[-1]["streams"]}
+        counters = {f"flow@{name}": {**reported.get(f"flow@{name}", {}), "crashes_total": 1}}
         statistics.on_absent(interface, ResumeState(counters=counters), problem)
         statistics.write()
         log.close()
@@ -105,7 +105,7 @@ def watched(tmp_path: Path) -> Watched:
     return Watched(tmp_path)
 
 
-def test_packets_are_told_while_they_come(tmp_path: Path) -> None:
+def test_packets_are_reported_while_they_come(tmp_path: Path) -> None:
     # of two interfaces, one could be behind the other's clock by any time
     watched = Watched(tmp_path, ("busy",))
     for second in range(1, 20):
@@ -119,7 +119,7 @@ def test_packets_are_told_while_they_come(tmp_path: Path) -> None:
     assert end["interfaces"][0]["received_packets"] == 19
 
 
-def test_interfaces_are_told_when_all_is_over(watched: Watched) -> None:
+def test_interfaces_are_reported_when_all_is_over(watched: Watched) -> None:
     for second in range(1, 20):
         watched.world.at(second, watched.sources["busy"].send_now)
     busy, silent = watched.run(20)["interfaces"]
@@ -128,7 +128,7 @@ def test_interfaces_are_told_when_all_is_over(watched: Watched) -> None:
     assert busy["state"] == silent["state"] == "ended"
 
 
-def test_partial_tuples_and_the_log_are_told(watched: Watched) -> None:
+def test_partial_tuples_and_the_log_are_reported(watched: Watched) -> None:
     watched.world.at(1, watched.sources["busy"].send_now)
     end = watched.run(30)
     streams = {stream["name"]: stream for stream in end["streams"]}
@@ -170,42 +170,42 @@ def test_privileges_are_those_of_the_process(watched: Watched) -> None:
 
 def test_a_snapshot_is_replaced_as_a_whole_and_not_too_often(tmp_path: Path) -> None:
     now = [0.0]
-    file = SnapshotFile(tmp_path / "told.json", lambda: now[0])
+    file = SnapshotFile(tmp_path / "reported.json", lambda: now[0])
     dues = [file.is_due]
     file.write({"a": 1})
     dues.append(file.is_due)
     now[0] += INTERVAL_S
     dues.append(file.is_due)
     assert dues == [True, False, True]
-    assert read_snapshot(tmp_path / "told.json") == {"a": 1}
-    assert [path.name for path in tmp_path.iterdir()] == ["told.json"]
+    assert read_snapshot(tmp_path / "reported.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["reported.json"]
 
 
 def test_a_snapshot_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "none").touch()
-    SnapshotFile(tmp_path / "none" / "told.json").write({"a": 1})
-    assert read_snapshot(tmp_path / "none" / "told.json") is None
+    SnapshotFile(tmp_path / "none" / "reported.json").write({"a": 1})
+    assert read_snapshot(tmp_path / "none" / "reported.json") is None
 
 
 def test_what_is_no_snapshot_is_none(tmp_path: Path) -> None:
-    path = Path(tmp_path / "told.json")
+    path = Path(tmp_path / "reported.json")
     for text in ("", "[1]", '{"a":'):
         path.write_text(text)
         assert read_snapshot(path) is None
 
 
-def test_an_interface_whose_device_is_gone_stays_as_it_was_told_last(watched: Watched) -> None:
+def test_an_interface_whose_device_is_gone_stays_as_it_was_reported_last(watched: Watched) -> None:
     watched.world.at(1, watched.sources["silent"].send_now)
     before = watched.run(12.5)
-    for problem in (GONE, ""):  # of another daemon after that it is told still
+    for problem in (GONE, ""):  # a later daemon still reports it
         silent = watched.absent("silent", problem)["interfaces"][0]
         assert (silent["state"], silent["failure"], silent["damage"]) == ("gone", GONE, [GONE])
         assert silent["accepted_packets"] == before["interfaces"][1]["accepted_packets"] == 1
         (stream,) = watched.looks[-1]["streams"]
-        (told,) = [each for each in before["streams"] if each["name"] == "flow@silent"]
-        assert stream == told | {"crashes_total": 1}
+        (reported,) = [each for each in before["streams"] if each["name"] == "flow@silent"]
+        assert stream == reported | {"crashes_total": 1}
 
 
-def test_an_interface_that_nobody_ever_captured_has_all_that_others_have(watched: Watched) -> None:
+def test_an_interface_that_was_never_captured_has_all_that_others_have(watched: Watched) -> None:
     captured = watched.run(1)["interfaces"][0]
     assert watched.absent("other", GONE)["interfaces"][0].keys() == captured.keys()

@@ -16,16 +16,16 @@ class Stage:
         self.watchdog = ThreadWatchdog(EventWriter(self.out), lambda: self.now_s)
 
     def wait(self, seconds: float) -> float:
-        """Let time pass, telling as often as it does; the silence told last."""
+        """Let time pass, reporting as often as the daemon does; the silence reported last."""
         for _ in range(round(seconds / PERIOD_S)):
             self.now_s += PERIOD_S
             self.watchdog.report()
-        told = json.loads(self.out.getvalue().splitlines()[-1])
-        assert told["event"] == "alive"
-        return float(told["silent_s"])
+        reported = json.loads(self.out.getvalue().splitlines()[-1])
+        assert reported["event"] == "alive"
+        return float(reported["silent_s"])
 
 
-def test_the_most_silent_thread_is_told() -> None:
+def test_the_most_silent_thread_is_reported() -> None:
     stage = Stage()
     stage.watchdog.on_turn("a")
     stage.watchdog.on_turn("b")
@@ -49,7 +49,7 @@ def test_time_in_which_the_process_was_not_let_run_is_no_silence() -> None:
     assert stage.wait(0.5) <= 2
 
 
-def test_it_is_told_while_the_process_lives() -> None:
+def test_it_is_reported_while_the_process_lives() -> None:
     stage = Stage()
     with stage.watchdog:
         while not stage.out.getvalue():

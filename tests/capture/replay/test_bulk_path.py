@@ -62,7 +62,9 @@ def outcome(path: Path, folder: Path, **settings: Any) -> tuple[Any, ...]:
             chosen,
             log,
             observers=CaptureObservers(
-                on_progress=lambda told: progress.append((told.packets, told.input_bytes))
+                on_progress=lambda reported: progress.append(
+                    (reported.packets, reported.input_bytes)
+                )
             ),
         )
     finally:

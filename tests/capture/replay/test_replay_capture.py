@@ -187,7 +187,7 @@ def test_rotated_captures_are_one_interface(tmp_path: Path) -> None:
     assert summary.interfaces[0].received == 2
 
 
-def test_all_unusable_files_are_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_all_unusable_files_are_reported_before_anything_is_read(tmp_path: Path) -> None:
     good = tmp_path / "good.pcap"
     write_pcap(good, [(SECOND, PACKET)])
     (tmp_path / "text.pcap").write_text("no capture at all")
@@ -197,7 +197,7 @@ def test_all_unusable_files_are_told_before_anything_is_read(tmp_path: Path) -> 
     assert read_log(tmp_path / "log") == []
 
 
-def test_an_interface_without_input_is_told(tmp_path: Path) -> None:
+def test_an_interface_without_input_is_reported(tmp_path: Path) -> None:
     settings = CaptureSettings((InterfaceSettings("a", ("a.pcap",)),))
     with pytest.raises(UsageError, match="without input: b"):
         open_log(tmp_path, flow_program("a", "b"), settings)

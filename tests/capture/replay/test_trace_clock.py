@@ -217,7 +217,7 @@ def test_an_ended_interface_ends_its_streams_at_once(tmp_path: Path) -> None:
     assert beats(replayed, "a") == []
 
 
-def test_the_last_heartbeat_tells_the_time_of_the_last_packet(tmp_path: Path) -> None:
+def test_the_last_heartbeat_promises_the_time_of_the_last_packet(tmp_path: Path) -> None:
     inputs: dict[str, list[list[int]]] = {
         "a": [[0, 5 * SECOND, 4 * SECOND]],
         "b": [[7 * SECOND]],
@@ -441,7 +441,7 @@ def every_tick(mode: HeartbeatMode) -> ClockSettings:
     return ClockSettings(SECOND, heartbeat_every_tick=True, mode=mode)
 
 
-def test_off_an_interface_tells_what_its_own_packets_tell(tmp_path: Path) -> None:
+def test_off_an_interface_promises_what_its_own_packets_show(tmp_path: Path) -> None:
     replayed = Replayed(
         tmp_path,
         {"a": [[n * SECOND for n in range(20)]], "b": [[0, 19 * SECOND]], "late": [[18 * SECOND]]},
@@ -458,7 +458,7 @@ def test_off_an_interface_tells_what_its_own_packets_tell(tmp_path: Path) -> Non
     assert promised["late"] == [0, 18]
 
 
-def test_on_demand_who_is_asked_tells_the_clock_and_nobody_else(tmp_path: Path) -> None:
+def test_on_demand_only_the_interface_asked_promises_the_clock(tmp_path: Path) -> None:
     demands = Demands(["a", "b"])
     demands.ask({"b": {"t": 1}})
     replayed = Replayed(

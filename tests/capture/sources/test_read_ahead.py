@@ -206,7 +206,7 @@ def test_close_wakes_a_consumer_that_waits(tmp_path: Path) -> None:
     os.close(keeper)
 
 
-def test_damage_of_the_source_is_told(tmp_path: Path) -> None:
+def test_damage_of_the_source_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(pcap_of(PAYLOADS)[:-1])
     ring = RingSource(FileSource(str(path), block_bytes=1000))

@@ -214,7 +214,7 @@ def test_explain_warns_of_epochs_that_only_traffic_moves(
 
 
 @pytest.mark.parametrize(("known", "shown"), [(("-i", "a"), "no"), ((), "any")])
-def test_explain_tells_no_interface_from_any(
+def test_explain_distinguishes_no_interface_from_any(
     known: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "SELECT time FROM IP WHERE interface = 'nope'"

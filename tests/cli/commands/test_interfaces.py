@@ -23,7 +23,7 @@ def test_the_machine_s_interfaces_are_listed(capsys: pytest.CaptureFixture[str])
     assert names == ["INTERFACE", *(name for _, name in socket.if_nameindex()), "any"]
 
 
-def test_the_table_is_aligned_and_the_reason_told_once(
+def test_the_table_is_aligned_and_the_reason_reported_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

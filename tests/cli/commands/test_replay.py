@@ -83,7 +83,7 @@ def test_an_interface_that_is_not_there_gives_an_empty_answer() -> None:
     assert (done.returncode, done.stdout) == (0, b"tb,cnt\n")
 
 
-def test_a_watchlist_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_watchlist_that_is_not_there_is_reported_before_anything_is_read(tmp_path: Path) -> None:
     query = tmp_path / "seen.gsql"
     query.write_text(
         "DEFINE { query_name 'hosts'; filename 'hosts.csv'; } WATCHLIST FIELDS { IP address };"

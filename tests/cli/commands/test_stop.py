@@ -40,7 +40,7 @@ with RunDir(Path(sys.argv[1]), sys.argv[2]) as run_dir:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a run that ends after so many signals."""
+    """Starts a run that ends after a number of signals."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(name: str, signals: int = 1, how: str = "ends") -> subprocess.Popen[str]:
@@ -64,7 +64,7 @@ def stop(tmp_path: Path, *arguments: str) -> int:
     return run(["stop", "--work-dir", str(tmp_path), *arguments])
 
 
-def test_it_waits_for_the_end_and_tells_the_summary(
+def test_it_waits_for_the_end_and_reports_the_summary(
     tmp_path: Path, start: Callable[..., object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     start("flows")
@@ -81,7 +81,7 @@ def test_now_is_a_second_signal(
     assert "2 signals" in capsys.readouterr().out
 
 
-def test_a_run_that_takes_longer_is_told(
+def test_a_run_that_takes_longer_is_reported(
     tmp_path: Path, start: Callable[..., object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     start("flows", signals=3)
@@ -102,7 +102,7 @@ def test_of_several_runs_one_must_be_named(
     assert "no run is active" in capsys.readouterr().err
 
 
-def test_a_failure_at_the_end_is_told(
+def test_a_failure_at_the_end_is_reported(
     tmp_path: Path, start: Callable[..., object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     start("flows", how="fails")

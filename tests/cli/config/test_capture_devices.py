@@ -94,7 +94,9 @@ def test_the_configuration_names_devices(tmp_path: Path) -> None:
         ("{device: eth0, ring: much}", "invalid size 'much'"),
     ],
 )
-def test_a_wrong_entry_is_told_with_its_line(tmp_path: Path, entry: str, complaint: str) -> None:
+def test_a_wrong_entry_is_reported_with_its_line(
+    tmp_path: Path, entry: str, complaint: str
+) -> None:
     path = tmp_path / "gscope.yaml"
     path.write_text(f"interfaces:\n  up: {entry}\n")
     with pytest.raises(UsageError, match=f"yaml:2: .*{complaint}"):

@@ -72,7 +72,9 @@ def test_what_cannot_be_chosen_is_a_sentence(
 @pytest.mark.parametrize(
     ("file", "reason"), [("none.pcap", "no such file"), (".", "is a directory")]
 )
-def test_files_that_are_not_there_are_told_at_once(file: str, reason: str, tmp_path: Path) -> None:
+def test_files_that_are_not_there_are_reported_at_once(
+    file: str, reason: str, tmp_path: Path
+) -> None:
     interfaces = [
         InterfaceSettings("a", ("-",), 0),
         InterfaceSettings("b", (str(tmp_path / file),), 0),

@@ -72,9 +72,9 @@ class Job:
         table = pa.table({"n": pa.array([step], pa.int64())})
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table)
-        return self.told(step)
+        return self.reported(step)
 
-    def told(self, step: int) -> list[CommittedOutput]:
+    def reported(self, step: int) -> list[CommittedOutput]:
         return [CommittedOutput("q", f"q/{step}.arrow", 1)]
 
     @property
@@ -90,13 +90,13 @@ def resumed(
     return Delivery(PROGRAM, job.folder, sink, delivered), sink, delivered
 
 
-def test_a_step_told_again_is_not_delivered_again(tmp_path: Path) -> None:
+def test_a_step_reported_again_is_not_delivered_again(tmp_path: Path) -> None:
     job = Job(tmp_path)
     sink = ScriptedSink([])
     answers = Delivery(PROGRAM, job.folder, sink)
     answers.begin()
     for step in (1, 1, 2, 1):
-        answers.on_commit(step, job.commit(step) if step not in sink.rows else job.told(step))
+        answers.on_commit(step, job.commit(step) if step not in sink.rows else job.reported(step))
     assert sink.rows == [1, 2]
     assert (job.left, answers.rows) == ([], {"q": 2})
 
@@ -113,7 +113,7 @@ def test_killed_at_any_moment_each_step_is_delivered_once(tmp_path: Path, dies: 
     answers, sink, delivered = resumed(job, tmp_path)
     answers.begin()
     for step in (1, 2):
-        answers.on_commit(step, job.told(step))
+        answers.on_commit(step, job.reported(step))
     answers.on_commit(3, job.commit(3))
     assert sink.rows == [1, 2, 3]
     assert answers.rows == {"q": 3}
@@ -126,7 +126,7 @@ def test_outputs_stay_as_long_as_the_sink_holds_their_rows_back(tmp_path: Path) 
     answers, sink, delivered = resumed(job, tmp_path, holds=True)
     answers.begin()
     answers.on_commit(1, job.commit(1))
-    answers.on_commit(1, job.told(1))
+    answers.on_commit(1, job.reported(1))
     assert job.left == ["1.arrow"]
     assert delivered.position == DeliveryPosition()
     sink.holds = False

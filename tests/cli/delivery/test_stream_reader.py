@@ -44,7 +44,7 @@ class Log:
     Attributes:
         messages: all there are.
         dies_before: at these sequence numbers, once each.
-        acknowledged: what was told, in order.
+        acknowledged: what was reported, in order.
         shed: sequence numbers of batches that are gone when they are to be read.
         is_up: whether the daemon answers.
     """

@@ -1,4 +1,4 @@
-"""The sum of tuples is told as far as it is known."""
+"""The sum of tuples is shown as far as it is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_terms_that_are_0_are_left_out() -> None:
     )
 
 
-def test_what_was_shed_is_told_by_stream_with_its_remedy() -> None:
+def test_what_was_shed_is_reported_by_stream_with_its_remedy() -> None:
     stream = {"tuples_total": 600, "shed_tuples_total": 100, "shed_packets_total": 12_345}
     other = {"tuples_total": 400, "shed_tuples_total": 0, "shed_packets_total": 0}
     capture = {"log": LOG, "logged": {"flow@eth0": stream, "flow@eth1": other}}

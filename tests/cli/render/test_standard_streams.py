@@ -36,7 +36,7 @@ def test_messages_to_a_closed_standard_error_go_nowhere() -> None:
     ("closed", "complaint"),
     [(">&-", "bad file descriptor"), (">/dev/full", "no space left on device")],
 )
-def test_an_answer_that_nobody_can_take_is_an_error(closed: str, complaint: str) -> None:
+def test_an_answer_that_cannot_be_written_is_an_error(closed: str, complaint: str) -> None:
     done = _run(closed, *RIGHT)
     assert (done.returncode, done.stderr) == (1, f"gscope: {complaint}\n")
 

@@ -131,7 +131,7 @@ def test_of_many_interfaces_only_those_that_lost_are_shown() -> None:
     assert "1 more" in lines[-1]
 
 
-def test_tuples_without_an_epoch_are_told() -> None:
+def test_tuples_without_an_epoch_are_reported() -> None:
     outcome = _outcome(_interface(), lftas={"q@a": {"without_epoch_tuples_total": 5}})
     assert "5 packets with a NULL epoch" in list(summary_lines(outcome, {"q": 0}))[1]
 
@@ -147,7 +147,7 @@ def test_timings_are_in_order() -> None:
     assert any("Spark session" in line for line in lines)
 
 
-def test_a_daemon_that_died_is_a_loss_and_told_as_what_it_took_at_most() -> None:
+def test_a_daemon_that_died_is_a_loss_and_reported_as_what_it_took_at_most() -> None:
     counters = {
         "crashes_total": 2,
         "uncaptured_ns_total": 3_400_000_000,

@@ -61,5 +61,5 @@ def test_a_full_disk_costs_lines_only(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "run.log").symlink_to("/dev/full")
     log = RunLog(tmp_path)
-    log.note("run", "nobody will know")
+    log.note("run", "lost note")
     log.close()

@@ -41,7 +41,7 @@ def detached(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", BEGIN + text, str(tmp_path), str(os.getsid(0))],
         capture_output=True,
         text=True,
-        input="for nobody",
+        input="unread",
         timeout=60,
         check=False,
     )
@@ -49,7 +49,7 @@ def detached(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def blocked() -> None:
-    """SIGUSR2 is inherited as blocked, so that it waits for whoever waits for it."""
+    """SIGUSR2 is inherited as blocked, so that it stays pending until it is waited for."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 
 
@@ -74,7 +74,7 @@ def test_an_error_before_that_is_the_command_s(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_is_killed_before_that_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_before_that_is_reported_by_the_exit_code(tmp_path: Path) -> None:
     done = detached(tmp_path, "    os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == 128 + signal.SIGKILL
 

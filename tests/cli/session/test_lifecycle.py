@@ -181,7 +181,7 @@ def test_a_log_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     assert choose_run(tmp_path, "flows").standing == "stale"
 
 
-def test_a_killed_run_of_the_usual_name_is_told(tmp_path: Path) -> None:
+def test_a_killed_run_of_the_usual_name_is_reported(tmp_path: Path) -> None:
     killed(tmp_path, "flows")
     with RunDir(tmp_path, "flows") as run_dir:
         sentence = namesake(run_dir, "flows")

@@ -79,7 +79,7 @@ def test_a_full_disk_is_a_sentence() -> None:
             sink.write("q", TABLE)
 
 
-def test_results_are_told_apart_on_one_stream() -> None:
+def test_results_are_distinguished_on_one_stream() -> None:
     file = io.BytesIO()
     sink = StreamSink(file, "ndjson", ["a", "b"])
     sink.write("b", TABLE.slice(0, 1))

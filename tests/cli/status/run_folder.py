@@ -34,8 +34,10 @@ TRACED = 7
 
 
 @contextmanager
-def run_folder(work_dir: Path, name: str = "talkers", *, has_told: bool = True) -> Iterator[RunDir]:
-    """A living run; with what both processes tell if ``has_told``."""
+def run_folder(
+    work_dir: Path, name: str = "talkers", *, has_reported: bool = True
+) -> Iterator[RunDir]:
+    """A living run, with the reports of both processes if ``has_reported``."""
     with RunDir(work_dir, name, is_exact=True) as run_dir:
         run_dir.file.change(
             queries=("tens", "minutes"), interfaces=("eth0", "eth1"), command=("run", "tens")
@@ -43,7 +45,7 @@ def run_folder(work_dir: Path, name: str = "talkers", *, has_told: bool = True) 
         run_dir.file.on_process("capture", "running", 41)
         run_dir.file.on_process("job", "running", 42)
         run_dir.file.enter("running")
-        if has_told:
+        if has_reported:
             _capture(run_dir.path)
             _answer(run_dir.path)
         yield run_dir

@@ -42,17 +42,17 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_what_was_counted_is_told(tmp_path: Path) -> None:
-    told = samples(exposition(document(tmp_path)))
-    assert told["gscope_up", "talkers"] == 1
-    assert told["gscope_received_packets_total", "eth0"] == 4
-    assert told["gscope_received_packets_total", "eth1"] == 0
-    assert told["gscope_query_rows_total", "tens"] == 3
-    assert told["gscope_operator_waiting_tuples", "tens"] == 5
-    assert told["gscope_undecodable_payloads_total", "dns_name"] == 1
-    assert told["gscope_wrapped_sums_total", "flows"] == 2
-    assert told["gscope_query_watermark_timestamp_seconds", "tens"] == 410
-    assert told["gscope_restarts_total", "job"] == 0
+def test_what_was_counted_is_reported(tmp_path: Path) -> None:
+    reported = samples(exposition(document(tmp_path)))
+    assert reported["gscope_up", "talkers"] == 1
+    assert reported["gscope_received_packets_total", "eth0"] == 4
+    assert reported["gscope_received_packets_total", "eth1"] == 0
+    assert reported["gscope_query_rows_total", "tens"] == 3
+    assert reported["gscope_operator_waiting_tuples", "tens"] == 5
+    assert reported["gscope_undecodable_payloads_total", "dns_name"] == 1
+    assert reported["gscope_wrapped_sums_total", "flows"] == 2
+    assert reported["gscope_query_watermark_timestamp_seconds", "tens"] == 410
+    assert reported["gscope_restarts_total", "job"] == 0
 
 
 def test_every_metric_has_a_meaning_and_a_name_of_its_own(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_every_metric_has_a_meaning_and_a_name_of_its_own(tmp_path: Path) -> Non
 
 def test_every_metric_and_counter_is_explained(tmp_path: Path) -> None:
     found = document(tmp_path)
-    told = {family.name for family in text_string_to_metric_families(exposition(found))}
+    reported = {family.name for family in text_string_to_metric_families(exposition(found))}
     text = OPERATIONS.read_text()
-    missing = sorted(name for name in told if f"`{name}" not in text)
+    missing = sorted(name for name in reported if f"`{name}" not in text)
     missing += sorted(name for name in counters(found) if f"`{name}`" not in text)
     assert not missing
 
@@ -96,11 +96,11 @@ def test_metrics_are_served(tmp_path: Path) -> None:
         record = run_dir.file.record
         metrics.on_change(record, record)
         with urllib.request.urlopen(metrics.url) as answer:
-            told = samples(answer.read().decode())
-    assert told["gscope_up", "talkers"] == 1
+            reported = samples(answer.read().decode())
+    assert reported["gscope_up", "talkers"] == 1
 
 
-def test_before_there_is_a_run_nothing_is_told() -> None:
+def test_before_there_is_a_run_nothing_is_reported() -> None:
     with (
         served(Address("127.0.0.1", 0)) as metrics,
         urllib.request.urlopen(metrics.url) as answer,

@@ -54,7 +54,7 @@ def test_no_run_is_said_so(status: Any) -> None:
 
 
 def test_several_runs_are_listed(work: Path, status: Any) -> None:
-    with run_folder(work, "one", has_told=False), run_folder(work, "two", has_told=False):
+    with run_folder(work, "one", has_reported=False), run_folder(work, "two", has_reported=False):
         code, _, err = status()
         assert code == 2
         assert "--run" in err
@@ -63,7 +63,7 @@ def test_several_runs_are_listed(work: Path, status: Any) -> None:
 
 
 def test_a_typo_gets_a_suggestion(work: Path, status: Any) -> None:
-    with run_folder(work, "talkers", has_told=False):
+    with run_folder(work, "talkers", has_reported=False):
         code, _, err = status("--run", "talker")
     assert code == 2
     assert "did you mean talkers?" in err
@@ -143,8 +143,8 @@ def test_an_unknown_heartbeat_is_one_sentence(
     assert len(err.splitlines()) == 1
 
 
-def test_a_run_that_has_told_nothing_yet_is_shown(work: Path, status: Any) -> None:
-    with run_folder(work, has_told=False):
+def test_a_run_that_has_reported_nothing_yet_is_shown(work: Path, status: Any) -> None:
+    with run_folder(work, has_reported=False):
         code, out, _ = status()
         assert code == 0
         assert "talkers  running" in out
@@ -190,8 +190,8 @@ def test_json_is_as_its_schema_says(work: Path, status: Any) -> None:
     schema = json.loads(SCHEMA.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    for has_told in (True, False):
-        with run_folder(work, has_told=has_told):
+    for has_reported in (True, False):
+        with run_folder(work, has_reported=has_reported):
             _, out, _ = status("--json")
         validator.validate(json.loads(out))
 
@@ -208,7 +208,7 @@ def test_the_loss_sums_close(work: Path, status: Any) -> None:
 
 def test_what_excludes_each_other_is_refused(work: Path, status: Any) -> None:
     assert status("--json", "--prometheus")[0] == 2
-    with run_folder(work, has_told=False):
+    with run_folder(work, has_reported=False):
         code, _, err = status("--watch")
     assert code == 2
     assert "requires a terminal" in err

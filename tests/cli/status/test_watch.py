@@ -75,7 +75,7 @@ def test_a_low_terminal_shows_how_to_leave(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_the_run(tmp_path: Path) -> None:
-    with run_folder(tmp_path, has_told=False):
+    with run_folder(tmp_path, has_reported=False):
         watching = Watching(tmp_path)
         watching.wait_for("q quits")
     watching.wait_for("run talkers has ended")
@@ -83,7 +83,7 @@ def test_it_ends_with_the_run(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves(tmp_path: Path) -> None:
-    with run_folder(tmp_path, has_told=False):
+    with run_folder(tmp_path, has_reported=False):
         watching = Watching(tmp_path)
         watching.wait_for("q quits")
         watching.process.send_signal(signal.SIGINT)

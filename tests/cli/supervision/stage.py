@@ -36,19 +36,19 @@ LIVE = CaptureSettings((InterfaceSettings("a", device=DeviceSettings("a")),))
 PATIENT = SilenceLimits(stream_s=60.0, start_s=60.0)
 IMPATIENT = SilenceLimits(stream_s=5.0, start_s=60.0)
 """Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
-SUMMARY = 'tell("summary", phases={})\n'
-CAPTURES = 'tell("listening")\n' + SUMMARY
-READY = 'tell("ready", session_s=0.0)\n'
+SUMMARY = 'emit("summary", phases={})\n'
+CAPTURES = 'emit("listening")\n' + SUMMARY
+READY = 'emit("ready", session_s=0.0)\n'
 FINISHES = """
 sys.stdin.readline()
-tell("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
-tell("finished", phases={})
+emit("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4})
+emit("finished", phases={})
 """
 ANSWERS = READY + FINISHES
 COMMITS = """
-tell("ready", session_s=0.0)
+emit("ready", session_s=0.0)
 sys.stdin.readline()
-tell("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, undecodable={}, wrapped_sums={})
+emit("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, undecodable={}, wrapped_sums={})
 """
 HEAD = """
 import json, os, signal, sys, time
@@ -61,7 +61,7 @@ REQUIRED = {
     "commit": {"watermarks": {}, "step_s": 0.0},
     "finished": {"steps": 1},
 }
-def tell(event, **fields):
+def emit(event, **fields):
     print(json.dumps({"event": event, **REQUIRED.get(event, {}), **fields}), flush=True)
 def started():
     count = run_dir / f"{__name__}.{sys.argv[0][-9:]}.count"

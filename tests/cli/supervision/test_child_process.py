@@ -56,8 +56,8 @@ def test_words_without_an_end_come_in_pieces(folder: Path) -> None:
 
 
 def test_asking_for_counters_does_not_end_it(folder: Path) -> None:
-    tell = 'import json, signal, sys\nprint(json.dumps({"event": "alive"}), flush=True)\n'
-    child = Child(folder, tell + "sys.stdin.read()\nprint('done', file=sys.stderr)\n")
+    emit = 'import json, signal, sys\nprint(json.dumps({"event": "alive"}), flush=True)\n'
+    child = Child(folder, emit + "sys.stdin.read()\nprint('done', file=sys.stderr)\n")
     assert child.events.get(timeout=PATIENCE_S).report == JavaAlive()
     child.process.signal(signal.SIGUSR1)
     child.process._pipe.close()

@@ -18,7 +18,7 @@ __all__ = ["stage"]
 
 DEAF = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-tell("ready", session_s=0.0)
+emit("ready", session_s=0.0)
 while True:
     time.sleep(1)
 """

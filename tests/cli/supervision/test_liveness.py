@@ -23,7 +23,7 @@ class Clock:
 
 
 def look_for(liveness: Liveness, clock: Clock, seconds: float) -> float | None:
-    """Look every so often for so long; the first silence that is too long."""
+    """Look at fixed intervals; return the first silence that exceeds its limit."""
     until = clock.now_s + seconds
     while clock.now_s < until:
         clock.now_s += LOOK_S
@@ -39,7 +39,7 @@ def test_silence_longer_than_the_patience_is_noticed() -> None:
     assert look_for(liveness, clock, 1) == 5.5
 
 
-def test_a_sign_of_life_begins_it_anew() -> None:
+def test_a_sign_of_life_begins_it_again() -> None:
     clock = Clock()
     liveness = Liveness(5, clock)
     for _ in range(10):
@@ -47,7 +47,7 @@ def test_a_sign_of_life_begins_it_anew() -> None:
         liveness.on_sign()
 
 
-def test_a_sign_that_tells_of_somebody_s_silence_counts_that_much_less() -> None:
+def test_a_sign_that_reports_a_silence_counts_that_much_less() -> None:
     clock = Clock()
     liveness = Liveness(5, clock)
     liveness.on_sign(silent_s=4)
@@ -56,7 +56,7 @@ def test_a_sign_that_tells_of_somebody_s_silence_counts_that_much_less() -> None
     assert look_for(liveness, clock, 1) is not None
 
 
-def test_nobody_is_watched_without_patience() -> None:
+def test_no_process_is_watched_without_limits() -> None:
     clock = Clock()
     liveness = Liveness(5, clock)
     liveness.expect(None)

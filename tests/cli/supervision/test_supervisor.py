@@ -49,7 +49,7 @@ def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
 
 
 def test_a_summary_before_the_server_listens_is_fine(stage: Stage) -> None:
-    stage.start(SUMMARY + 'tell("listening")\n', ANSWERS)
+    stage.start(SUMMARY + 'emit("listening")\n', ANSWERS)
     stage.run()
     assert stage.answers.steps == [1]
 
@@ -60,7 +60,7 @@ def test_lines_that_are_no_events_are_passed_over(stage: Stage) -> None:
 
 
 def test_an_error_of_the_daemon_is_the_run_s(stage: Stage) -> None:
-    stage.start('tell("error", message="no such file", exit_code=2); sys.exit(2)\n')
+    stage.start('emit("error", message="no such file", exit_code=2); sys.exit(2)\n')
     with pytest.raises(CaptureError, match=r"^no such file$") as caught:
         stage.run()
     assert caught.value.exit_code == 2
@@ -68,12 +68,12 @@ def test_an_error_of_the_daemon_is_the_run_s(stage: Stage) -> None:
 
 
 def test_a_killed_daemon_is_named_with_its_signal(stage: Stage) -> None:
-    stage.start('tell("listening"); os.kill(os.getpid(), signal.SIGKILL)\n')
+    stage.start('emit("listening"); os.kill(os.getpid(), signal.SIGKILL)\n')
     with pytest.raises(CaptureError, match="ended with signal SIGKILL"):
         stage.run()
 
 
-def test_the_last_words_of_a_daemon_are_told(stage: Stage) -> None:
+def test_the_last_words_of_a_daemon_are_reported(stage: Stage) -> None:
     stage.start("raise RuntimeError('bad day')\n")
     with pytest.raises(CaptureError, match="ended with code 1: RuntimeError: bad day"):
         stage.run()
@@ -81,10 +81,10 @@ def test_the_last_words_of_a_daemon_are_told(stage: Stage) -> None:
 
 def test_a_reader_s_complaint_gives_way_to_the_daemon_s_own_end(stage: Stage) -> None:
     stage.start(
-        'tell("listening")\n'
+        'emit("listening")\n'
         "while not (run_dir / 'complained').exists(): time.sleep(0.01)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n",
-        'sys.stdin.readline(); tell("error", message="the daemon is gone")\n'
+        'sys.stdin.readline(); emit("error", message="the daemon is gone")\n'
         "(run_dir / 'complained').touch(); sys.exit(1)\n",
     )
     with pytest.raises(CaptureError, match="SIGKILL"):
@@ -105,7 +105,7 @@ def test_a_job_that_dies_is_started_again_and_goes_on(stage: Stage) -> None:
     assert stage.observer.notices == ["the HFTA job ended with signal SIGKILL; restarting it"] * 2
 
 
-SHORT_OF_MEMORY = 'tell("failed", message="no heap", out_of_memory=True); sys.exit(1)\n'
+SHORT_OF_MEMORY = 'emit("failed", message="no heap", out_of_memory=True); sys.exit(1)\n'
 
 
 def test_a_job_that_runs_out_of_memory_in_the_same_step_again_ends_the_run(stage: Stage) -> None:
@@ -123,7 +123,7 @@ def test_a_job_that_runs_out_of_memory_in_the_same_step_again_ends_the_run(stage
 def test_a_job_that_runs_out_of_memory_in_several_steps_goes_on(stage: Stage) -> None:
     job = "count = started()\nif count < 4:\n"
     job += textwrap.indent(COMMITS.replace("STEP", "count") + SHORT_OF_MEMORY, "    ")
-    stage.start(CAPTURES, job + COMMITS.replace("STEP", "4") + 'tell("finished", phases={})\n')
+    stage.start(CAPTURES, job + COMMITS.replace("STEP", "4") + 'emit("finished", phases={})\n')
     stage.run()
     assert stage.answers.steps == [1, 2, 3, 4]
     assert stage.supervisor.outcome.restarts == {JOB: 3}
@@ -139,13 +139,13 @@ def test_a_job_s_own_error_is_not_tried_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "CAUSE_WAIT_S", 0.1)
-    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    stage.start(CAPTURES, 'emit("error", message="there is no Java"); sys.exit(1)\n')
     with pytest.raises(EngineError, match="there is no Java"):
         stage.run()
 
 
 def test_a_dropped_job_s_complaints_do_not_matter(stage: Stage) -> None:
-    stage.start(CAPTURES, 'tell("error", message="there is no Java"); sys.exit(1)\n')
+    stage.start(CAPTURES, 'emit("error", message="there is no Java"); sys.exit(1)\n')
     time.sleep(0.2)
     stage.supervisor.drop_job()
     stage.run()
@@ -153,7 +153,7 @@ def test_a_dropped_job_s_complaints_do_not_matter(stage: Stage) -> None:
 
 def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage) -> None:
     stage.start(
-        'signal.signal(signal.SIGTERM, lambda *_: None)\ntell("listening")\nsignal.pause()\n'
+        'signal.signal(signal.SIGTERM, lambda *_: None)\nemit("listening")\nsignal.pause()\n'
         + SUMMARY,
         ANSWERS,
     )
@@ -167,7 +167,7 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage)
 
 
 def test_the_second_signal_leaves_at_once(stage: Stage) -> None:
-    stage.start('tell("listening")\nsignal.pause()\n')
+    stage.start('emit("listening")\nsignal.pause()\n')
     stage.supervisor.on_signal(signal.SIGTERM)
     with pytest.raises(Interrupted) as caught:
         stage.supervisor.on_signal(signal.SIGTERM)
@@ -187,7 +187,7 @@ def test_stopping_leaves_no_process(stage: Stage) -> None:
 
 def test_the_children_end_with_their_supervisor(stage: Stage) -> None:
     stage.start(
-        'tell("listening"); sys.stdin.read(); (run_dir / "ended").touch()\n' + SUMMARY,
+        'emit("listening"); sys.stdin.read(); (run_dir / "ended").touch()\n' + SUMMARY,
     )
     child = stage.supervisor._processes[CAPTURE].process
     child._pipe.close()
@@ -204,7 +204,7 @@ def test_the_daemon_finds_its_settings(stage: Stage) -> None:
 
 DIES_ONCE = """
 if started() < 2:
-    tell("listening")
+    emit("listening")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -222,7 +222,7 @@ def test_a_live_daemon_that_dies_is_started_again(stage: Stage) -> None:
 
 
 def test_a_live_daemon_that_cannot_start_is_not_tried_again(stage: Stage) -> None:
-    stage.start('tell("error", message="no such device"); sys.exit(1)\n', settings=LIVE)
+    stage.start('emit("error", message="no such device"); sys.exit(1)\n', settings=LIVE)
     with pytest.raises(CaptureError, match=r"^no such device$"):
         stage.run()
 
@@ -245,14 +245,14 @@ def test_a_daemon_that_is_killed_while_a_new_run_starts_ends_the_run(stage: Stag
 
 
 def test_what_a_live_daemon_complains_of_later_may_pass(stage: Stage) -> None:
-    complains = 'if started() < 2: tell("listening"); tell("error", message="gone"); sys.exit(1)\n'
+    complains = 'if started() < 2: emit("listening"); emit("error", message="gone"); sys.exit(1)\n'
     stage.start(complains + CAPTURES, settings=LIVE)
     stage.run()
     assert stage.observer.notices == ["the capture daemon failed: gone; restarting it"]
 
 
 def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> None:
-    hangs = 'if started() < 2: tell("listening"); os.kill(os.getpid(), signal.SIGSTOP)\n'
+    hangs = 'if started() < 2: emit("listening"); os.kill(os.getpid(), signal.SIGSTOP)\n'
     stage.resume(IMPATIENT)
     stage.start(hangs + CAPTURES, settings=LIVE)
     stage.run()
@@ -263,12 +263,12 @@ def test_a_live_daemon_that_hangs_is_killed_and_started_again(stage: Stage) -> N
 def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: Stage) -> None:
     hangs = """
     if started() < 2:
-        tell("listening")
+        emit("listening")
         for second in range(1, 60):
             time.sleep(0.2)
-            tell("progress")
-            tell("alive", silent_s=second)
-            tell("progress")
+            emit("progress")
+            emit("alive", silent_s=second)
+            emit("progress")
     """
     stage.resume(IMPATIENT)
     stage.start(textwrap.dedent(hangs) + CAPTURES, settings=LIVE)
@@ -276,11 +276,11 @@ def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: St
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
 
 
-def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
+def test_a_daemon_that_waits_for_a_message_to_its_predecessor_is_ended(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "END_GRACE_S", 0.1)
-    waits = "while True:\n    tell('alive', silent_s=0.0)\n    time.sleep(0.1)\n"
+    waits = "while True:\n    emit('alive', silent_s=0.0)\n    time.sleep(0.1)\n"
     stage.start(CAPTURES + waits, ANSWERS, LIVE)
     stage.run()
     assert stage.answers.steps == [1]
@@ -288,7 +288,7 @@ def test_a_daemon_that_waits_for_what_the_one_before_was_told_is_ended(
 
 def test_a_daemon_that_has_ended_is_not_restarted_while_the_job_ends(stage: Stage) -> None:
     stage.resume(SilenceLimits(stream_s=0.5, start_s=60.0))
-    answers_late = ANSWERS.replace('tell("finished"', 'time.sleep(3)\ntell("finished"')
+    answers_late = ANSWERS.replace('emit("finished"', 'time.sleep(3)\nemit("finished"')
     stage.start(CAPTURES, answers_late, LIVE)
     stage.run()
     assert stage.observer.notices == []
@@ -296,7 +296,7 @@ def test_a_daemon_that_has_ended_is_not_restarted_while_the_job_ends(stage: Stag
 
 
 def test_a_signal_reaches_a_daemon_that_is_started_again(stage: Stage) -> None:
-    waits = 'signal.pthread_sigmask(signal.SIG_BLOCK, [15])\ntell("listening")\n'
+    waits = 'signal.pthread_sigmask(signal.SIG_BLOCK, [15])\nemit("listening")\n'
     waits += "signal.sigwait([15])\nif started() < 2: os.kill(os.getpid(), signal.SIGKILL)\n"
     stage.start(waits + SUMMARY, settings=LIVE)
     stage.supervisor.on_signal(signal.SIGINT)
@@ -311,7 +311,7 @@ def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
         java = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
         java.send_signal(signal.SIGSTOP)
         (run_dir / "java").write_text(str(java.pid))
-        tell("java", pid=java.pid)
+        emit("java", pid=java.pid)
         os.kill(os.getpid(), signal.SIGKILL)
     """
     stage.start(CAPTURES, textwrap.dedent(has_java) + ANSWERS)
@@ -322,11 +322,11 @@ def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
 STANDS_STILL = """
 if started() < 2:
     for still_s in (299.0, 301.0, 302.0):
-        tell("alive", step=7, step_s=still_s, still_s=still_s)
+        emit("alive", step=7, step_s=still_s, still_s=still_s)
 """
 
 
-def test_a_step_that_stands_still_is_told_of_once_and_waited_for(stage: Stage) -> None:
+def test_a_step_that_stands_still_is_reported_once_and_waited_for(stage: Stage) -> None:
     stage.start(CAPTURES, READY + STANDS_STILL + FINISHES)
     stage.run()
     (notice,) = stage.observer.notices
@@ -346,9 +346,9 @@ def test_a_step_that_stands_still_for_too_long_is_tried_again(
     assert stage.answers.steps == [1]
 
 
-def test_an_interface_that_fails_alone_is_told_of(stage: Stage) -> None:
-    fails = 'tell("failed", interface="up", message="eth1 was gone")\n'
-    stage.start('tell("listening")\n' + fails + SUMMARY, settings=LIVE)
+def test_an_interface_that_fails_alone_is_reported(stage: Stage) -> None:
+    fails = 'emit("failed", interface="up", message="eth1 was gone")\n'
+    stage.start('emit("listening")\n' + fails + SUMMARY, settings=LIVE)
     stage.run()
     assert stage.observer.notices == ["interface up: eth1 was gone; no longer captured"]
 
@@ -359,10 +359,10 @@ def test_a_daemon_that_takes_over_makes_do_with_the_devices_that_are_there(stage
     )
     stage.start(keeps + DIES_ONCE.replace("< 2", "< 3") + CAPTURES, settings=LIVE)
     stage.run()
-    told = [
+    reported = [
         json.loads(path.read_text()) for path in sorted(stage.supervisor.run_dir.glob("?.json"))
     ]
-    assert [each["allow_missing_devices"] for each in told] == [False, True]
+    assert [each["allow_missing_devices"] for each in reported] == [False, True]
 
 
 def test_a_duration_goes_on_where_the_daemon_that_died_began(stage: Stage) -> None:

@@ -91,7 +91,7 @@ CASES: list[tuple[str, bytes, object, bool]] = [
 
 
 @pytest.mark.parametrize(("function", "payload", "value", "is_readable"), CASES)
-def test_a_payload_tells_this(
+def test_a_payload_reports_this(
     function: str, payload: bytes, value: object, is_readable: bool
 ) -> None:
     assert read(function, payload) == (value, is_readable)

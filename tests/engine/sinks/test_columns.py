@@ -95,7 +95,7 @@ def unescaped(shown: str) -> bytes:
         st.text("\\xn0u\x00\n\x85\ue000\U000e0001", max_size=8).map(str.encode),
     )
 )
-def test_escaped_bytes_can_be_told_from_their_text(value: bytes) -> None:
+def test_escaped_bytes_can_be_distinguished_from_their_text(value: bytes) -> None:
     assert unescaped(escape(value)) == value
 
 

@@ -168,7 +168,7 @@ def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_p
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("silent", ["right@c", "left@a"])
-def test_a_side_that_never_speaks_holds_nobody_up(
+def test_a_side_that_never_speaks_holds_nothing_up(
     kind: JoinKind, silent: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     traffic = Traffic(tmp_path, silent=frozenset({silent}))

@@ -28,7 +28,7 @@ def test_streams_are_found_behind_other_operators() -> None:
     assert held_by(watched.operators, "minutes") == (stream_of(watched, "eth1"),)
 
 
-def test_what_has_ended_is_waited_for_by_nobody() -> None:
+def test_what_has_ended_blocks_no_operator() -> None:
     watched = steps("eth0")
     watched.on_messages([EndOfStream(stream_of(watched, "eth0"), 0)])
     watched.next()

@@ -57,7 +57,7 @@ def wanted_by(steps: Steps) -> Promises:
     return needed_promises(steps.operators)
 
 
-def test_nobody_waits_where_no_row_waits() -> None:
+def test_no_operator_waits_where_no_row_waits() -> None:
     steps = Steps(program("a", "b"))
     assert needed_promises(steps.operators) == {}
     steps.on_messages([beat("tens@a", 0, tb=7), beat("tens@b", 0, tb=5)])
@@ -85,7 +85,7 @@ def test_backtracking_goes_through_operators_to_the_stream() -> None:
     assert promises["tb"] >= 6
 
 
-def test_a_stream_that_never_told_anything_is_asked_for_what_it_has() -> None:
+def test_a_stream_that_never_reported_anything_is_asked_for_what_it_has() -> None:
     steps = Steps(program("a", "b"))
     steps.on_messages([batch("tens@a", 0, 3, 3), beat("tens@a", 1, tb=9)])
     assert set(wanted_by(steps)) == {"tens@b"}
@@ -112,7 +112,7 @@ def test_a_merge_asks_for_its_first_row_and_no_more_than_its_time() -> None:
 
 
 @given(scripts(), st.data())
-def test_rows_wait_where_and_only_where_somebody_is_asked_and_the_answers_release_some(
+def test_rows_wait_where_and_only_where_a_stream_is_asked_and_the_answers_release_some(
     script: tuple[list[Message], dict[str, list[int]], list[int]], data: st.DataObject
 ) -> None:
     messages, segments, _ = script

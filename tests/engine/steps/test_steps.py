@@ -231,7 +231,7 @@ def test_a_restart_from_any_commit_repeats_and_loses_nothing(
     assert steps.is_finished
 
 
-def test_a_silent_stream_that_only_beats_holds_nobody_up() -> None:
+def test_a_silent_stream_that_only_beats_holds_nothing_up() -> None:
     steps = Steps(program("a", "b"))
     plane = SetPlane({"s": [3]})
     steps.on_messages(

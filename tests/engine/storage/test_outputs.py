@@ -58,7 +58,7 @@ def test_a_falling_column_falls(parts: list[list[int | None]], rows_at_once: int
 
 
 @given(st.lists(st.integers(0, 50), min_size=30, max_size=30, unique=True))
-def test_no_more_rows_are_sorted_at_once_than_told(values: list[int]) -> None:
+def test_no_more_rows_are_sorted_at_once_than_allowed(values: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out"
         tables = list(read_output(path, ["tb"], _written(path, [values]), 7))

@@ -73,7 +73,7 @@ def test_an_invalid_line_is_reported(tmp_path: Path, text: bytes, message: str) 
     assert message in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     table = Watchlist("list", str(tmp_path / "none.csv"), Schema(()))
     with pytest.raises(EngineError, match=r"cannot read watchlist list from .*none\.csv"):
         read_watchlist(table)

@@ -35,7 +35,7 @@ def test_tables_are_kept_and_loaded_again(tmp_path: Path) -> None:
     assert loaded.terminals == built.terminals
 
 
-def test_a_damaged_cache_is_built_anew(tmp_path: Path) -> None:
+def test_a_damaged_cache_is_built_again(tmp_path: Path) -> None:
     built = load_tables(tmp_path)
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])

@@ -15,7 +15,7 @@ COUNT = (
 
 
 @pytest.mark.parametrize(("given", "kept"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
-def test_numpy_starts_no_threads_unless_it_is_told_to(given: dict[str, str], kept: str) -> None:
+def test_numpy_starts_no_threads_unless_configured(given: dict[str, str], kept: str) -> None:
     environ = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"} | given
     said = subprocess.run(
         [sys.executable, "-c", COUNT], env=environ, capture_output=True, text=True, check=True

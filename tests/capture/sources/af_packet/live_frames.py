@@ -11,7 +11,7 @@ _IPV4 = struct.Struct(">2B3H2BH4s4s")
 
 
 def numbered_frame(number: int, size: int, ethertype: bytes = b"\x88\xb5") -> bytes:
-    """A frame that nobody answers, with its number behind the ethertype (or the tags) given."""
+    """A frame that no host answers, with its number behind the ethertype (or the tags) given."""
     start = ADDRESSES + ethertype + struct.pack(">I", number)
     return start.ljust(size, b"%c" % (number % 251))
 

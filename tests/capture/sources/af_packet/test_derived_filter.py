@@ -156,7 +156,7 @@ def _through(one: socket.socket, other: socket.socket, frame: bytes) -> bytes:
     try:
         one.send(frame)
     except PermissionError:
-        # What a filter rejects, the sender of a local socket is told.
+        # The sender of a local socket learns what a filter rejects.
         return b""
     try:
         return other.recv(1 << 16)

@@ -34,7 +34,7 @@ def test_state_addresses_and_link_type_are_the_kernel_s() -> None:
     assert (found[SENDER].state, found["lo"].state) == ("down", "down")
 
 
-def test_what_forbids_capturing_is_told_with_the_command_that_grants_it(
+def test_what_forbids_capturing_is_reported_with_the_command_that_grants_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = socket.socket

@@ -65,7 +65,7 @@ def test_a_filter_of_all_interfaces_sees_the_network_header(live: Opener, compil
     assert [packet[16:] for packet in receive(source, 1)] == [udp_frame(1, 1001)[14:]]
 
 
-def test_a_wrong_filter_is_told_with_the_reason(network: None, compiler: str) -> None:
+def test_a_wrong_filter_is_reported_with_the_reason(network: None, compiler: str) -> None:
     with pytest.raises(UsageError, match=r"the filter 'tcp prot 80' is invalid: .*syntax error"):
         compile_filter("tcp prot 80", device=DEVICE, link_type=ETHERNET, snaplen=96)
 
@@ -82,7 +82,7 @@ def test_what_a_cooked_packet_lacks_cannot_be_asked_for(network: None) -> None:
         compile_filter("ether host 1:2:3:4:5:6", device="any", link_type=COOKED, snaplen=96)
 
 
-def test_no_compiler_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
     with pytest.raises(CaptureError, match="require libpcap or tcpdump"):

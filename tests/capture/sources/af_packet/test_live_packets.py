@@ -171,7 +171,7 @@ def test_sources_of_a_group_share_the_packets_flow_by_flow(live: Opener) -> None
     assert not ports[0] & ports[1]
 
 
-def test_statistics_start_anew_when_they_are_read(live: Opener) -> None:
+def test_statistics_start_again_when_they_are_read(live: Opener) -> None:
     source = live()
     send([numbered_frame(1, 60)])
     receive(source, 1)
@@ -186,7 +186,7 @@ def test_a_device_without_a_clock_is_refused_hardware_time(live: Opener) -> None
         live("any", hardware_time=True)
 
 
-def test_a_device_with_a_clock_is_told_to_stamp_all_packets(
+def test_a_device_with_a_clock_is_made_to_stamp_all_packets(
     live: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = []

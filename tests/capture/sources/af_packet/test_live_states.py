@@ -74,7 +74,7 @@ def test_an_interface_is_captured_again_without_any_privilege(live: Opener) -> N
     assert found[0] == FRAME
 
 
-def test_an_interface_of_another_link_type_under_the_old_name_is_told(live: Opener) -> None:
+def test_an_interface_of_another_link_type_under_the_old_name_is_reported(live: Opener) -> None:
     source = live()
     run_ip("link", "del", SENDER)
     run_ip("tuntap", "add", DEVICE, "mode", "tun")
@@ -117,7 +117,7 @@ def test_what_is_gone_has_failed_until_it_is_back(live: Opener) -> None:
     assert source.failure == ""
 
 
-def test_a_member_of_a_group_that_is_back_is_told_as_lost(live: Opener) -> None:
+def test_a_member_of_a_group_that_is_back_is_reported_as_lost(live: Opener) -> None:
     source = live(fanout=Fanout())
     run_ip("link", "del", SENDER)
     wait_for(lambda: source.state() is InputState.GONE, source)
@@ -196,7 +196,7 @@ def test_an_interruption_ends_all_waiting(live: Opener) -> None:
     source.interrupt()
 
 
-def test_closing_twice_is_harmless_and_using_it_then_is_told(live: Opener) -> None:
+def test_closing_twice_is_harmless_and_using_it_then_is_reported(live: Opener) -> None:
     source = live()
     send([FRAME])
     block = source.next_block(5)

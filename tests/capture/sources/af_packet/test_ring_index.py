@@ -99,12 +99,12 @@ def test_times_of_the_network_card_are_counted() -> None:
     assert _index(*packets).hardware == 1
 
 
-def test_packets_that_a_block_lacks_are_told() -> None:
+def test_packets_that_a_block_lacks_are_reported() -> None:
     result, _, _ = index_bytes(block_bytes([RingPacket(FRAME)] * 3, count=10))
     assert (len(result.packets), result.lost) == (3, 7)
 
 
-def test_packets_beyond_the_index_arrays_are_told() -> None:
+def test_packets_beyond_the_index_arrays_are_reported() -> None:
     result, _, _ = index_bytes(block_bytes([RingPacket(FRAME)] * 9), room=4)
     assert (len(result.packets), result.lost) == (4, 5)
 

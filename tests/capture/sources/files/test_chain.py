@@ -47,7 +47,7 @@ def test_members_may_differ_in_format_and_link_type(tmp_path: Path) -> None:
     assert [packet.linktype for packet in drain(source)] == [1, 113]
 
 
-def test_damage_is_told_under_the_name_of_the_member(tmp_path: Path) -> None:
+def test_damage_is_reported_under_the_name_of_the_member(tmp_path: Path) -> None:
     paths = _written(tmp_path, pcap_of(PAYLOADS)[:-1], pcap_of(PAYLOADS))
     source = open_source(*paths, name="eth0")
     assert len(drain(source)) == 99
@@ -64,7 +64,7 @@ def test_a_bad_member_is_found_before_the_work(tmp_path: Path) -> None:
         open_source(paths[0], str(tmp_path / "none"))
 
 
-def test_a_member_that_went_away_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_member_that_went_away_is_left_out_and_reported(tmp_path: Path) -> None:
     paths = _written(tmp_path, *3 * [pcap_of(PAYLOADS)])
     source = open_source(*paths)
     (tmp_path / "part1").unlink()

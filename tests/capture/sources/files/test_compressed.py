@@ -88,7 +88,7 @@ def test_zeros_behind_gzip_are_padding() -> None:
 
 
 @each_kind
-def test_what_else_follows_is_told(kind: str) -> None:
+def test_what_else_follows_is_reported(kind: str) -> None:
     packed = KINDS[kind](CAPTURE)
     packets, damage = read_bytes(packed + b"rubbish")
     assert packets == EXPECTED
@@ -98,18 +98,18 @@ def test_what_else_follows_is_told(kind: str) -> None:
 
 
 @each_kind
-def test_of_cut_data_what_came_out_is_used_and_the_rest_told(kind: str) -> None:
+def test_of_cut_data_what_came_out_is_used_and_the_rest_reported(kind: str) -> None:
     packed = KINDS[kind](CAPTURE)
     counts: list[int] = []
     for size in range(5000, len(packed), 997):
-        told = f"the {kind} data is truncated at byte {size}"
+        reported = f"the {kind} data is truncated at byte {size}"
         try:
             packets, damage = read_bytes(packed[:size])
         except CaptureError as error:
             # Nothing comes out before the first block of zstd and lz4 is whole.
             packets, damage = [], [str(error)]
         assert packets == EXPECTED[: len(packets)]
-        assert told in damage[0]
+        assert reported in damage[0]
         counts.append(len(packets))
     assert counts == sorted(counts)
     assert counts[-1] > 0

@@ -43,7 +43,7 @@ USB = 189
 
 
 @pytest.mark.parametrize(("data", "header_bytes"), [(PCAP, 24), (PCAPNG, 28)])
-def test_cut_anywhere_the_whole_records_are_read_and_the_cut_is_told(
+def test_cut_anywhere_the_whole_records_are_read_and_the_cut_is_reported(
     data: bytes, header_bytes: int
 ) -> None:
     whole, damage = read_bytes(data)
@@ -77,7 +77,7 @@ def _is_border(data: bytes, size: int) -> bool:
     return size in borders
 
 
-def test_a_cut_record_is_told_with_its_place() -> None:
+def test_a_cut_record_is_reported_with_its_place() -> None:
     _, damage = read_bytes(PCAP[:-3])
     assert damage == ["f: the last record is truncated after 53 of 56 bytes, at byte 76"]
     _, damage = read_bytes(PCAP[:80])

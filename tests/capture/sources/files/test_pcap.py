@@ -59,7 +59,7 @@ def test_a_wire_length_beyond_31_bits_is_held_there() -> None:
     assert packet.wirelen == 2**31 - 1
 
 
-def test_a_senseless_captured_length_ends_the_file_and_is_told() -> None:
+def test_a_senseless_captured_length_ends_the_file_and_is_reported() -> None:
     broken = struct.pack("<4I", 1, 1, 0xDEADBEEF, 60)
     data = pcap_header() + pcap_record(b"abc") + broken + pcap_record(b"def")
     packets, damage = read_bytes(data)

@@ -86,7 +86,7 @@ def test_a_simple_packet_without_snap_length_ends_with_its_block() -> None:
     assert [packet.data for packet in read_bytes(data)[0]] == [b"abcd", b"efghi"]
 
 
-def test_a_packet_that_claims_more_than_its_block_is_told_and_not_used() -> None:
+def test_a_packet_that_claims_more_than_its_block_is_reported_and_not_used() -> None:
     body = struct.pack("<5I", 0, 0, 9, 100, 100) + bytes(8)
     data = section() + interface() + block_of(6, body) + block_of(6, b"") + enhanced(b"a")
     packets, damage = read_bytes(data)
@@ -125,7 +125,7 @@ def test_a_bad_section_header_in_the_middle_ends_the_file(again: bytes, reason: 
     assert damage == [f"f: the section header at byte {len(good)} {reason}; the rest is ignored"]
 
 
-def test_options_that_are_cut_are_told_and_those_before_are_used() -> None:
+def test_options_that_are_cut_are_reported_and_those_before_are_used() -> None:
     cut = struct.pack("<2H", 14, 8) + bytes(4)
     data = section() + interface(options=NANOSECONDS + cut) + enhanced(b"a", 5)
     packets, damage = read_bytes(data)
@@ -138,7 +138,7 @@ def test_options_behind_the_end_of_options_do_not_count() -> None:
     assert read_bytes(data)[0][0].time_ns == 5000
 
 
-def test_times_beyond_64_bits_are_held_there_and_told() -> None:
+def test_times_beyond_64_bits_are_held_there_and_reported() -> None:
     late = option(14, struct.pack("<q", 2**62))
     data = section() + interface() + interface(options=late)
     data += enhanced(b"a", 2**64 - 1) + enhanced(b"b", 1, number=1) + enhanced(b"c", 1)

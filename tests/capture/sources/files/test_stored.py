@@ -97,7 +97,7 @@ def test_interrupt_wakes_a_read_that_waits(tmp_path: Path) -> None:
     os.close(keeper)
 
 
-def test_a_read_error_in_the_middle_ends_the_input_and_is_told(
+def test_a_read_error_in_the_middle_ends_the_input_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "capture"

@@ -86,7 +86,7 @@ class Stage:
         self.has_ended.set()
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.getvalue().splitlines()]
 
 
@@ -99,15 +99,15 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made.java.kill()
 
 
-def test_it_tells_while_java_answers(stage: Stage) -> None:
+def test_it_reports_while_java_answers(stage: Stage) -> None:
     with stage.watchdog:
-        while len(stage.told) < 3:
+        while len(stage.reported) < 3:
             stage.asked.wait(1)
-    assert {event["event"] for event in stage.told} == {"alive"}
+    assert {event["event"] for event in stage.reported} == {"alive"}
     assert stage.codes == []
 
 
-def test_it_tells_how_the_current_step_stands(
+def test_it_reports_how_the_current_step_stands(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ended_tasks", lambda _session: 3)
@@ -116,17 +116,17 @@ def test_it_tells_how_the_current_step_stands(
     stage.watch.begin(7)
     with stage.watchdog:
         assert looked.wait(PATIENCE_S)
-    step = next(event for event in stage.told if "step" in event)
+    step = next(event for event in stage.reported if "step" in event)
     assert (step["event"], step["step"]) == ("alive", 7)
     assert 0 <= step["still_s"] <= step["step_s"]
 
 
-def test_it_tells_of_java_also_where_tasks_cannot_be_counted(stage: Stage) -> None:
+def test_it_reports_java_also_where_tasks_cannot_be_counted(stage: Stage) -> None:
     stage.watch.begin(7)
     with stage.watchdog:
-        while not stage.told:
+        while not stage.reported:
             stage.asked.wait(1)
-    assert stage.told[0] == {"event": "alive"}
+    assert stage.reported[0] == {"event": "alive"}
 
 
 def test_the_log_of_java_is_bounded_meanwhile(
@@ -135,16 +135,16 @@ def test_the_log_of_java_is_bounded_meanwhile(
     monkeypatch.setattr(jvm_log, "MAX_FILE_BYTES", 10)
     stage.java.log.write_text("a long complaint")
     with stage.watchdog:
-        while len(stage.told) < 1:
+        while len(stage.reported) < 1:
             stage.asked.wait(1)
     assert stage.java.log.read_text() == ""
 
 
-def test_it_tells_nothing_while_java_hangs(stage: Stage) -> None:
+def test_it_reports_nothing_while_java_hangs(stage: Stage) -> None:
     stage.can_answer.clear()
     with stage.watchdog:
         assert stage.asked.wait(PATIENCE_S)
-        assert stage.told == []
+        assert stage.reported == []
         stage.can_answer.set()
 
 
@@ -153,7 +153,7 @@ def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
         stage.java.kill()
         assert stage.has_ended.wait(PATIENCE_S)
         assert stage.codes == [1]
-    assert stage.told[-1] == {
+    assert stage.reported[-1] == {
         "event": "failed",
         "message": "Spark's Java ended with signal SIGKILL",
     }
@@ -164,7 +164,7 @@ def test_the_end_of_java_for_lack_of_memory_is_reported_as_that(stage: Stage) ->
         stage.java.exit(52)
         assert stage.has_ended.wait(PATIENCE_S)
     message = "Spark's Java ran out of memory (heap: 640 MB)"
-    assert stage.told[-1] == {"event": "failed", "message": message, "out_of_memory": True}
+    assert stage.reported[-1] == {"event": "failed", "message": message, "out_of_memory": True}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_step_that_fails_for_lack_of_memory_is_reported_as_that(
     assert type(caught.value) is reported
 
 
-def test_what_spark_raises_when_its_java_is_gone_is_told_as_that(stage: Stage) -> None:
+def test_what_spark_raises_when_its_java_is_gone_is_reported_as_that(stage: Stage) -> None:
     stage.java.kill()
     with pytest.raises(JavaGoneError, match="SIGKILL"), stage.watchdog:
         raise ConnectionResetError

@@ -141,7 +141,7 @@ def test_other_temporal_columns_are_not_any_more() -> None:
     assert made.schema["n"].ordering == VARYING
 
 
-def test_times_of_one_packet_tell_each_others_order() -> None:
+def test_times_of_one_packet_imply_each_others_order() -> None:
     schema = join("SELECT x.time, x.timestamp FROM TCP x, UDP y WHERE x.time = y.time").schema
     assert schema["timestamp"].ordering == Ordering(Direction.INCREASING, 1_000_000_000)
     schema = join("SELECT x.time FROM TCP x, UDP y WHERE x.timestamp = y.timestamp").schema

@@ -53,7 +53,7 @@ def test_queries_of_an_interface_together_want_what_any_of_them_wants() -> None:
     assert needed(f"{both}; SELECT time, len FROM main.PKT", "other") != "TRUE"
 
 
-def test_an_interface_that_nobody_reads_and_a_long_condition_are_not_filtered() -> None:
+def test_an_interface_that_no_query_reads_and_a_long_condition_are_not_filtered() -> None:
     assert needed("SELECT time FROM main.UDP", "other") == "TRUE"
     ports = ", ".join(map(str, range(1, 100)))
     assert needed(f"SELECT time FROM UDP WHERE destPort IN ({ports})") == "protocol = 17"

@@ -84,7 +84,7 @@ def test_what_a_plain_aggregate_is_of_nothing_may_be_null() -> None:
         ("srcIP = '10.0.0.1'", False),
     ],
 )
-def test_explain_tells_whether_idle_groups_close(closing: str, closes: bool) -> None:
+def test_explain_reports_whether_idle_groups_close(closing: str, closes: bool) -> None:
     made = node(HEAD + closing)
     assert idle_groups_close(made) == closes
     assert ("WARNING" in node_state_bound(made)) != closes

@@ -102,7 +102,7 @@ def test_a_grouping_by_text_ships_rows() -> None:
     assert made.lftas[0].schema["tb"].ordering.is_temporal
 
 
-def test_queries_that_nobody_needs_are_left_out() -> None:
+def test_unneeded_queries_are_left_out() -> None:
     text = f"DEFINE {{ query_name 'a'; }} {FLOW}; DEFINE {{ query_name 'b'; }} {FLOW};"
     assert [lfta.name for lfta in program(text, only=("b",)).lftas] == ["b"]
 
