@@ -33,7 +33,7 @@ LISTS_BYTES = IS_USUAL + 8
 
 _BATCH = PACKETS_PER_BATCH
 _LATE = int(InterfaceState.LATE)
-_RESUME = int(InterfaceState.RESUME)
+_WAITING = int(InterfaceState.WAITING)
 _REASONS = int(InterfaceState.REASONS)
 assert PACKETS_PER_BATCH <= SLOTS
 
@@ -62,7 +62,7 @@ def stage(
     ipv4 = ipv6 = other = listed = odd = 0
     lowest = MAX_TIME_NS
     highest = MIN_TIME_NS
-    is_first = interface[_RESUME] < 0
+    is_first = interface[_WAITING] < 0
     for i in range(count):
         info = ld64(memory.records + i * RECORD_BYTES + INFO)
         version = (info >> VERSION_SHIFT) & 15
@@ -149,7 +149,7 @@ def stage_plain(
     st64(lists + LIST_BYTES * LIST_ALL, rest)
     st64(lists + LOWEST_TIME, lowest)
     st64(lists + HIGHEST_TIME, highest)
-    if interface[_RESUME] < 0:
+    if interface[_WAITING] < 0:
         interface[_REASONS] += ipv4 + ipv6
     stage_rest(packets, span, memory, interface)
     return count
@@ -162,7 +162,7 @@ def stage_rest(
     """Write records of the packets of LIST_ALL, and list those that are not late by IP version."""
     lists = memory.lists
     ipv4 = ipv6 = other = 0
-    is_first = interface[_RESUME] < 0
+    is_first = interface[_WAITING] < 0
     begin_batch(memory.workspace)
     for k in range(ld64(lists + LIST_BYTES * LIST_ALL)):
         i = ld64(lists + LIST_BYTES * LIST_ALL + 8 + 8 * k)

@@ -39,9 +39,9 @@ def _storage(type_: GsqlType, expression: Expression | None) -> Storage:
     return STORAGE[type_]
 
 
-def column_word(column: int, word: int) -> int:
-    """Where an LFTA's state holds an address of a column."""
-    return LftaState.COLUMNS + column * COLUMN_WORDS + word
+def column_word(column: int, word: int) -> str:
+    """Return code for the number of the state's word that holds an address of a column."""
+    return f"{LftaState.COLUMNS} + {column * COLUMN_WORDS + word}"
 
 
 def store(

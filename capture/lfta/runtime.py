@@ -115,7 +115,7 @@ class LftaRuntime:
         )
         for number, each in self._lftas.items():
             each.attach(self._state.lftas[number])
-        self._state.interface[InterfaceState.RESUME] = -1
+        self._state.interface[InterfaceState.WAITING] = -1
         self._state.interface[InterfaceState.LITERALS] = kernel.literals.ctypes.data
         batch = PACKETS_PER_BATCH
         sizes = BatchMemory(

@@ -15,7 +15,14 @@ PACKETS_PER_BATCH = 128
 in the first-level cache."""
 
 
-class InterfaceState(IntEnum):
+class _Word(IntEnum):
+    """Number of a word, which is its name in generated source."""
+
+    def __format__(self, spec: str) -> str:
+        return self.name
+
+
+class InterfaceState(_Word):
     """Words of an interface's array; ``REASONS`` is followed by one counter for each ``Reason``.
 
     ``REASONS[Reason.NONE]`` counts accepted packets.
@@ -23,7 +30,7 @@ class InterfaceState(IntEnum):
 
     POSITION = 0
     """Next packet of the block."""
-    RESUME = 1
+    WAITING = 1
     """LFTA that asked for room in the middle of a batch; -1 for none."""
     LATE = 2
     """Packets below the bound."""
@@ -43,7 +50,7 @@ MAX_DECLARED = 4
 """Declared orders that one LFTA can have."""
 
 
-class LftaState(IntEnum):
+class LftaState(_Word):
     """Words of an LFTA's array; ``COLUMNS`` is followed by ``COLUMN_WORDS`` for each output column."""
 
     ACTIVE = 0
@@ -104,3 +111,9 @@ class LftaState(IntEnum):
 def state_words(columns: int) -> int:
     """Length of the array of an LFTA with ``columns`` output columns."""
     return LftaState.COLUMNS + columns * COLUMN_WORDS
+
+
+WORD_NAMES = "\n".join(
+    f"{word.name} = {int(word)}" for words in (InterfaceState, LftaState) for word in words
+)
+"""Source that defines the words' names."""

@@ -299,7 +299,7 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
     yield f"        st64(memory.lists + {rest + 8} + 8 * rest, i)"
     yield "        rest += 1"
     yield f"    st64(memory.lists + {rest}, rest)"
-    yield f"    if interface[{InterfaceState.RESUME}] < 0:"
+    yield f"    if interface[{InterfaceState.WAITING}] < 0:"
     yield f"        interface[{InterfaceState.REASONS}] += count - rest"
     yield "    stage_rest(packets, span, memory, interface)"
 

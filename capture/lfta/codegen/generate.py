@@ -23,7 +23,7 @@ from gscope.capture.lfta.kernel_arguments import (
     PacketRange,
     made_of,
 )
-from gscope.capture.lfta.state import InterfaceState, LftaState
+from gscope.capture.lfta.state import WORD_NAMES, InterfaceState, LftaState
 from gscope.capture.packet.fields import INNER
 from gscope.queries.expressions.expressions import Literal, PacketField, walk
 
@@ -37,26 +37,34 @@ _IMPORTS = """\
 import numpy as np
 
 from gscope.capture.kernels.intrinsics import (
-    address_of, be16, be32, be64, bswap64, floor_divide, ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left,
-    shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs, wrap_add, wrap_mul, wrap_neg, wrap_sub
+    address_of, be16, be32, be64, bswap64, floor_divide, ld8, ld16, ld32, ld64, ldf64, lshr,
+    prefetch, sdiv, select, shift_left, shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs,
+    wrap_add, wrap_mul, wrap_neg, wrap_sub
 )
 from gscope.capture.kernels.jit import kernel, kernel_part
-from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
 from gscope.capture.lfta.batch_decoder import (
-    HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain, stage_rest
-)
-from gscope.capture.lfta.runtime_kernels import (
-    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words, first_epoch, fits_int,
-    float_bits, float_key, float_less, float_remainder, round_half_away, same_bytes, starts_with, store_address,
-    swap_words, truncated, wide_less, family_bits, in_subnet, leading_ones
+    HIGHEST_TIME, LIST_ALL, LIST_BYTES, LOWEST_TIME, locate_inners, measure, stage, stage_plain,
+    stage_rest
 )
 from gscope.capture.lfta.kernel_arguments import BatchMemory, PacketAddresses, PacketRange
-from gscope.capture.packet.payload import (
-    carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length, udp_data_length
+from gscope.capture.lfta.runtime_kernels import (
+    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words,
+    family_bits, first_epoch, fits_int, float_bits, float_key, float_less, float_remainder,
+    in_subnet, leading_ones, round_half_away, same_bytes, starts_with, store_address, swap_words,
+    truncated, wide_less
 )
+from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
 from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6
+from gscope.capture.packet.payload import (
+    carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length,
+    udp_data_length
+)
 from gscope.capture.packet.record import RECORD_BYTES
+
 """
+
+PREAMBLE = f"{_IMPORTS}# Words of the interface's state and of an LFTA's (``s``).\n{WORD_NAMES}\n"
+"""What the source of every kernel has in front of its functions."""
 
 MAX_PLAIN_LFTAS = 4
 """LFTAs of a set up to which each has code of its own for plain packets, which takes time to compile."""
@@ -121,7 +129,7 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
     names = ", ".join(lfta.name for lfta in lftas)
     used = user_functions(_all_expressions(lftas))
     lines = [*user_imports(used), *lines]
-    source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{_IMPORTS}' + "\n".join(lines) + "\n"
+    source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{PREAMBLE}' + "\n".join(lines) + "\n"
     return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), scratch_words, used)
 
 
@@ -169,7 +177,7 @@ def _run_alone() -> Iterator[str]:
     yield f"        if lftas[0, {LftaState.ACTIVE}] != 0:"
     yield "            count = measure(packets, span, memory.lists)"
     yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS}, s=lftas[0]):"
-    yield f"                interface[{InterfaceState.RESUME}] = 0"
+    yield f"                interface[{InterfaceState.WAITING}] = 0"
     yield f"                interface[{InterfaceState.POSITION}] = first"
     yield "                return 0"
     yield "        else:"
@@ -188,18 +196,18 @@ def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -
         yield "        locate_inners(memory.records, memory.inner_records, count)"
     if has_shared:
         yield f"        prefilter({BATCH_PARAMETERS})"
-    yield f"        resume = interface[{InterfaceState.RESUME}]"
+    yield f"        resume = interface[{InterfaceState.WAITING}]"
     for number in range(len(lftas)):
         yield f"        if resume <= {number} and lftas[{number}, {LftaState.ACTIVE}] != 0:"
         yield f"            if lfta_{number}({BATCH_PARAMETERS}, s=lftas[{number}]):"
-        yield f"                interface[{InterfaceState.RESUME}] = {number}"
+        yield f"                interface[{InterfaceState.WAITING}] = {number}"
         yield f"                interface[{InterfaceState.POSITION}] = first"
         yield f"                return {number}"
     yield from _run_tail()
 
 
 def _run_tail() -> Iterator[str]:
-    yield f"        interface[{InterfaceState.RESUME}] = -1"
+    yield f"        interface[{InterfaceState.WAITING}] = -1"
     yield "        first += count"
     yield f"    interface[{InterfaceState.POSITION}] = first"
     yield "    return -1"

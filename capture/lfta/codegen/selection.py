@@ -59,13 +59,13 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
         for call, x in zip(lfta.declared, lowered, strict=True)
     ]
     breaks = [x.null for x in lowered if x.null is not None]
-    breaks += [f"({v} < s[{LftaState.DECLARED + n}])" for n, v in enumerate(signed)]
+    breaks += [f"({v} < s[{LftaState.DECLARED} + {n}])" for n, v in enumerate(signed)]
     scope.emit(f"if {' | '.join(breaks)}:")
     scope.emit("    matched += 1")
     scope.emit(f"    s[{LftaState.OUT_OF_ORDER}] += 1")
     scope.emit("    continue")
     for n, (call, value) in enumerate(zip(lfta.declared, signed, strict=True)):
-        at = f"s[{LftaState.DECLARED + n}]"
+        at = f"s[{LftaState.DECLARED} + {n}]"
         # Further down than the least number there is nothing to keep.
         least = scope.value(f"wrap_sub({value}, {band_of(call)})")
         scope.emit(f"if {least} <= {value}:")
