@@ -32,6 +32,7 @@ COMMANDS = {
     "library": "gscope.cli.commands.library:library",
     "interfaces": "gscope.cli.commands.interfaces:interfaces",
     "config": "gscope.cli.commands.config:config",
+    "help": "gscope.cli.commands.help:show_help",
 }
 """The module of each command, which is imported only when the command is used or listed."""
 
@@ -41,7 +42,7 @@ A first command to try:
 
   gscope replay trace.pcap -q top_talkers
 
-`gscope -h` lists the commands, `gscope COMMAND -h` describes one.
+`gscope help` lists the commands, `gscope help COMMAND` describes one.
 """
 
 
@@ -88,7 +89,9 @@ class Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="gscope", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "-V", "--version", prog_name="gscope", message="%(prog)s %(version)s"
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Answer SQL-like queries (GSQL) over packets."""

@@ -16,6 +16,7 @@ _NS: dict[str, int] = {
     "s": 1_000_000_000,
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
 }
 _NS_SPELLINGS = {
     "": "s",
@@ -27,12 +28,14 @@ _NS_SPELLINGS = {
     "minutes": "min",
     "hour": "h",
     "hours": "h",
+    "day": "d",
+    "days": "d",
 }
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``; a bare number is seconds.
+    """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``1d``; a bare number is seconds.
 
     Raises:
         ValueError: the text is no duration; the message says what is expected.
@@ -40,7 +43,7 @@ def parse_duration(text: str) -> int:
     number, unit = _quantity(text)
     scale = _NS.get(_NS_SPELLINGS.get(unit, unit)) if number is not None else None
     if number is None or scale is None:
-        message = f"invalid duration {text!r}: expected a value such as 500ms, 10s, 2 min or 1h"
+        message = f"invalid duration {text!r}: expected a value such as 500ms, 10s, 2 min, 1h or 1d"
         raise ValueError(message)
     return _whole(number * scale, text)
 

@@ -44,6 +44,12 @@ def test_no_argument_shows_a_first_command(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(capsys, "--version") == (0, f"gscope {__version__}\n", "")
+    assert _run(capsys, "-V") == (0, f"gscope {__version__}\n", "")
+
+
+@pytest.mark.parametrize("named", [[], ["run"], ["replay"], ["help"]])
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str], named: list[str]) -> None:
+    assert _run(capsys, "help", *named) == _run(capsys, *named, "-h")
 
 
 def test_starting_imports_nothing_heavy() -> None:
@@ -78,6 +84,7 @@ def test_variables_are_distinct() -> None:
     ("arguments", "complaint"),
     [
         (["repaly"], "unknown command 'repaly'; did you mean replay?"),
+        (["help", "repaly"], "unknown command 'repaly'; did you mean replay?"),
         (["replay", "--timing"], "--timings"),
         (["replay", "x.pcap"], "write one with -e"),
         (["replay", "-q", "flow"], "nothing to read"),
