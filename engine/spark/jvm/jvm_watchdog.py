@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from gscope.engine.spark.jvm.jvm_log import bound_log
-from gscope.engine.spark.jvm.task_counter import ended_tasks
 from gscope.errors import GscopeError, JavaGoneError, JavaMemoryError
 from gscope.queries.streams.process_events import JavaAlive, JavaFailed
 
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 OUT_OF_MEMORY = 52
 """The exit code of a Java in which Spark caught an OutOfMemoryError."""
+
+_EXECUTOR = "driver"
+"""The one executor of a session on this machine."""
 
 PERIOD_S = 1.0
 _DEATH_WAIT_S = 1.0
@@ -129,3 +131,16 @@ class JvmWatchdog:
 def report_gone(events: EventWriter, error: JavaGoneError) -> None:
     """Report that Java is gone, and whether for lack of memory."""
     events.send(JavaFailed(str(error), out_of_memory=isinstance(error, JavaMemoryError)))
+
+
+def ended_tasks(session: SparkSession) -> int:
+    """Return how many tasks have ended since the session started, failed ones included.
+
+    Spark reports an end within a few seconds.
+
+    Raises:
+        Exception: whatever py4j raises when Java is gone or the session is stopped.
+    """
+    store = session.sparkContext._jsc.sc().statusStore()
+    executor = store.executorSummary(_EXECUTOR)
+    return int(executor.completedTasks()) + int(executor.failedTasks())

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.support.gscope_command import PATIENCE_S
+from tests.support.gscope_command import PATIENCE_S, wait_for
 
 from gscope.engine.monitoring.step_progress import StepWatch
 from gscope.engine.spark.jvm import jvm_log
 from gscope.engine.spark.jvm import jvm_watchdog as module
-from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
+from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog, ended_tasks
 from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
 from gscope.queries.streams.event_codec import EventWriter
 
@@ -193,3 +193,10 @@ def test_other_errors_stay_what_they_are(stage: Stage, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
     with pytest.raises(KeyError, match="another"), stage.watchdog:
         raise KeyError("another")  # noqa: EM101  # no sentence
+
+
+@pytest.mark.spark
+def test_each_task_that_ends_is_counted(spark: SparkSession) -> None:
+    before = ended_tasks(spark)
+    spark.range(0, 100, 1, 5).write.format("noop").mode("overwrite").save()
+    wait_for(lambda: ended_tasks(spark) >= before + 5, "the end of five tasks")
