@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PAUSE_S = 3.0
-"""The most time counted between two looks: in a longer one the process was halted, or Java collected
-garbage."""
+"""The most time that counts between two looks: in a longer one the process was halted, or Java
+collected garbage."""
 
 
 @dataclass(frozen=True, slots=True)
