@@ -41,7 +41,7 @@ STREAM = "flow@main"
 
 
 class World:
-    """Time that passes only where somebody waits, and what happens then.
+    """Time that passes only where a caller waits, and the events at given times.
 
     Attributes:
         events: what happens, by the number of seconds after which it does.
