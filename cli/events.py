@@ -17,11 +17,9 @@ class ProcessExit:
 
     Attributes:
         code: its exit code; -N if signal N ended it.
-        pid: its process id.
     """
 
     code: int
-    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,12 @@ class Event:
         source: who reports it: ``CAPTURE``, ``JOB``, ``PASSTHROUGH`` or ``USER``.
         report: what happened: a ``ProcessEvent`` or ``ProcessExit`` of a process, one of the events
             of ``cli/delivery/stream_events.py``, or a request of the user.
+        pid: process id of the process that reports it; None for threads and the user.
     """
 
     source: str
     report: object
+    pid: int | None = None
 
 
 Events = queue.SimpleQueue[Event]

@@ -147,10 +147,10 @@ class ChildProcess:
                 except StreamError as error:
                     event = ProcessError(str(error), is_final=True)
                 if event is not None:
-                    self._events.put(Event(self.name, event))
+                    self._events.put(Event(self.name, event, self.pid))
         code = self._process.wait()
         self._listener.join(FOLLOW_S)
-        self._events.put(Event(self.name, ProcessExit(code, self.pid)))
+        self._events.put(Event(self.name, ProcessExit(code), self.pid))
 
 
 @contextmanager

@@ -104,14 +104,14 @@ class Recovery:
             failure.exit_code = 128 + self._outcome.signal
             raise failure
 
-    def on_exit(self, source: str, pid: int, code: int) -> None:
+    def on_exit(self, source: str, code: int) -> None:
         """Handle the end of a process, orderly or not.
 
         Raises:
             GscopeError: the process is given up.
         """
         process = self._processes[source]
-        if not process.state.is_up or process.process.pid != pid:
+        if not process.state.is_up:
             return
         how = f"failed: {process.complaint}" if process.complaint else how_ended(code)
         is_over = code == 0 or self._processes.awaited == {CAPTURE}

@@ -20,6 +20,7 @@ from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.events import (
     CAPTURE,
     JOB,
+    PASSTHROUGH,
     USER,
     CountersRequest,
     Event,
@@ -195,6 +196,8 @@ class Supervisor:
 
     def _on_event(self, event: Event, answers: Delivery, passthrough: Passthrough) -> None:
         process = self._processes.get(event.source)
+        # A process that was restarted may have left events in the queue.
+        is_current = process is not None and process.process.pid == event.pid
         if process is not None:
             _note_sign_of_life(process, event.report)
         match event.report:
@@ -213,9 +216,9 @@ class Supervisor:
                 self._recovery.on_stopping()
             case CountersRequest():
                 self._show_counters(answers)
-            case ProcessError() as error:
+            case ProcessError() as error if is_current or event.source == PASSTHROUGH:
                 self._on_error(event.source, error)
-            case Listening() if process is not None and process.state.is_up:
+            case Listening() if is_current and self._processes[CAPTURE].state.is_up:
                 self._on_listening(answers, passthrough)
             case InterfaceFailed(interface=name, message=why):
                 self._notify(f"interface {name}: {why}; no longer captured")
@@ -225,12 +228,17 @@ class Supervisor:
                 self._observer.on_phase("answering")
                 # What follows, until the last step is acknowledged, takes as long as it takes.
                 self._processes[CAPTURE].liveness.expect(self._stream_s())
-            case ProcessExit(pid=pid, code=code) if process is not None:
-                self._recovery.on_exit(event.source, pid, code)
-            case _ if event.source == JOB and process is not None:
-                self._on_job_event(process, event.report, answers)
+            case ProcessExit(code=code) if is_current:
+                self._recovery.on_exit(event.source, code)
+            case StepCommitted() as commit if process is not None:
+                self._on_commit(commit, answers)
+            case BoundsPromised(bounds=bounds) if process is not None:
+                with self._observer.aside():
+                    answers.on_bounds(bounds)
+            case _ if is_current and event.source == JOB:
+                self._on_job_event(self._processes[JOB], event.report)
 
-    def _on_job_event(self, job: ManagedProcess, report: object, answers: Delivery) -> None:
+    def _on_job_event(self, job: ManagedProcess, report: object) -> None:
         match report:
             case JavaStarted(pid=pid):
                 job.on_child(pid)
@@ -241,11 +249,6 @@ class Supervisor:
             case SparkReady() if job.state.is_up:
                 self.reached("Spark ready")
                 job.on_working(self._limits.job_s if self._processes.is_live else None)
-            case StepCommitted() as commit:
-                self._on_commit(commit, answers)
-            case BoundsPromised(bounds=bounds):
-                with self._observer.aside():
-                    answers.on_bounds(bounds)
             case JobFinished(phases=phases):
                 self.outcome.job_phases = phases
                 job.on_finished()
@@ -257,8 +260,6 @@ class Supervisor:
             GscopeError: it may not.
         """
         process = self._processes.get(source)
-        if source == JOB and process is None:
-            return  # the run does without the job
         if process is None or not self._recovery.can_retry(source, error):
             raise self._recovery.root_cause(source, error)
         process.complaint = error.message

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import textwrap
-import threading
 import time
 from dataclasses import replace
 
@@ -25,12 +24,13 @@ from tests.cli.supervision.stage import (
 )
 from tests.support.gscope_command import is_alive
 
-from gscope.cli.events import CAPTURE, JOB
+from gscope.cli.events import CAPTURE, JOB, Event, ProcessExit
 from gscope.cli.supervision import recovery
 from gscope.cli.supervision.liveness import SilenceLimits
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, EngineError, GscopeError
 from gscope.queries.run_folder.layout import LOG_FOLDER
+from gscope.queries.streams.process_events import JobFinished, Listening, ProcessError, SparkReady
 
 __all__ = ["stage"]
 
@@ -151,13 +151,15 @@ def test_a_dropped_job_s_complaints_do_not_matter(stage: Stage) -> None:
     stage.run()
 
 
-def test_the_first_signal_ends_the_input_and_answers_are_completed(stage: Stage) -> None:
+def test_the_first_signal_ends_the_input_and_answers_are_completed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.start(
         'signal.signal(signal.SIGTERM, lambda *_: None)\nemit("listening")\nsignal.pause()\n'
         + SUMMARY,
         ANSWERS,
     )
-    threading.Timer(0.5, lambda: stage.supervisor.on_signal(signal.SIGINT)).start()
+    monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGINT))
     stage.run()
     assert stage.supervisor.outcome.signal == signal.SIGINT
     assert stage.answers.steps == [1]
@@ -276,7 +278,7 @@ def test_an_interface_that_is_silent_while_its_daemon_lives_has_failed(stage: St
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
 
 
-def test_a_daemon_that_waits_for_a_message_to_its_predecessor_is_ended(
+def test_a_daemon_that_waits_for_acknowledgements_of_its_predecessor_is_ended(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "END_GRACE_S", 0.1)
@@ -302,6 +304,18 @@ def test_a_signal_reaches_a_daemon_that_is_started_again(stage: Stage) -> None:
     stage.supervisor.on_signal(signal.SIGINT)
     stage.run()
     assert stage.supervisor.outcome.restarts == {CAPTURE: 1}
+
+
+def test_events_of_a_process_that_was_replaced_do_not_count_for_the_new_one(stage: Stage) -> None:
+    error = ProcessError("no such device", is_final=True)
+    reports = (SparkReady(0.0), JobFinished(1, {}), error, ProcessExit(1))
+    left = [Event(JOB, report, pid=1) for report in reports]
+    left += [Event(CAPTURE, report, pid=1) for report in (Listening("a"), error, ProcessExit(1))]
+    for event in left:
+        stage.supervisor._events.put(event)
+    stage.start(CAPTURES, ANSWERS, LIVE)
+    stage.run()
+    assert (stage.answers.steps, stage.supervisor.outcome.restarts) == ([1], {})
 
 
 def test_a_child_of_the_job_does_not_outlive_it(stage: Stage) -> None:
