@@ -156,7 +156,7 @@ def _enter_rare(linktype: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_sll(base: int, at: int, end: int) -> Step:
-    """Linux cooked capture: packet type, hardware type, address length, address (8), protocol."""
+    """Decode Linux cooked capture: packet and hardware type, address (2 + 8), protocol."""
     if at + _SLL_HEADER_BYTES > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     link = NO_LINK
@@ -167,7 +167,7 @@ def _after_sll(base: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_sll2(base: int, at: int, end: int) -> Step:
-    """Version 2: protocol, reserved, interface (4), hardware and packet type, address (1 + 8)."""
+    """Decode its version 2: protocol, reserved, interface (4), types (2 + 1), address (1 + 8)."""
     if at + _SLL2_HEADER_BYTES > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     link = NO_LINK
@@ -193,7 +193,7 @@ def _after_cooked(at: int, end: int, hardware: int, protocol: int, link: int) ->
 
 @kernel
 def _after_null(at: int, end: int) -> Step:
-    """BSD loopback: the address family as 32 bits in the byte order of the capturing machine.
+    """Decode BSD loopback: the address family, 32 bits in the capturing machine's byte order.
 
     IRIX wrote a 16-bit family and 16 zero bits, old Linux an Ethernet type in the last two bytes,
     FreeBSD's ISDN driver PPP.
@@ -217,7 +217,7 @@ def _after_null(at: int, end: int) -> Step:
 
 @kernel
 def _after_loop(at: int, end: int) -> Step:
-    """OpenBSD loopback: the address family in network byte order."""
+    """Decode OpenBSD loopback: the address family in network byte order."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     return _after_family(at + 4, end, be32(at))
@@ -246,7 +246,7 @@ def _after_fddi(base: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_nflog(at: int, end: int) -> Step:
-    """Linux netfilter log: family, version, resource id, then attributes.
+    """Decode Linux netfilter log: family, version, resource id, then attributes.
 
     The last payload counts.
     """

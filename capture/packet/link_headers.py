@@ -65,7 +65,7 @@ def is_tag(ethertype: int) -> bool:
 
 @kernel
 def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
-    """The header identified by an EtherType."""
+    """Choose the step for an EtherType."""
     if ethertype == TYPE_IPV4:
         return IPV4, at, end, ethertype, link
     if ethertype == TYPE_IPV6:
@@ -106,7 +106,7 @@ def after_ethertype(at: int, end: int, ethertype: int, link: int) -> Step:
 
 @kernel
 def _after_arista(at: int, end: int, link: int) -> Step:
-    """A switch's timestamp: subtype, version, seconds, nanoseconds.
+    """Skip a switch's timestamp: subtype, version, seconds, nanoseconds.
 
     Then the type of the next header.
     """
@@ -127,7 +127,7 @@ def _after_arista(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _after_macsec(at: int, end: int, link: int) -> Step:
-    """IEEE 802.1AE with integrity only; encrypted or changed payloads cannot be decoded.
+    """Decode IEEE 802.1AE with integrity only, not encrypted or changed payloads.
 
     The integrity check value stays within ``end``: it is beyond the length that the IP header
     gives.
@@ -148,7 +148,7 @@ def _after_macsec(at: int, end: int, link: int) -> Step:
 
 @kernel
 def _after_nsh(at: int, end: int, link: int) -> Step:
-    """Network service header (RFC 8300)."""
+    """Decode a network service header (RFC 8300)."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, link
     length, protocol = (ld8(at + 1) & 0x3F) << 2, ld8(at + 3)
@@ -184,7 +184,7 @@ def _after_vlan(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_length_or_type(at: int, end: int, length_or_type: int, link: int) -> Step:
-    """IEEE 802.3: a length up to 1500, a type from 0x600."""
+    """Decode IEEE 802.3: a length up to 1500, a type from 0x600."""
     if length_or_type >= MIN_ETHERTYPE:
         return ETHERTYPE, at, end, length_or_type, link
     if length_or_type > MAX_ETHERNET_LENGTH:
@@ -200,7 +200,7 @@ def after_length_or_type(at: int, end: int, length_or_type: int, link: int) -> S
 
 @kernel
 def after_llc(at: int, end: int, link: int) -> Step:
-    """IEEE 802.2 with SNAP (RFC 1042) or the SAP of IP."""
+    """Decode IEEE 802.2 with SNAP (RFC 1042) or the SAP of IP."""
     if at + 3 > end:
         return ODD, at, end, _TRUNCATED, link
     destination, source, control = ld8(at), ld8(at + 1), ld8(at + 2)
@@ -232,7 +232,7 @@ def _after_snap(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_ppp(at: int, end: int, link: int) -> Step:
-    """RFC 1661; an odd first octet is a compressed protocol number."""
+    """Decode PPP (RFC 1661); an odd first octet is a compressed protocol number."""
     if at + 1 > end:
         return ODD, at, end, _TRUNCATED, link
     protocol = ld8(at)
@@ -253,7 +253,7 @@ def after_ppp(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_ppp_hdlc(at: int, end: int, link: int) -> Step:
-    """RFC 1662 with address and control octets or without, or Cisco's framing."""
+    """Decode PPP in HDLC (RFC 1662), with or without address and control, or Cisco's framing."""
     if at + 2 > end:
         return ODD, at, end, _TRUNCATED, link
     if ld8(at) == 0xFF:
@@ -265,7 +265,7 @@ def after_ppp_hdlc(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_chdlc(at: int, end: int, link: int) -> Step:
-    """Cisco HDLC (RFC 1547 section 4.3.1): address, control, Ethernet type.
+    """Decode Cisco HDLC (RFC 1547 section 4.3.1): address, control, Ethernet type.
 
     Only some types are used.
     """
@@ -279,7 +279,7 @@ def after_chdlc(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_pppoe(at: int, end: int, link: int) -> Step:
-    """RFC 2516, session stage; the payload length bounds the frame."""
+    """Decode PPPoE (RFC 2516), session stage; the payload length bounds the frame."""
     if at + 6 > end:
         return ODD, at, end, _TRUNCATED, link
     return PPP, at + 6, min(end, at + 6 + be16(at + 4)), 0, link
@@ -287,7 +287,7 @@ def after_pppoe(at: int, end: int, link: int) -> Step:
 
 @kernel
 def after_mpls(at: int, end: int, link: int) -> Step:
-    """RFC 3032: the label stack; the first four bits after it identify the payload (RFC 4928)."""
+    """Decode MPLS (RFC 3032); the first four bits after the labels decide (RFC 4928)."""
     label = 0
     is_bottom = False
     while not is_bottom:

@@ -48,7 +48,7 @@ _JUNIPER_NO_L2, _JUNIPER_EXTENSIONS = 0x02, 0x80
 
 @kernel
 def after_frame_relay(at: int, end: int) -> Step:
-    """Frame relay: a Q.922 address, then RFC 2427 (control, NLPID) or Cisco's Ethernet type."""
+    """Decode frame relay: a Q.922 address, then RFC 2427 (control, NLPID) or Cisco's type."""
     here = at
     count = 0
     is_last = False
@@ -101,7 +101,7 @@ def _after_nlpid(at: int, end: int, nlpid: int) -> Step:
 
 @kernel
 def after_arcnet(at: int, end: int) -> Step:
-    """ARCNET on Linux: source, destination, offset (2), protocol.
+    """Decode ARCNET on Linux: source, destination, offset (2), protocol.
 
     RFC 1201 adds flag and sequence (2).
     """
@@ -130,7 +130,7 @@ def after_arcnet(at: int, end: int) -> Step:
 
 @kernel
 def after_juniper_ethernet(at: int, end: int) -> Step:
-    """Juniper's header (magic, flags, optional extensions) before an Ethernet frame."""
+    """Skip Juniper's header (magic, flags, optional extensions) before an Ethernet frame."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     if be32(at) >> 8 != _JUNIPER_MAGIC:
@@ -150,7 +150,7 @@ def after_juniper_ethernet(at: int, end: int) -> Step:
 
 @kernel
 def after_ipnet(at: int, end: int) -> Step:
-    """Solaris' observability header: version, family, hook (2), length (4), other ids (16)."""
+    """Decode Solaris' ipnet header: version, family, hook (2), length (4), other ids (16)."""
     if at + _IPNET_BYTES > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     family = ld8(at + 1)
@@ -163,7 +163,7 @@ def after_ipnet(at: int, end: int) -> Step:
 
 @kernel
 def after_infiniband(at: int, end: int) -> Step:
-    """IP over InfiniBand (RFC 4391): global routing header (40), EtherType, reserved (2)."""
+    """Decode IP over InfiniBand (RFC 4391): routing header (40), EtherType, reserved (2)."""
     here = at + _INFINIBAND_BYTES
     if here + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK

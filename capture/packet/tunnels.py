@@ -84,7 +84,7 @@ def _enter_tunnel(protocol: int, has_ports: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_gre(at: int, end: int) -> Step:
-    """RFC 2784 and 2890; version 1 is PPTP (RFC 2637)."""
+    """Decode GRE (RFC 2784, 2890); version 1 is PPTP (RFC 2637)."""
     if at + 4 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     flags, protocol = be16(at), be16(at + 2)
@@ -140,7 +140,7 @@ def _after_udp(port: int, at: int, end: int) -> Step:
 
 @kernel
 def _after_geneve(at: int, end: int) -> Step:
-    """RFC 8926."""
+    """Decode Geneve (RFC 8926)."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     if ld8(at) >> 6 != 0:
@@ -154,7 +154,7 @@ def _after_geneve(at: int, end: int) -> Step:
 
 @kernel
 def _after_gtpu(at: int, end: int) -> Step:
-    """3GPP TS 29.281: version 1, message 255 (G-PDU), optional fields, extension headers."""
+    """Decode GTP-U (3GPP TS 29.281) version 1, message 255 (G-PDU), with extension headers."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, NO_LINK
     flags = ld8(at)
@@ -195,7 +195,7 @@ def _after_vxlan_gpe(at: int, end: int) -> Step:
 
 @kernel
 def _after_teredo(at: int, end: int) -> Step:
-    """RFC 4380: authentication (0001) and origin (0000) indications, then IPv6."""
+    """Decode Teredo (RFC 4380): authentication (0001), origin (0000) indication, then IPv6."""
     if at + 4 <= end and be16(at) == 1:
         at += 13 + ld8(at + 2) + ld8(at + 3)
     if at + 2 <= end and be16(at) == 0:

@@ -36,7 +36,7 @@ def mac_link(destination: int, source: int) -> int:
 
 @kernel
 def after_radiotap(base: int, at: int, end: int) -> Step:
-    """The radiotap header: gives its length and whether the frame ends with a checksum."""
+    """Skip a radiotap header, which says whether the frame ends with a checksum."""
     if at + 8 > end:
         return ODD, at, end, _TRUNCATED, -1
     length = ld16(at + 2)
@@ -64,7 +64,7 @@ def after_radiotap(base: int, at: int, end: int) -> Step:
 
 @kernel
 def after_wlan(base: int, at: int, end: int, is_padded: int) -> Step:
-    """An 802.11 frame at ``at``; only unprotected, unfragmented data frames can be decoded.
+    """Decode an 802.11 frame at ``at``, if it is an unprotected, unfragmented data frame.
 
     ``is_padded`` is whether the header is padded to a multiple of 4 bytes.
     """

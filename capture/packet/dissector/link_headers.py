@@ -98,7 +98,7 @@ def follow(frame: Frame, layer: Layer, at: int) -> tuple[Network, int] | None:
 
 
 def ethernet(frame: Frame, at: int) -> Next:
-    """Ethernet II or IEEE 802.3; the outermost addresses count."""
+    """Decode Ethernet II or IEEE 802.3; the outermost addresses count."""
     frame.require(at, 14)
     if frame.destination is None and frame.source is None:
         frame.destination, frame.source = at, at + 6
@@ -184,7 +184,7 @@ def _nsh(frame: Frame, at: int) -> Next:
 
 
 def llc(frame: Frame, at: int) -> Next:
-    """IEEE 802.2, with SNAP or the SAP of IP."""
+    """Decode IEEE 802.2, with SNAP or the SAP of IP."""
     destination, source, control = (frame.number(at + i, 1) for i in range(3))
     unnumbered = control % 4 == 3
     at += 3 if unnumbered else 4
@@ -201,14 +201,14 @@ def llc(frame: Frame, at: int) -> Next:
 
 
 def ppp(frame: Frame, at: int) -> Next:
-    """PPP from its protocol number, which may be compressed to one byte."""
+    """Decode PPP from its protocol number, which may be compressed to one byte."""
     size = 1 if frame.number(at, 1) % 2 else 2
     layer = _PPP_PROTOCOLS.get(frame.number(at, size))
     return None if layer is None else (layer, at + size)
 
 
 def ppp_hdlc(frame: Frame, at: int) -> Next:
-    """PPP with or without address and control, or Cisco HDLC."""
+    """Decode PPP with or without address and control, or Cisco HDLC."""
     begin = frame.number(at, 2)
     if begin >> 8 == 0xFF:
         return ppp, at + 2
@@ -216,20 +216,20 @@ def ppp_hdlc(frame: Frame, at: int) -> Next:
 
 
 def chdlc(frame: Frame, at: int) -> Next:
-    """Cisco HDLC."""
+    """Decode Cisco HDLC."""
     protocol = frame.number(at + 2, 2)
     return (ethertype(protocol), at + 4) if protocol in _CHDLC_TYPES else None
 
 
 def pppoe(frame: Frame, at: int) -> Next:
-    """PPPoE, session stage."""
+    """Decode PPPoE, session stage."""
     frame.require(at, 6)
     frame.end = min(frame.end, at + 6 + frame.number(at + 4, 2))
     return ppp, at + 6
 
 
 def mpls(frame: Frame, at: int) -> Next:
-    """A label stack; special labels and the first four bits after it identify the payload."""
+    """Decode a label stack; special labels and the four bits after it identify the payload."""
     while True:
         entry = frame.number(at, 4)
         at += 4
@@ -245,7 +245,7 @@ def mpls(frame: Frame, at: int) -> Next:
 
 
 def _pseudowire(frame: Frame, at: int) -> Next:
-    """Ethernet after a control word, unless only a frame without one has a common EtherType."""
+    """Decode a pseudowire's Ethernet frame, with or without a control word."""
 
     def has_type(begin: int) -> bool:
         known = begin + 14 <= frame.end

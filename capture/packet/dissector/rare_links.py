@@ -22,7 +22,7 @@ _CISCO_TYPES = (0x0800, 0x0806, 0x86DD, 0x8847, 0x8848)
 
 
 def frame_relay(frame: Frame, at: int) -> Next:
-    """Q.922 address of two to four octets, then RFC 2427 or Cisco's type."""
+    """Decode a Q.922 address of two to four octets, then RFC 2427 or Cisco's type."""
     size = next((n for n in range(1, 5) if frame.number(at + n - 1, 1) % 2), 0)
     if size < 2:
         raise DecodeFailure(Reason.LINK_MALFORMED)
@@ -46,7 +46,7 @@ def frame_relay(frame: Frame, at: int) -> Next:
 
 
 def arcnet(frame: Frame, at: int) -> Next:
-    """ARCNET of Linux."""
+    """Decode ARCNET as Linux captures it."""
     protocol = frame.number(at + 4, 1)
     at += 5
     old = {240: Network.IPV4, 241: Network.ARP}
@@ -61,7 +61,7 @@ def arcnet(frame: Frame, at: int) -> Next:
 
 
 def juniper_ethernet(frame: Frame, at: int) -> Next:
-    """Ethernet after Juniper's header."""
+    """Decode Ethernet after Juniper's header."""
     frame.require(at, 4)
     if frame.data[at : at + 3] != b"MGC":
         raise DecodeFailure(Reason.LINK_MALFORMED)
@@ -77,13 +77,13 @@ def juniper_ethernet(frame: Frame, at: int) -> Next:
 
 
 def ipnet(frame: Frame, at: int) -> Next:
-    """Solaris' header for the observation of IP."""
+    """Decode Solaris' header for the observation of IP."""
     frame.require(at, 24)
     layer = {2: Network.IPV4, 26: Network.IPV6}.get(frame.data[at + 1])
     return None if layer is None else (layer, at + 24)
 
 
 def infiniband(frame: Frame, at: int) -> Next:
-    """IP over InfiniBand."""
+    """Decode IP over InfiniBand."""
     frame.require(at, 44)
     return ethertype(frame.number(at + 40, 2)), at + 44
