@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.sources.synthetic.traffic import (
-    ECHO_BYTES,
-    Content,
-    Service,
-    scramble,
-)
+from gscope.capture.sources.synthetic.traffic import scramble
+from gscope.capture.sources.synthetic.trains import ECHO_BYTES, Content, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

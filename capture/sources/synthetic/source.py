@@ -1,8 +1,9 @@
 """Synthetic traffic: a seeded capture of any length, for the demo, the tests and the benchmarks.
 
-``traffic.py`` decides which packet comes next, ``frames.py`` turns packets into bytes; this module
-has the parameters and writes the file. Everything is vectorised over numpy arrays, so there is
-nothing to compile, and memory use does not depend on the length of the capture.
+``traffic.py`` decides which packet comes next (its tables are in ``trains.py``), ``frames.py``
+turns packets into bytes; this module has the parameters and writes the file. Everything is
+vectorised over numpy arrays, so there is nothing to compile, and memory use does not depend on the
+length of the capture.
 """
 
 from __future__ import annotations

@@ -10,10 +10,29 @@ Poisson process whatever the trains are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from gscope.capture.sources.synthetic.trains import (
+    ACK,
+    DRAWN,
+    FIN,
+    FULL,
+    OPENING_DELAY,
+    PSH,
+    STEP_CONTENT,
+    STEP_DELAY,
+    STEP_DOWN,
+    STEP_FLAGS,
+    STEP_PAYLOAD,
+    SYN,
+    TRAIN_DELAY,
+    TRAIN_LENGTH,
+    Service,
+    steps_of,
+    train_phase,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,137 +60,9 @@ PACKET = np.dtype(
 """A packet to be built: its sender (``slot``, ``conversation``, ``down`` if the server), and its
 content."""
 
-FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 _ENDLESS = 1 << 31
 _PING_SLOTS = 256
 _ARP_SLOTS = 64
-
-
-class Service(IntEnum):
-    """The service that a conversation uses."""
-
-    HTTPS = 0
-    HTTP = 1
-    TCP = 2
-    DNS = 3
-    QUIC = 4
-    PING = 5
-    ARP = 6
-
-
-class Content(IntEnum):
-    """The beginning of a payload."""
-
-    TEXT = 0
-    TLS_RECORD = 1
-    HTTP_REQUEST = 2
-    HTTP_RESPONSE = 3
-    DNS_QUERY = 4
-    DNS_ANSWER = 5
-    QUIC_PACKET = 6
-    ECHO = 7
-    ARP = 8
-
-
-HTTP_REQUEST_BYTES = 78
-DNS_QUERY_BYTES = 32
-DNS_ANSWER_BYTES = 48
-ECHO_BYTES = 32
-CLIENT_HELLO_BYTES = 517
-_DRAWN = -1
-_FULL = -2
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One packet of a train: payload bytes may be ``_DRAWN`` or ``_FULL``.
-
-    Delay in half round trips.
-    """
-
-    down: bool
-    payload: int
-    content: Content
-    delay: int = 0
-    flags: int = 0
-
-
-def _tcp_trains(request: _Step, response: _Step, data: Content) -> tuple[tuple[_Step, ...], ...]:
-    opening = (
-        _Step(False, 0, data, 0, SYN),
-        _Step(True, 0, data, 1, SYN | ACK),
-        _Step(False, 0, data, 2, ACK),
-        request,
-        response,
-    )
-    closing = (
-        _Step(False, 0, data, 4, FIN | ACK),
-        _Step(True, 0, data, 5, FIN | ACK),
-        _Step(False, 0, data, 6, ACK),
-    )
-    return (opening, (_Step(True, _DRAWN, data, 0, ACK),), closing, opening + closing)
-
-
-def _message(down: bool, payload: int, content: Content) -> _Step:
-    return _Step(down, payload, content, 3 if down else 2, PSH | ACK)
-
-
-def _echoed(first: _Step, second: _Step) -> tuple[tuple[_Step, ...], ...]:
-    return ((first, second),) * 4
-
-
-_OPENING, _DATA, _CLOSING, _WHOLE = range(4)
-_OPENING_DELAY = 3
-
-# Trains by service and phase (opening, data, closing, a whole short conversation).
-_TRAINS: dict[Service, tuple[tuple[_Step, ...], ...]] = {
-    Service.HTTPS: _tcp_trains(
-        _message(False, CLIENT_HELLO_BYTES, Content.TLS_RECORD),
-        _message(True, _FULL, Content.TLS_RECORD),
-        Content.TLS_RECORD,
-    ),
-    Service.HTTP: _tcp_trains(
-        _message(False, HTTP_REQUEST_BYTES, Content.HTTP_REQUEST),
-        _message(True, _FULL, Content.HTTP_RESPONSE),
-        Content.TEXT,
-    ),
-    Service.TCP: _tcp_trains(
-        _message(False, 120, Content.TEXT), _message(True, 400, Content.TEXT), Content.TEXT
-    ),
-    Service.DNS: _echoed(
-        _Step(False, DNS_QUERY_BYTES, Content.DNS_QUERY),
-        _Step(True, DNS_ANSWER_BYTES, Content.DNS_ANSWER, 1),
-    ),
-    Service.QUIC: (
-        (
-            _Step(False, 1_200, Content.QUIC_PACKET),
-            _Step(True, 1_200, Content.QUIC_PACKET, 1),
-        ),
-        (_Step(True, _DRAWN, Content.QUIC_PACKET),),
-        (_Step(True, _DRAWN, Content.QUIC_PACKET),),
-        (
-            _Step(False, 1_200, Content.QUIC_PACKET),
-            _Step(True, 1_200, Content.QUIC_PACKET, 1),
-            _Step(False, 80, Content.QUIC_PACKET, 2),
-        ),
-    ),
-    Service.PING: _echoed(
-        _Step(False, ECHO_BYTES, Content.ECHO), _Step(True, ECHO_BYTES, Content.ECHO, 1)
-    ),
-    Service.ARP: _echoed(_Step(False, 0, Content.ARP), _Step(True, 0, Content.ARP, 1)),
-}
-_TRAIN_STEPS = [_TRAINS[service][phase] for service in Service for phase in range(4)]
-_TRAIN_LENGTH = np.array([len(train) for train in _TRAIN_STEPS])
-_TRAIN_FIRST = np.cumsum(_TRAIN_LENGTH) - _TRAIN_LENGTH
-_STEPS = [step for train in _TRAIN_STEPS for step in train]
-_STEP_DOWN = np.array([step.down for step in _STEPS])
-_STEP_PAYLOAD = np.array([step.payload for step in _STEPS])
-_STEP_CONTENT = np.array([step.content for step in _STEPS], np.uint8)
-_STEP_DELAY = np.array([step.delay for step in _STEPS])
-_STEP_FLAGS = np.array([step.flags for step in _STEPS], np.uint8)
-# A closing train stands alone, or at the end of a whole conversation, where the delays before it
-# count.
-_TRAIN_DELAY = _STEP_DELAY[_TRAIN_FIRST]
 
 
 def scramble(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -304,26 +195,26 @@ class Traffic:
         turn = self._drawn[slot] + np.arange(slot.size) - first[group]
         self._drawn += np.bincount(slot, minlength=self._drawn.size)
         conversation, place = np.divmod(turn, slots.exchanges[slot])
-        train = slots.service[slot] * 4 + _phase(place, slots.exchanges[slot])
+        train = slots.service[slot] * 4 + train_phase(place, slots.exchanges[slot])
 
         length = np.empty_like(train)
-        length[order] = _TRAIN_LENGTH[train]
+        length[order] = TRAIN_LENGTH[train]
         end = np.cumsum(length)
         key = self._next_key + (end - length)[order]
         self._next_key += float(end[-1])
         key = self._after_handshake(key, slot, conversation, place)
 
-        step, exchange = _expand(train)
+        step, exchange = steps_of(train)
         packets = np.zeros(step.size, PACKET)
         packets["slot"] = slot[exchange]
         packets["conversation"] = conversation[exchange]
         packets["exchange"] = turn[exchange] & 0xFFFF
-        delay = _STEP_DELAY[step] - _TRAIN_DELAY[train][exchange]
+        delay = STEP_DELAY[step] - TRAIN_DELAY[train][exchange]
         packets["key"] = key[exchange] + delay * slots.half_trip[packets["slot"]]
-        packets["content"] = _STEP_CONTENT[step]
-        packets["flags"] = _STEP_FLAGS[step]
-        packets["down"] = _STEP_DOWN[step]
-        self._draw_payloads(packets, _STEP_PAYLOAD[step])
+        packets["content"] = STEP_CONTENT[step]
+        packets["flags"] = STEP_FLAGS[step]
+        packets["down"] = STEP_DOWN[step]
+        self._draw_payloads(packets, STEP_PAYLOAD[step])
         self._number(packets, place[exchange])
         return packets
 
@@ -336,7 +227,7 @@ class Traffic:
     ) -> NDArray[np.float64]:
         """Return the keys, delayed where data would otherwise precede the handshake."""
         first, group = _groups((slot[1:] != slot[:-1]) | (conversation[1:] != conversation[:-1]))
-        opened = key[first] + _OPENING_DELAY * self.slots.half_trip[slot[first]]
+        opened = key[first] + OPENING_DELAY * self.slots.half_trip[slot[first]]
         ready = np.where(place[first] == 0, opened, self._ready[slot[first]])
         self._ready[slot[first]] = ready
         return np.where(place == 0, key, np.maximum(key, ready[group]))
@@ -347,8 +238,8 @@ class Traffic:
         udp = self.slots.service[packets["slot"]] == Service.QUIC
         headers = np.where(udp, 28, 40) + np.where(self.slots.ipv6[packets["slot"]], 20, 0)
         full = profile.mtu_bytes - headers
-        payload = np.where(payload == _FULL, full, payload)
-        drawn = np.flatnonzero(payload == _DRAWN)
+        payload = np.where(payload == FULL, full, payload)
+        drawn = np.flatnonzero(payload == DRAWN)
         dice = self._random.random(drawn.size)
         small = dice < profile.small_share
         large = dice >= 1.0 - profile.large_share
@@ -390,24 +281,6 @@ class Traffic:
         copies: NDArray[np.void] = packets[is_data & again]
         copies["key"] += 3 * self.slots.half_trip[copies["slot"]]
         return copies
-
-
-def _phase(place: NDArray[np.int64], exchanges: NDArray[np.int64]) -> NDArray[np.int64]:
-    is_last = place == exchanges - 1
-    return np.where(
-        place == 0,
-        np.where(is_last, _WHOLE, _OPENING),
-        np.where(is_last, _CLOSING, _DATA),
-    )
-
-
-def _expand(train: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the step of each packet of each train, and the train that it belongs to."""
-    length = _TRAIN_LENGTH[train]
-    owner = np.repeat(np.arange(train.size), length)
-    start = np.cumsum(length) - length
-    step = np.arange(owner.size) - start[owner] + _TRAIN_FIRST[train][owner]
-    return step, owner
 
 
 def _groups(changes: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

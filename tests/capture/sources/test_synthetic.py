@@ -17,7 +17,7 @@ from gscope.capture.sources.synthetic.source import (
     packet_blocks,
     write_pcap,
 )
-from gscope.capture.sources.synthetic.traffic import (
+from gscope.capture.sources.synthetic.trains import (
     DNS_ANSWER_BYTES,
     DNS_QUERY_BYTES,
     HTTP_REQUEST_BYTES,
