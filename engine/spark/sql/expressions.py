@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.sql import tables
+from gscope.engine.spark.sql import constant_tables
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
@@ -142,14 +142,14 @@ def where(predicate: Expression | None) -> str:
 def needs_udf(call: Call) -> bool:
     """Return whether Spark has no built-in expression for this call."""
     if call.function == "in_table":
-        return not tables.is_text(call)
+        return not constant_tables.is_text(call)
     return call.function not in _TEMPLATES and call.function not in _VARIADIC
 
 
 def udf_name(call: Call) -> str:
     """Return the name under which an Arrow function for this call is registered."""
     if call.function == "in_table":
-        return tables.function_name(call)
+        return constant_tables.function_name(call)
     kinds = "_".join(argument.type.value.lower() for argument in call.arguments)
     return f"gscope_{call.function}_{kinds}"
 
@@ -170,9 +170,9 @@ def column_leaf(column: Column | PacketField) -> str:
 
 
 def _in_table(call: Call, operand: str) -> str:
-    if not tables.is_text(call):
-        return f"{tables.function_name(call)}({operand})"
-    return f"({operand} IN ({', '.join(map(_literal, tables.choices(call)))}))"
+    if not constant_tables.is_text(call):
+        return f"{constant_tables.function_name(call)}({operand})"
+    return f"({operand} IN ({', '.join(map(_literal, constant_tables.choices(call)))}))"
 
 
 def _literal(literal: Literal) -> str:

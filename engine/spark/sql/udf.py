@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
 from gscope.engine.counts import Counts
-from gscope.engine.spark.sql import tables
+from gscope.engine.spark.sql import constant_tables
 from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
@@ -62,7 +62,7 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         entry = FUNCTIONS[call.function]
         function: Callable[..., pa.Array]
         if call.function == "in_table":
-            function = tables.arrow_function(call)
+            function = constant_tables.arrow_function(call)
         elif call.function in _REGEX:
             function = _REGEX[call.function]
         else:

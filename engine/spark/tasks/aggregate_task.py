@@ -24,7 +24,7 @@ from gscope.engine.spark.tasks.columns import (
     is_column,
     is_computable,
 )
-from gscope.engine.spark.tasks.group_folds import BITS, MADE_OF, fold_groups
+from gscope.engine.spark.tasks.group_folds import BITS, OWN_FOLDS, fold_groups
 from gscope.engine.spark.tasks.task import read_files
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
@@ -55,7 +55,7 @@ _ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
 """The column that ``count_all`` folds."""
 
 Fold = tuple[Expression, str]
-"""An expression, and the fold of its values: one of Arrow or of ``MADE_OF``."""
+"""An expression, and the fold of its values: one of Arrow or of ``OWN_FOLDS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     counted = {part.counted for part in wholes} - {None}
     folds = tuple(dict.fromkeys(fold for part in wholes for fold in part.folds))
     is_simple = len(wholes) == len(parts) and len(distinct) <= 1 and len(counted) <= 1
-    has_floats = any(fold in MADE_OF and fold not in BITS for _, fold in folds)
+    has_floats = any(fold in OWN_FOLDS and fold not in BITS for _, fold in folds)
     is_ordered_once = len({value for value, fold in folds if fold == "float_sum"}) <= 1
     if not is_simple or not is_ordered_once or (distinct and has_floats):
         return None

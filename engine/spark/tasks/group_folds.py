@@ -30,7 +30,7 @@ def fold_groups(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, st
         table: the rows.
         keys: the columns that distinguish groups; NULL equals NULL.
         folds: the column and the fold of each result, by the result's name: a fold of Arrow,
-            ``count_all`` of any column, or one of ``MADE_OF``.
+            ``count_all`` of any column, or one of ``OWN_FOLDS``.
     """
     ordered = [column for column, fold in folds.values() if fold == "float_sum"]
     if ordered:
@@ -43,26 +43,26 @@ def fold_groups(table: pa.Table, keys: list[str], folds: dict[str, tuple[str, st
             for column, fold in asked
         ]
     )
-    made = {key: grouped[key] for key in keys}
+    columns = {key: grouped[key] for key in keys}
     for name, (column, fold) in folds.items():
         arrow = _ARROW.get(fold, fold)
         folded = grouped[arrow if fold == "count_all" else f"{column}_{arrow}"]
-        made[name] = MADE_OF[fold](flat(folded)) if fold in MADE_OF else folded
-    return pa.table(made)
+        columns[name] = OWN_FOLDS[fold](flat(folded)) if fold in OWN_FOLDS else folded
+    return pa.table(columns)
 
 
 def _of_lists(fold: Callable[[Any], float | None]) -> Callable[[pa.ListArray], pa.Array]:
     """Return a fold in Python over the values of each group."""
 
-    def made(lists: pa.ListArray) -> pa.Array:
+    def folded_lists(lists: pa.ListArray) -> pa.Array:
         groups = ([x for x in each if x is not None] for each in lists.to_pylist())
         return pa.array([fold(group) for group in groups], pa.float64())
 
-    return made
+    return folded_lists
 
 
 def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]:
-    def made(lists: pa.ListArray) -> pa.Array:
+    def folded_lists(lists: pa.ListArray) -> pa.Array:
         values, starts = lists.flatten(), lists.offsets.to_numpy()[:-1] - lists.offsets[0].as_py()
         if not len(starts):
             return pa.array([], pa.int64())
@@ -73,13 +73,13 @@ def _of_bits(rule: np.ufunc, nothing: int) -> Callable[[pa.ListArray], pa.Array]
         valid = values.is_valid().to_numpy(zero_copy_only=False)
         return pa.array(folded, mask=~np.logical_or.reduceat(valid, starts))
 
-    return made
+    return folded_lists
 
 
 def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
     """Return the fold to the least or greatest value; NaN exceeds all numbers, -0.0 is 0.0."""
 
-    def made(lists: pa.ListArray) -> pa.Array:
+    def folded_lists(lists: pa.ListArray) -> pa.Array:
         values = lists.flatten()
         numbers = values.fill_null(0.0).to_numpy() + 0.0
         ordered = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
@@ -94,12 +94,12 @@ def _end_of_floats(rule: np.ufunc) -> Callable[[pa.ListArray], pa.Array]:
         found = np.where(found < 0, found ^ _ALL_BUT_SIGN, found).view(np.float64)
         return pa.array(found, mask=ends.is_null().to_numpy(zero_copy_only=False))
 
-    return made
+    return folded_lists
 
 
 _ALL_BUT_SIGN = np.int64(MAX_INT)
 
-MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
+OWN_FOLDS: dict[str, Callable[[pa.ListArray], pa.Array]] = {
     **{name: _of_bits(*rule) for name, rule in BITS.items()},
     **{name: _of_lists(moment.of_floats) for name, moment in MOMENTS_BY_NAME.items()},
     "least": _end_of_floats(np.minimum),
@@ -108,7 +108,7 @@ MADE_OF: dict[str, Callable[[pa.ListArray], pa.Array]] = {
 }
 """Folds that Arrow lacks, of the lists of values or of the closest fold that it has."""
 
-_ARROW = {**dict.fromkeys(MADE_OF, "list"), "float_sum": "sum"}
+_ARROW = {**dict.fromkeys(OWN_FOLDS, "list"), "float_sum": "sum"}
 """The folds of Arrow that these need."""
 
 _OPTIONS: dict[str, pc.FunctionOptions] = {

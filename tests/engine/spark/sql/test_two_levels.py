@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.shared_spark import plans_interpreted
 
+from gscope.engine.spark.sql.constant_tables import MOST_IN_TEXT
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
-from gscope.engine.spark.sql.tables import MOST_IN_TEXT
 from gscope.engine.spark.sql.udf import register_functions
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
