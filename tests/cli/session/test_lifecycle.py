@@ -130,7 +130,7 @@ def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path) -> None:
         (b"", "does not hold a program"),
         (b"\x80junk", "does not hold a program"),
         (b"[1]", "expected a JSON object"),
-        (b'{"gscope": "0.1.0"}', "expected the key 'digest'"),
+        (b'{"gscope": "0.2.0"}', "expected the key 'digest'"),
     ],
 )
 def test_an_unreadable_program_is_named_as_such(
