@@ -1,4 +1,4 @@
-"""The open batch of a stream: tuples collected until they are sealed, cut where a punctuation passes."""
+"""The open batch of a stream: tuples collected until they are sealed, cut at punctuations."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """What the log must know of a stream.
+    """What the log needs to know about a stream.
 
     Attributes:
-        name: of the stream.
+        name: name of the stream.
         temporal: its temporal columns and the direction of each.
-        epoch: the temporal column that closes groups, None where there is none (a selection).
-        packets: the column that says how many packets a tuple stands for, None where there is none.
-        is_latent: nobody waits for the order of its rows, so that every heartbeat puts all of them out.
+        epoch: the temporal column that closes groups; None without one (a selection).
+        packets: the column with the number of packets that a tuple stands for; None without one.
+        is_latent: whether its rows need no order, so that every heartbeat emits all of them.
     """
 
     name: str
@@ -43,7 +43,7 @@ class StreamSpec:
 
     @classmethod
     def from_lfta(cls, lfta: Lfta, interface: str, *, is_latent: bool = False) -> StreamSpec:
-        """The stream that ``lfta`` writes for ``interface``."""
+        """Return the stream that ``lfta`` writes for ``interface``."""
         return cls(
             lfta.stream(interface),
             tuple((column.name, column.ordering.direction) for column in lfta.schema.temporal),
@@ -65,23 +65,23 @@ class TupleRows:
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return int(self.batch.num_rows)
 
     @property
     def size_bytes(self) -> int:
-        """Their size in memory."""
+        """Bytes of the rows in memory."""
         return int(self.batch.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Tuples that stand in a segment already, which is not sealed yet.
+    """Tuples that are already written to a segment which is not sealed yet.
 
-    Each of their temporal columns has one value only, so that no punctuation ever cuts them.
+    Each of their temporal columns has a single value, so that no punctuation cuts them.
 
     Attributes:
-        packets: that they stand for, None where that is not known.
+        packets: number of packets that they stand for; None if it is unknown.
     """
 
     segment: PlainSegment
@@ -102,13 +102,13 @@ class OpenBatch:
     """The tuples of one stream that are in no sealed segment yet, in order of arrival.
 
     Args:
-        spec: of the stream.
-        write: takes rows which need not be parted again, to write them now, while they are in a near cache;
-            None says that they must wait in memory.
+        spec: the stream.
+        write: writes rows that will not be cut again, while they are in a near cache; returns None
+            if they must wait in memory.
 
     Attributes:
-        rows: how many.
-        size_bytes: their size in memory, near that of an uncompressed segment.
+        rows: number of rows.
+        size_bytes: bytes in memory, close to those of an uncompressed segment.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class OpenBatch:
         self.size_bytes = 0
 
     def add(self, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
-        """Take tuples in: written or copied, so that the memory of ``batch`` is free again.
+        """Add tuples by writing or copying them; the memory of ``batch`` can then be reused.
 
-        Rows of the newest epoch go apart from older ones at once: a punctuation will, and what has just been
-        put out is still in a cache now.
+        Rows of the newest epoch are separated from older ones now, while they are in a cache,
+        because a punctuation will separate them later.
         """
         if not batch.num_rows:
             return
@@ -150,18 +150,20 @@ class OpenBatch:
         self.size_bytes += part.size_bytes
 
     def take_all(self) -> list[Part]:
-        """Hand out everything."""
+        """Remove and return all parts."""
         taken = self._parts
         self._replace([])
         return taken
 
     def take_passed(self, punctuations: Sequence[Punctuation]) -> list[list[Part]]:
-        """Hand out what the punctuations pass, cut so that each result is on one side of each that cut it.
+        """Remove and return the rows that the punctuations pass.
 
-        For each punctuation in turn, the rows below its bound (above, for a decreasing column) make one
-        result. What stays is on the allowed side of all: no promise is broken by sealing it later.
+        For each punctuation in turn, the rows below its bound (above, for a decreasing column) make
+        one result, so that each result is on one side of each punctuation that cut it. The rows
+        that stay are on the allowed side of all: sealing them later breaks no promise.
 
-        Of a selection, whose rows are answers, the rows at a bound do not stay: only those that are beyond one.
+        Rows of a selection are answers: of these, rows at a bound do not stay, but only rows beyond
+        one.
         """
         if self._is_latent:
             return [self.take_all()] if self._parts else []
@@ -178,7 +180,7 @@ class OpenBatch:
         return results
 
     def _take_reached(self, punctuations: Sequence[Punctuation]) -> list[Part]:
-        """Hand out the rows that are beyond no bound."""
+        """Remove and return the rows that are beyond no bound."""
         reached = self._parts
         kept: list[Part] = []
         for punctuation in punctuations:
@@ -195,7 +197,7 @@ class OpenBatch:
         return reached
 
     def _take(self, column: str, bound: int) -> list[Part]:
-        """Hand out the rows on the far side of ``bound``."""
+        """Remove and return the rows on the far side of ``bound``."""
         passed: list[Part] = []
         kept: list[Part] = []
         for part in self._parts:
@@ -205,9 +207,10 @@ class OpenBatch:
         return passed
 
     def take_for_size(self) -> list[list[Part]]:
-        """Hand out enough to be small again, the rows of the newest epoch apart from older ones.
+        """Remove and return enough rows to be small again, those of the newest epoch apart.
 
-        The newest epoch is the one the next punctuation may cut off; it stays open unless it is most of all.
+        The newest epoch is the one that the next punctuation may cut off; it stays open unless it
+        has more than half of the rows.
         """
         if self._epoch is None or not self._parts:
             return [self.take_all()]
@@ -261,7 +264,7 @@ def _copied(part: TupleRows) -> TupleRows:
 
 
 def partition(batch: pa.RecordBatch, is_first: pa.BooleanArray) -> list[pa.RecordBatch]:
-    """Copies of the rows for which ``is_first`` holds and of the others, each in the order they had."""
+    """Return copies of the rows for which ``is_first`` holds and of the others, each in order."""
     choice = is_first.to_numpy(zero_copy_only=False)
     order = np.concatenate((np.flatnonzero(choice), np.flatnonzero(~choice)))
     first = int(np.count_nonzero(choice))
@@ -275,7 +278,7 @@ _WORDS: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.int64),
     16: np.dtype(np.complex128),
 }
-"""Types by their bytes that numpy moves as they are, three times as fast as Arrow takes or filters."""
+"""Types by width that numpy moves unchanged, three times as fast as Arrow's take or filter."""
 
 
 def _reordered(column: pa.Array, order: NDArray[np.intp]) -> pa.Array:
@@ -284,14 +287,15 @@ def _reordered(column: pa.Array, order: NDArray[np.intp]) -> pa.Array:
     if word is None or column.null_count:
         return column.take(pa.array(order))
     values = np.frombuffer(column.buffers()[1], word)[column.offset : column.offset + len(column)]
-    # From Arrow's pool, which reuses memory: numpy's would come from the system and go back to it each time.
+    # From Arrow's pool, which reuses memory: numpy's would come from the system and go back to it
+    # each time.
     target = cast("Any", pa).allocate_buffer(len(order) * word.itemsize)
     values.take(order, out=np.frombuffer(target, word), mode="clip")
     return pa.Array.from_buffers(column.type, len(order), [None, target])
 
 
 def combined(parts: Sequence[Part | Batch]) -> tuple[Extent, ...]:
-    """The extents of several parts together."""
+    """Return the extents of several parts together."""
     first, *_ = parts
     return tuple(
         Extent(

@@ -1,8 +1,9 @@
-"""What to do when the log's budget of disk space is used up: one policy a class.
+"""Policies for a disk budget that is used up, one class each.
 
-Files can wait, so a replay blocks until consumers acknowledge; a live interface cannot, its policy sheds and counts.
-Both answer the same question for every segment about to be written. A policy that sheds by another rule than age
-(one that knows which tuples matter least) is another class with the same methods.
+Files can wait, so a replay blocks until consumers acknowledge; a live interface cannot, so its
+policy sheds and counts. Both decide for every segment whether it is written. A policy that sheds by
+another rule than age (one that knows which tuples matter least) is another class with the same
+methods.
 """
 
 from __future__ import annotations
@@ -18,42 +19,43 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Batch
 
 MAX_HELD_BATCHES = 100_000
-"""So many batches are held at most, however small: each takes half a kilobyte of memory besides its segment."""
+"""Limit of retained batches, however small: each takes half a kilobyte of memory beside its
+segment."""
 
 MAX_SMALL_BATCH_BYTES = 1 << 20
-"""Merging takes memory for a few times as much."""
+"""Batches at least this large are not merged: merging takes a few times their size in memory."""
 
 DISK_RESERVE_BYTES = 16 << 20
-"""So much of the disk stays free for everything that is small: index, acknowledgements, commits."""
+"""Bytes of the disk that stay free for small files: index, acknowledgements, commits."""
 
 
 class Usage(Protocol):
-    """What a policy may know of the log, and what it may do about it."""
+    """What a policy can see of the log, and what it can do."""
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of all segments that are still held."""
+        """Bytes of all retained segments."""
 
     @property
     def held_batches(self) -> int:
-        """How many segments these are."""
+        """Number of retained segments."""
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that the disk has left."""
+        """Free bytes of the disk."""
 
     @property
     def has_consumers(self) -> bool:
-        """Whether anybody is to acknowledge segments, so that room can come."""
+        """Whether any reader acknowledges segments, which releases room."""
 
     def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
-        """Block until less than ``used_bytes`` are used; False when that took longer than the timeout."""
+        """Block until less than ``used_bytes`` are used; return False after the timeout."""
 
     def sheddable(self) -> Iterator[Batch]:
-        """The batches that no consumer is reading, oldest first; to be asked for anew after ``shed``."""
+        """Yield the batches that no consumer is reading, oldest first; invalid after ``shed``."""
 
     def shed(self, batch: Batch) -> None:
-        """Drop a sealed batch; the log counts it and tells its readers."""
+        """Delete a sealed batch; the log counts it and reports a gap to its readers."""
 
 
 class Budget(Protocol):
@@ -61,7 +63,7 @@ class Budget(Protocol):
 
     Attributes:
         is_lossy: whether tuples may be shed, so that a full disk does not end the capture.
-        reserve_bytes: that the disk is to have left.
+        reserve_bytes: bytes of the disk that must stay free.
     """
 
     is_lossy: bool
@@ -69,11 +71,13 @@ class Budget(Protocol):
 
     @property
     def small_bytes(self) -> int:
-        """Of batches with less than that several become one when they wait; 0 where none do."""
+        """Size below which waiting batches are merged; 0 if none are."""
         return 0
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
-        """Whether to write a segment of ``size_bytes``; may block, or shed others. False sheds its rows.
+        """Return whether to write a segment of ``size_bytes``; False sheds its rows.
+
+        May block or shed other batches.
 
         Raises:
             StreamError: neither writing nor shedding would be right.
@@ -86,8 +90,9 @@ class WaitForRoom(Budget):
 
     Attributes:
         limit_bytes: of all segments together.
-        patience_s: how long not one segment may be acknowledged before the wait is given up: a consumer
-            that waits for the end of an epoch larger than the budget would never make room.
+        patience_s: how long not one segment may be acknowledged before the wait is given up: a
+            consumer that waits for the end of an epoch larger than the budget would never make
+            room.
     """
 
     limit_bytes: int
@@ -117,7 +122,8 @@ class WaitForRoom(Budget):
 class ShedOldest(Budget):
     """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
 
-    What is being read is spared. Where all else is shed and there is still no room, the new rows are.
+    What is being read is spared. Where all else is shed and there is still no room, the new rows
+    are.
 
     Attributes:
         limit_bytes: of all segments together.

@@ -1,4 +1,4 @@
-"""Who reads the log, and what each has acknowledged."""
+"""The readers of the log and what each has acknowledged."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ ACKNOWLEDGED_NAME = "acknowledged.json"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Somebody whose acknowledgement segments wait for.
+    """A reader whose acknowledgements segments wait for.
 
     Attributes:
-        name: by which it acknowledges.
-        streams: those it reads; () for all.
+        name: name that it gives with its acknowledgements.
+        streams: names of the streams that it reads; () for all.
     """
 
     name: str
     streams: tuple[str, ...] = ()
 
     def reads(self, stream: str) -> bool:
-        """Whether segments of ``stream`` wait for it."""
+        """Return whether segments of ``stream`` wait for this reader."""
         return not self.streams or stream in self.streams
 
 
 class Acknowledgements:
-    """The cursors that the consumers of one log have acknowledged, kept in a file of the log's folder.
+    """The cursors that consumers of a log have acknowledged, stored in a file of the log's folder.
 
-    A cursor is the sequence number of the next message wanted; all below it are done with.
+    A cursor is the sequence number of the next message that is needed; those below it are not.
 
     Args:
-        folder: of the log.
-        consumers: who is to acknowledge; with none, nothing is ever done with.
+        folder: folder of the log.
+        consumers: readers that acknowledge; without any, every message stays needed.
 
     Raises:
-        StreamError: what is stored is unreadable or damaged.
+        StreamError: the stored cursors are unreadable or damaged.
     """
 
     def __init__(self, folder: Path, consumers: Iterable[Consumer]) -> None:
@@ -54,14 +54,14 @@ class Acknowledgements:
 
     @property
     def has_consumers(self) -> bool:
-        """Whether anybody is to acknowledge."""
+        """Whether any reader acknowledges."""
         return bool(self._consumers)
 
     def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Note that ``consumer`` is done below ``cursors``; a cursor never steps back.
+        """Record that ``consumer`` needs no message below ``cursors``; a cursor never steps back.
 
         Raises:
-            StreamError: an unknown consumer.
+            StreamError: the consumer is unknown.
         """
         self.ensure_known(consumer)
         before = self._cursors.get(consumer, {})
@@ -69,7 +69,7 @@ class Acknowledgements:
         self._cursors[consumer] = {**before, **advanced}
 
     def ensure_known(self, consumer: str) -> None:
-        """See to it that ``consumer`` is one of ours.
+        """Check that ``consumer`` is a reader of this log.
 
         Raises:
             StreamError: it is not.
@@ -79,16 +79,16 @@ class Acknowledgements:
             raise StreamError(problem)
 
     def store(self) -> None:
-        """Write the cursors where a restart finds them.
+        """Write the cursors to the file from which a restart reads them.
 
         Raises:
-            StreamError: not writable; what was there is there still.
+            StreamError: the file cannot be written; it is unchanged.
         """
         with plain_errors("write", self._path):
             replace_file(self._path, json.dumps(self._cursors))
 
     def done_below(self, stream: str, end: int) -> int:
-        """The cursor below which everybody is done with ``stream``; ``end`` when nobody reads it.
+        """Return the cursor below which no reader needs ``stream``; ``end`` if it has no reader.
 
         Without consumers it is 0: then the log keeps everything.
         """

@@ -1,4 +1,4 @@
-"""What became of the tuples that reached the log: tuples = released + waiting + shed."""
+"""The fate of the tuples that reached the log: tuples = released + waiting + shed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StreamTotals:
-    """The counters of one stream since its log was made, over restarts.
+    """The counters of one stream since its log was created, over restarts.
 
     Attributes:
-        batches_total: written.
-        tuples_total: that were to be logged: those of batches, and those shed before they made one.
-        written_bytes_total: of segments.
-        shed_batches_total: dropped because the budget was used up, and times that rows made no batch.
-        shed_tuples_total: those of them.
-        shed_packets_total: that these stood for, where that is known.
-        waiting_tuples: in batches that somebody has not acknowledged.
-        merged_batches_total: that went into a neighbour, because many small ones waited.
+        batches_total: batches written.
+        tuples_total: tuples that reached the log: those of batches, and those shed before that.
+        written_bytes_total: bytes of segments written.
+        shed_batches_total: batches deleted because the budget was used up, and times that rows were
+            shed before they became a batch.
+        shed_tuples_total: tuples of these.
+        shed_packets_total: packets that these tuples stood for, as far as that is known.
+        waiting_tuples: tuples in batches that some reader has not acknowledged.
+        merged_batches_total: small waiting batches that were merged into a neighbour.
     """
 
     batches_total: int = 0
@@ -46,21 +47,21 @@ class StreamTotals:
 
     @classmethod
     def from_counters(cls, counters: Iterable[tuple[str, int]]) -> StreamTotals:
-        """Those of a ``Base``; unknown ones are of another version, and left out."""
+        """Return the counters of a ``Base``, but names that only another version knows."""
         known = {f.name for f in fields(cls)}
         return cls(**{name: count for name, count in counters if name in known})
 
     @property
     def released_tuples_total(self) -> int:
-        """Acknowledged by everybody who reads them."""
+        """Tuples that all their readers have acknowledged."""
         return self.tuples_total - self.shed_tuples_total - self.waiting_tuples
 
     def counters(self) -> dict[str, int]:
-        """All of them by name."""
+        """Return all counters by name."""
         return {**asdict(self), "released_tuples_total": self.released_tuples_total}
 
     def on_message(self, message: Message) -> None:
-        """A message is held from now on."""
+        """Count a message that is now retained."""
         if isinstance(message, Batch):
             self.batches_total += 1
             self.tuples_total += message.rows
@@ -71,26 +72,26 @@ class StreamTotals:
             self._on_gap(message)
 
     def on_shed(self, gap: Shed) -> None:
-        """A batch that was held has become a gap."""
+        """Count a retained batch that has become a gap."""
         self.waiting_tuples -= gap.tuples
         self._on_gap(gap)
 
     def on_merged(self, parts: int) -> None:
-        """So many batches that were held have become one."""
+        """Count ``parts`` retained batches that have become one."""
         self.merged_batches_total += parts - 1
 
     def on_recovered_merge(self, parts: Sequence[Batch], batch: Batch) -> None:
-        """``batch`` is held, and counted as written: it was not, its parts were."""
+        """Correct the counters of a merged batch: not ``batch`` was written, but its parts."""
         self.on_merged(len(parts))
         self.batches_total += len(parts) - 1
         self.written_bytes_total += sum(part.size_bytes for part in parts) - batch.size_bytes
 
     def on_dropped(self, batches: Iterable[Batch]) -> None:
-        """Everybody has acknowledged these."""
+        """Count batches that all readers have acknowledged."""
         self.waiting_tuples -= sum(batch.rows for batch in batches)
 
     def without(self, messages: Iterable[Message]) -> StreamTotals:
-        """What it was before ``messages`` were held; waiting aside."""
+        """Return the counters from before ``messages`` were retained, but no waiting tuples."""
         held = StreamTotals()
         for message in messages:
             held.on_message(message)
@@ -105,12 +106,12 @@ class StreamTotals:
 
 @dataclass(slots=True)
 class LogStats:
-    """Counters of a log since it was made, over all streams and restarts.
+    """Counters of a log since it was created, over all streams and restarts.
 
     Attributes:
-        used_bytes: of segments still held.
-        index_bytes: of the index.
-        full_disk_total: times that the disk was found full.
+        used_bytes: bytes of retained segments.
+        index_bytes: bytes of the index.
+        full_disk_total: number of writes that failed because the disk was full.
     """
 
     batches_total: int = 0
@@ -131,7 +132,7 @@ _SUMMED = (*(f.name for f in fields(StreamTotals)), "released_tuples_total")
 
 
 def summed(totals: Iterable[StreamTotals]) -> LogStats:
-    """The counters of all streams together."""
+    """Return the counters of all streams together."""
     stats = LogStats()
     for each in totals:
         for name in _SUMMED:
@@ -140,7 +141,7 @@ def summed(totals: Iterable[StreamTotals]) -> LogStats:
 
 
 def packets_in(rows: pa.RecordBatch | pa.Table, spec: StreamSpec) -> int | None:
-    """How many packets rows of a stream stand for, None if nothing in them tells."""
+    """Return the number of packets that rows of a stream stand for; None if it is unknown."""
     if spec.epoch is None:
         return int(rows.num_rows)
     if spec.packets is None:
@@ -149,9 +150,9 @@ def packets_in(rows: pa.RecordBatch | pa.Table, spec: StreamSpec) -> int | None:
 
 
 def packets_of(segment: Path, spec: StreamSpec, rows: int) -> int | None:
-    """How many packets the rows of a segment stand for, None if nothing in it tells.
+    """Return the number of packets that the rows of a segment stand for; None if it is unknown.
 
-    It is read only to be dropped then, so a segment that cannot be read is no failure.
+    The segment is deleted afterwards, so it is not an error if it cannot be read.
     """
     if spec.epoch is None:
         return rows

@@ -1,12 +1,14 @@
-"""The log's index: one append-only file of wire records for all streams, rewritten when most of it is gone.
+"""The log's index: an append-only file of wire records, rewritten when most are superseded.
 
-The index is the truth: a message exists when its record is whole there. It is not fsynced, because what it must
-survive is the end of its process, and the kernel keeps what was written; it does not promise to survive a loss of
-power, after which a replay starts again from its files.
+One index lists the messages of all streams. It is authoritative: a message exists once its record
+is complete there. It is not fsynced, because it must survive the end of its process, and the kernel
+keeps what was written; it need not survive a loss of power, after which a replay starts again from
+its files.
 
-Records stand in the order of writing. A ``Shed`` below the end of its stream replaces the batch that stood there, a
-``Merged`` several batches. A ``Base`` says that what is missing before it is gone: everybody acknowledged it, a later
-heartbeat says more, or a later batch holds its rows.
+Records are in the order of writing. A ``Shed`` below the end of its stream replaces the batch that
+was there, a ``Merged`` several batches. A ``Base`` says that messages missing before it have been
+released: all readers acknowledged them, a later heartbeat says more, or a later batch has their
+rows.
 """
 
 from __future__ import annotations
@@ -41,10 +43,11 @@ _REWRITTEN_NAME = "index.new"
 
 @dataclass(slots=True)
 class IndexContents:
-    """What an index holds.
+    """The contents of an index.
 
     Attributes:
-        messages: in the order of writing, what was shed in the place of its batch, what was merged in that of the last.
+        messages: in the order of writing, what was shed in the place of its batch, what was merged
+            in that of the last.
         merges: each batch that others were merged into, behind these.
         bases: by stream, where its messages begin and what is to be known of those before.
         size_bytes: of the whole records.
@@ -59,7 +62,7 @@ class IndexContents:
 
 
 class Index:
-    """The open index of a log folder, exclusively ours.
+    """The open index of a log folder, locked against other processes.
 
     Args:
         folder: of the log; must exist.
@@ -95,10 +98,10 @@ class Index:
         return self._size
 
     def append(self, messages: Iterable[Record]) -> None:
-        """Write the messages with one call: all of them are there, or an error tells that none is.
+        """Write the messages with one call: either all of them or, with an error, none.
 
         Raises:
-            StreamError: not writable; the index is as it was before.
+            StreamError: the index cannot be written; it is unchanged.
         """
         records = [encode(message) for message in messages]
         data = b"".join(records)
@@ -112,10 +115,10 @@ class Index:
         self.records += len(records)
 
     def rewrite(self, records: Iterable[Record]) -> None:
-        """Hold these records and no others, from one moment to the next, whenever a crash comes.
+        """Replace the index by these records, atomically even in a crash.
 
         Raises:
-            StreamError: not writable; the index is as it was before.
+            StreamError: the index cannot be written; it is unchanged.
         """
         encoded = [encode(record) for record in records]
         data = b"".join(encoded)
@@ -123,7 +126,7 @@ class Index:
             self._rewritten.unlink(missing_ok=True)
             descriptor = _open(self._rewritten)
             try:
-                # Locked before it has its name: nobody else gets hold of it.
+                # Locked before it is renamed, so that no other process can lock it first.
                 _lock(descriptor, self._path)
                 _write(descriptor, data)
                 self._rewritten.replace(self._path)
@@ -136,7 +139,7 @@ class Index:
         self._size, self.records = len(data), len(encoded)
 
     def close(self) -> None:
-        """Give the folder up; harmless when called twice."""
+        """Unlock the folder; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -158,14 +161,15 @@ def _lock(descriptor: int, path: Path) -> None:
         is_current = not path.exists() or os.fstat(descriptor).st_nlink
     except OSError:
         is_current = 0
-    # Rewritten by another process between our opening it and our lock, the file has no name any more.
+    # Rewritten by another process between our opening it and our lock, the file has no name any
+    # more.
     if not is_current:
         message = f"the stream log {path.parent} is in use by another process"
         raise StreamError(message)
 
 
 def read_index(folder: Path) -> IndexContents:
-    """What the index in ``folder`` holds; needs no lock.
+    """Return the contents of the index in ``folder``; needs no lock.
 
     Raises:
         StreamError: unreadable or damaged.
@@ -219,7 +223,7 @@ def _contents(records: list[Record], size_bytes: int) -> IndexContents:
 def _merge(
     record: Merged, messages: list[Message | None], places: dict[tuple[str, int], int]
 ) -> tuple[Batch, ...]:
-    """Put a merged batch in the place of the last of its parts, and take these and what is between away."""
+    """Replace the parts of a merged batch, and the heartbeats between them, by the batch."""
     stream = record.stream
     parts: list[Batch] = []
     for sequence in record.parts:

@@ -1,11 +1,13 @@
-"""The stream log: what LFTAs put out, kept until every consumer has acknowledged it.
+"""The stream log: the output of LFTAs, kept until every consumer has acknowledged it.
 
-One thread writes (``append``, ``write_heartbeat``, ``end``); any number of threads read and acknowledge. Memory is bounded by
-the open batches and by how many messages are held, disk by the budget.
+One thread writes (``append``, ``write_heartbeat``, ``end``); any number of threads read and
+acknowledge. Memory is bounded by the open batches and the number of retained messages, disk by the
+budget.
 
-Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is written as a
-whole before the index tells of it and removed after the acknowledgement is stored, so at a crash at any moment the
-index is right, and what it does not name can go.
+Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is
+    written completely before the index lists it, and is removed after the acknowledgement is
+    stored. So after a crash at any moment the index is correct, and files that it does not list can
+    be deleted.
 """
 
 from __future__ import annotations
@@ -47,12 +49,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When an open batch is sealed although no punctuation asks for it.
+    """Limits at which an open batch is sealed although no punctuation requires it.
 
     Attributes:
-        rows: of one batch.
-        size_bytes: of one batch, in memory.
-        open_bytes: of the open batches of all streams together; the largest is sealed then.
+        rows: rows of one batch.
+        size_bytes: bytes of one batch in memory.
+        open_bytes: bytes of the open batches of all streams together; beyond it the largest batch
+            is sealed.
     """
 
     rows: int = 1 << 20
@@ -62,7 +65,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamHeartbeat:
-    """What one heartbeat says on one stream."""
+    """The content of one heartbeat on one stream."""
 
     stream: str
     punctuations: tuple[Punctuation, ...]
@@ -70,17 +73,17 @@ class StreamHeartbeat:
 
 
 class StreamLog:
-    """The open log in ``folder``, exclusively ours.
+    """The open log in ``folder``, locked against other processes.
 
     Args:
-        folder: made, private, when it is not there.
-        streams: those that will be written; more than the log holds already is fine.
-        consumers: whose acknowledgements let segments go; with none of them nothing is ever removed.
-        limits: of open batches.
-        budget: what to do when the disk budget is used up.
+        folder: created, private, if it does not exist.
+        streams: streams that will be written; they may include new ones.
+        consumers: readers whose acknowledgements release segments; without any, nothing is removed.
+        limits: limits of open batches.
+        budget: policy for a disk budget that is used up.
 
     Raises:
-        StreamError: unusable, damaged or in use; one sentence.
+        StreamError: the log is unusable, damaged or in use; one sentence.
     """
 
     def __init__(
@@ -129,12 +132,12 @@ class StreamLog:
         return all(held.has_ended for held in self._held.values())
 
     def append(self, stream: str, batch: pa.RecordBatch, extents: tuple[Extent, ...]) -> None:
-        """Add tuples to the open batch of ``stream``; they are copied. May block for the disk budget.
+        """Copy tuples to the open batch of ``stream``; may block until the disk budget has room.
 
         Args:
-            stream: one of those given at the beginning, not ended.
-            batch: of the stream's one schema.
-            extents: of the stream's temporal columns, in schema order.
+            stream: a stream given when the log was opened, not ended.
+            batch: tuples in the schema of the stream.
+            extents: extents of the stream's temporal columns, in schema order.
 
         Raises:
             StreamError: cannot be written, or the budget refuses.
@@ -152,7 +155,7 @@ class StreamLog:
     def write_heartbeat(
         self, identity: int, clock_ns: int, beats: Iterable[StreamHeartbeat]
     ) -> None:
-        """Write a heartbeat to each stream of ``beats``, behind the rows that its punctuation passes.
+        """Write a heartbeat to each stream of ``beats``, after the rows that its bounds pass.
 
         Rows that no bound passes may stay in the open batch: the promise holds for them.
 
@@ -174,15 +177,16 @@ class StreamLog:
         clock_ns: int = 0,
         beats: Iterable[StreamHeartbeat] = (),
     ) -> None:
-        """Seal what is open of ``streams`` and end them; one that has ended already stays as it is.
+        """Seal the open batches of ``streams`` and end those that have not ended.
 
-        A last heartbeat is published together with the end, so that no reader makes a step of its own of it.
+        A last heartbeat is published together with the end, so that it does not cause a step of its
+        own.
 
         Args:
-            streams: those that end.
-            identity: of the last heartbeat.
-            clock_ns: of the last heartbeat.
-            beats: of the last heartbeat, for streams that have one.
+            streams: names of the streams that end.
+            identity: identity of the last heartbeat.
+            clock_ns: time of the last heartbeat.
+            beats: content of the last heartbeat, for streams that have one.
 
         Raises:
             StreamError: cannot be written, or the budget refuses.
@@ -201,7 +205,7 @@ class StreamLog:
             raise StreamError(problem)
 
     def close(self) -> None:
-        """End all waiting and give the folder up; what was not sealed is gone. Harmless when called twice."""
+        """End all waits and unlock the folder; discard open batches. May be called twice."""
         self._merger.stop()
         with self._changed:
             self._is_closed = True
@@ -224,13 +228,13 @@ class StreamLog:
     def read(
         self, cursors: Mapping[str, int], limit: int = 1024, timeout_s: float | None = None
     ) -> list[Message]:
-        """The next messages of the streams in ``cursors``, in the order they were written.
+        """Return the next messages of the streams in ``cursors``, in the order of writing.
 
-        Blocks until there is one; [] after ``timeout_s`` without one, when all these streams are read to
-        their end, or when the log was closed.
+        Blocks until there is a message. Returns [] if there is none within ``timeout_s``, if all
+        these streams have been read to their end, or if the log is closed.
 
         Raises:
-            StreamError: an unknown stream, or a cursor below what was acknowledged and removed.
+            StreamError: a stream is unknown, or a cursor is below the messages still retained.
         """
         with self._changed:
             for stream, cursor in cursors.items():
@@ -245,22 +249,23 @@ class StreamLog:
             ]
             found.sort(key=lambda numbered: numbered[0])
             messages = [message for _, message in found[:limit]]
-            # What is handed out, and what the reader says to have, stays as it is from now on.
-            told = {**cursors, **{message.stream: message.sequence + 1 for message in messages}}
-            for stream, cursor in told.items():
+            # From now on messages that were returned, or that the reader has read, must not change.
+            seen = {**cursors, **{message.stream: message.sequence + 1 for message in messages}}
+            for stream, cursor in seen.items():
                 self._held[stream].mark_visible(cursor)
         return messages
 
     def is_read(self, cursors: Mapping[str, int]) -> bool:
-        """Whether the cursors stand behind the end of their streams."""
+        """Return whether the cursors are beyond the end of their streams."""
         with self._changed:
             return all(self._held[s].is_read(cursor) for s, cursor in cursors.items())
 
     def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Note that ``consumer`` is done with all messages below ``cursors``; a cursor never steps back.
+        """Record that ``consumer`` needs no message below ``cursors``; a cursor never steps back.
 
         Raises:
-            StreamError: an unknown consumer or stream, a cursor beyond what was written, or not writable.
+            StreamError: a consumer or stream is unknown, a cursor is beyond the last message, or
+                the acknowledgement cannot be written.
         """
         with self._changed:
             self._ledger.acknowledge(consumer, cursors)
@@ -271,7 +276,8 @@ class StreamLog:
     ) -> dict[str, tuple[int, ...]]:
         """Keep these batches from being shed until ``consumer`` leases others.
 
-        A consumer leases a segment of a live capture before it reads it. A lease acknowledges nothing.
+        A consumer leases a segment of a live capture before it reads it. A lease acknowledges
+        nothing.
 
         Args:
             consumer: who is to read.
@@ -287,9 +293,10 @@ class StreamLog:
             return self._ledger.lease(consumer, wanted)
 
     def wait_acknowledged(self, timeout_s: float | None = None) -> bool:
-        """Block until every stream has ended and every consumer acknowledged all of it; whether that is so.
+        """Block until all streams have ended and been acknowledged; return whether they have.
 
-        Returns at once, True, when there is no consumer; False after the timeout or when closed.
+        Without consumers, returns at once. Returns False after the timeout or when the log is
+        closed.
         """
         with self._changed:
             self._changed.wait_for(
@@ -301,69 +308,69 @@ class StreamLog:
 
     @property
     def stats(self) -> LogStats:
-        """The counters of all streams together."""
+        """Return the counters of all streams together."""
         with self._changed:
             return self._ledger.stats
 
     @property
     def totals(self) -> dict[str, StreamTotals]:
-        """A copy of the counters of each stream."""
+        """Return a copy of the counters of each stream."""
         with self._changed:
             return {name: replace(each) for name, each in self._ledger.totals.items()}
 
     def late_tuples(self, stream: str) -> int:
-        """Rows left out because they broke a promise made before the log was opened."""
+        """Return the number of rows discarded for promises made before the log was opened."""
         resumed = self._resumed.get(stream)
         return 0 if resumed is None else resumed.late_tuples
 
     @property
     def latest(self) -> dict[str, Heartbeat]:
-        """The last heartbeat of each stream that has one: from it a daemon that is started again goes on."""
+        """Return the last heartbeat of each stream, from which a restarted daemon continues."""
         with self._changed:
             return dict(self._ledger.latest)
 
     def has_ended(self, stream: str) -> bool:
-        """Whether ``stream`` has ended."""
+        """Return whether ``stream`` has ended."""
         return self._held[stream].has_ended
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """The counters of each stream as plain values."""
+        """Return the counters of each stream as plain values."""
         return {name: each.counters() for name, each in self.totals.items()}
 
     @property
     def waiting_messages(self) -> int:
-        """Messages that are held until all have acknowledged them."""
+        """Messages that are retained until all consumers have acknowledged them."""
         return self._ledger.held_messages
 
     @property
     def open_tuples(self) -> int:
-        """Tuples of open batches, which no reader sees yet."""
+        """Tuples of open batches, which no reader can see yet."""
         return sum(opened.rows for opened in self._open.values())
 
     # -- for the budget --------------------------------------------------------------------------
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of all segments that are still held."""
+        """Bytes of all retained segments."""
         return self._ledger.used_bytes
 
     @property
     def held_batches(self) -> int:
-        """How many segments these are."""
+        """Number of retained segments."""
         return self._ledger.held_batches
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that the disk has left for us."""
+        """Bytes that the log may still write to the disk."""
         return self._segments.free_bytes()
 
     @property
     def has_consumers(self) -> bool:
-        """Whether segments are ever let go."""
+        """Whether segments are ever released."""
         return self._ledger.acknowledged.has_consumers
 
     def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
-        """Block until less than ``used_bytes`` are used; False when that took longer than the timeout."""
+        """Block until less than ``used_bytes`` are used; return False after the timeout."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._is_closed or self._ledger.used_bytes < used_bytes, timeout_s
@@ -376,7 +383,7 @@ class StreamLog:
             return self._ledger.sheddable()
 
     def shed(self, batch: Batch) -> None:
-        """Make a gap of a batch that is held."""
+        """Replace a retained batch by a gap."""
         with self._changed:
             # It may have been acknowledged or leased in the meantime.
             if batch in self._ledger.sheddable():
@@ -386,7 +393,7 @@ class StreamLog:
     # -- private ---------------------------------------------------------------------------------
 
     def _publish(self, messages: Sequence[Message]) -> bool:
-        """Let readers see messages; False if the disk is full, then they see them later."""
+        """Publish messages to readers; return False if the disk is full and they must wait."""
         if not messages:
             return True
         with self._changed:
@@ -399,7 +406,7 @@ class StreamLog:
             return is_published
 
     def _raised(self, beat: StreamHeartbeat) -> StreamHeartbeat:
-        """A heartbeat that takes back no promise made before the log was opened."""
+        """Return ``beat`` with no bound below one promised before the log was opened."""
         resumed = self._resumed.get(beat.stream)
         return (
             beat
@@ -434,18 +441,18 @@ class StreamLog:
 
 
 def read_log(folder: Path) -> list[Message]:
-    """All messages of the log in ``folder`` in the order they were written; needs no server and no lock.
+    """Return all messages of the log in ``folder`` in the order of writing, without server or lock.
 
-    Paths of batches are relative to ``folder``; segments that were acknowledged are gone.
+    Paths of batches are relative to ``folder``; acknowledged segments have been removed.
 
     Raises:
-        StreamError: unreadable or damaged.
+        StreamError: the index is unreadable or damaged.
     """
     return read_index(folder).messages
 
 
 def _logged(beat: StreamHeartbeat, began_ns: int) -> StreamHeartbeat:
-    """``beat`` with a hop of the log: it waited to be written until ``began_ns``, and its rows are sealed now."""
+    """Return ``beat`` with the log's hop: queued until ``began_ns``, then worked until now."""
     if not beat.trace:
         return beat
     last = beat.trace[-1]

@@ -1,11 +1,12 @@
-"""Merging: small batches that wait for a reader who is away become larger ones, so that their number stays bounded.
+"""Merging of small batches that wait for an absent reader, which bounds their number.
 
-Only batches that no reader knows of are touched: nobody has been handed them, and no cursor that anybody has named
-stands among them or behind. The merged batch has the number of the last of its parts, and heartbeats between them are
-forgotten, as the next one behind them says more; so every promise and every cursor holds.
+Only batches that no reader has seen are merged: none has received them, and no reader's cursor is
+among or beyond them. The merged batch has the number of the last of its parts, and heartbeats
+between them are released, as the next one after them says more; so every promise and every cursor
+stays valid.
 
-A thread does it while there is something to do, outside the log's lock but for the moment of the exchange. The index
-decides after a crash: before its record is whole the parts are there, afterwards the batch.
+A thread merges, outside the log's lock but for the moment of the exchange. After a crash the index
+decides: until its record is complete it lists the parts, afterwards the batch.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Message
 
 FEWEST_PARTS = 16
-"""Fewer batches are not merged: a job that works has not been handed the last few either."""
+"""Fewer batches are not merged: even a job that keeps up has not received the last few."""
 
 
 def worth_merging(batches: Sequence[Batch], small_bytes: int) -> list[Batch]:
-    """Which of ``batches``, oldest first, to make one batch of; [] if it is not worth it.
+    """Return which of ``batches``, oldest first, to merge; [] if merging does not pay.
 
-    The newest that are smaller than ``small_bytes``, as many as it takes that the largest of them is at most half of
-    all: so rows are written again only into a batch twice as large, which makes few times; and one merged batch has
-    less than ``FEWEST_PARTS * small_bytes``.
+    The newest that are smaller than ``small_bytes``, as many as it takes that the largest of them
+    is at most half of all: so rows are written again only into a batch twice as large, which makes
+    few times; and one merged batch has less than ``FEWEST_PARTS * small_bytes``.
     """
     parts: list[Batch] = []
     total = largest = 0
@@ -53,7 +54,7 @@ def worth_merging(batches: Sequence[Batch], small_bytes: int) -> list[Batch]:
 
 
 class Merger:
-    """Merges what waits in a log.
+    """Merges small waiting batches of a log.
 
     Args:
         segments: of the log.
@@ -84,7 +85,7 @@ class Merger:
         self._called: SimpleQueue[None] = SimpleQueue()
 
     def on_published(self, messages: Iterable[Message]) -> None:
-        """Begin to merge if enough batches have come of a stream; the lock is held."""
+        """Start merging if a stream has enough new batches; the lock is held."""
         if self._is_stopped or not self._usage.has_consumers or not self._budget.small_bytes:
             return
         for message in messages:
@@ -101,12 +102,12 @@ class Merger:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Block until nothing is left to merge; the lock is not held."""
+        """Block until no batches are left to merge; the lock is not held."""
         with self._lock:
             self._lock.wait_for(lambda: not self._is_busy)
 
     def stop(self) -> None:
-        """Merge no more; the lock is not held. What is being merged stays in its parts."""
+        """Stop merging, and abandon a merge in progress; the lock is not held."""
         with self._lock:
             self._is_stopped = True
         self._called.put(None)
@@ -121,7 +122,7 @@ class Merger:
                 self._merge(parts)
 
     def _taken(self) -> list[Batch]:
-        """What to merge next; with [] there is nothing until the next call."""
+        """Return the batches to merge next; [] if there are none until the next call."""
         with self._lock:
             parts = [] if self._is_stopped else self._next_parts()
             if not parts:
@@ -130,7 +131,10 @@ class Merger:
             return parts
 
     def _next_parts(self) -> list[Batch]:
-        """What to merge next, the lock is held; streams of which there is nothing are due no more."""
+        """Return the batches to merge next; the lock is held.
+
+        Streams without any are no longer due.
+        """
         for stream in tuple(self._due):
             unknown = self._ledger.held[stream].invisible_batches()
             if parts := worth_merging(unknown, self._budget.small_bytes):
@@ -139,7 +143,7 @@ class Merger:
         return []
 
     def _merge(self, parts: Sequence[Batch]) -> None:
-        """Write a segment of the rows of ``parts`` and hold it in their place."""
+        """Write a segment with the rows of ``parts`` and retain it in their place."""
         stream = parts[0].stream
         paths = [part.path for part in parts]
         rows = sum(part.rows for part in parts)
@@ -162,16 +166,16 @@ class Merger:
             except StreamError as error:
                 is_merged = False
                 self._on_failure(parts, error)
-        # What stays all the same no index names, and the next start removes it.
+        # A file that cannot be removed is in no index, and the next start removes it.
         with suppress(StreamError):
             self._segments.remove(paths if is_merged else [path])
 
     def _on_failure(self, parts: Sequence[Batch], error: StreamError) -> None:
-        """Leave ``parts`` as they are: for now if the disk is full, for good if they cannot be read."""
+        """Keep ``parts``: for now if the disk is full, permanently if they are unreadable."""
         stream = parts[0].stream
         if is_full(error):
             self._ledger.full_disk_total += 1
             self._due.pop(stream, None)
         elif self._ledger.is_invisible(parts):
-            # Nobody shed them meanwhile: whoever reads them will say what is wrong.
+            # They were not shed meanwhile: their reader will report what is wrong.
             self._ledger.held[stream].mark_visible(parts[-1].sequence + 1)

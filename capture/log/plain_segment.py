@@ -1,8 +1,9 @@
-"""Segments of fixed-width columns, written straight from the memory of the rows: no encoder, no copy.
+"""Segments of fixed-width columns, written from the memory of the rows without encoder or copy.
 
-Plain values of required columns are the bytes that Arrow has in memory already; what Parquet wants besides are a
-page header in front of each column and a footer. So rows can leave while they are still in a near cache, each
-portion as a row group of one page a column. https://parquet.apache.org/docs/file-format/
+Plain values of required columns are the bytes that Arrow has in memory already; what Parquet wants
+besides are a page header in front of each column and a footer. So rows can leave while they are
+still in a near cache, each portion as a row group of one page a column.
+https://parquet.apache.org/docs/file-format/
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def is_plain(batch: pa.RecordBatch) -> bool:
 
 
 class _Group(NamedTuple):
-    """A row group: where it begins, and for each column the bytes of the two parts that ``pages`` made of it."""
+    """A row group: its beginning, and for each column the bytes of the two parts from ``pages``."""
 
     begin: int
     rows: int
@@ -141,8 +142,9 @@ class PlainSegment:
 
 
 PORTION_BYTES = 64 * 1024
-"""Most that is written by one call. For more the kernel takes larger pieces of memory for its cache, which a virtual
-machine is likely to have given back to its host: 98 MB took 20 to 40 ms in portions up to this, and 90 to 300 ms beyond."""
+"""Most that is written by one call. For more the kernel takes larger pieces of memory for its
+cache, which a virtual machine is likely to have given back to its host: 98 MB took 20 to 40 ms
+in portions up to this, and 90 to 300 ms beyond."""
 
 _MAX_PARTS = 1024
 """Linux's IOV_MAX."""
@@ -199,7 +201,8 @@ class _Constant:
         entry = len(word).to_bytes(4, "little") + word
         details = struct(7, i32(1, 1), i32(2, _PLAIN))
         dictionary = _page_header(_DICTIONARY_PAGE, len(entry), details) + entry
-        # The width of the numbers in bits, then the run: its length, doubled, and the number in whole bytes.
+        # The width of the numbers in bits, then the run: its length, doubled, and the number in
+        # whole bytes.
         run = b"\1" + varint(rows << 1) + b"\0"
         return dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run
 
@@ -215,14 +218,15 @@ def _column(field: pa.Field) -> _Plain | _Constant:
     return _Constant(field) if field.type == _CONSTANT else _Plain(field)
 
 
-# Field headers of a ColumnMetaData behind its field 4, and what ends it and the ColumnChunk it is in.
+# Field headers of a ColumnMetaData behind its field 4, and what ends it and the ColumnChunk it is
+# in.
 _VALUES = _SIZE = b"\x16"
 _BEGIN = _DICTIONARY_BEGIN = b"\x26"
 _END = b"\0\0"
 
 
 def _chunk_head(field: pa.Field, encodings: Sequence[int]) -> bytes:
-    """The ColumnChunk up to field 4 of its ColumnMetaData: what does not depend on the row group."""
+    """Return the ColumnChunk up to field 4 of its ColumnMetaData: the same for all row groups."""
     details = (
         i32(1, _physical(field)),
         i32s(2, encodings),
@@ -244,8 +248,8 @@ def _data_header(size: int, values: int, encoding: int) -> bytes:
     return b"".join((_PAGE, written, _SAME, written, _COUNT, count, _HEADER_ENDS[encoding]))
 
 
-# A PageHeader of a data page around its sizes and its number of values. A required column has no levels, but their
-# encodings must be told.
+# A PageHeader of a data page around its sizes and its number of values. A required column has no
+# levels, but their encodings must be given.
 _PAGE, _SAME, _COUNT = b"\x15\x00\x15", b"\x15", b"\x2c\x15"
 _HEADER_ENDS = {
     encoding: b"\x15" + zigzag(encoding) + b"\x15\x06\x15\x06\0\0"

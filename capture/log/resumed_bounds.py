@@ -1,4 +1,4 @@
-"""What an earlier writer of a log has promised: rows that come later must keep it."""
+"""Promises of an earlier writer of a log, which later rows must keep."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class ResumedBounds:
     """The promises of one stream that were made before its log was opened.
 
-    A daemon that was killed knew the orders that a query declares; the one after it has to learn them anew, and its
-    first rows may be below what was promised of them.
+    A daemon that was killed knew the values that declared orders had reached. Its successor has to
+    learn them again, and its first rows may be below the bounds that were promised.
 
     Args:
-        promises: of the stream's last heartbeat.
+        promises: punctuations of the stream's last heartbeat.
 
     Attributes:
-        late_tuples: rows left out so far because they break a promise.
+        late_tuples: rows discarded so far because they break a promise.
     """
 
     def __init__(self, promises: Iterable[Punctuation]) -> None:
@@ -32,7 +32,7 @@ class ResumedBounds:
         self._bounds = {promise.column: promise.bound for promise in promises}
 
     def raised(self, promises: Iterable[Punctuation]) -> tuple[Punctuation, ...]:
-        """``promises`` that are no lower than those made before."""
+        """Return ``promises`` with no bound below the one made before."""
         bounds = {promise.column: promise.bound for promise in promises}
         raised = {**self._bounds, **bounds}
         return tuple(
@@ -43,7 +43,7 @@ class ResumedBounds:
     def kept(
         self, batch: pa.RecordBatch, extents: tuple[Extent, ...]
     ) -> tuple[pa.RecordBatch, tuple[Extent, ...]]:
-        """The rows that keep the promises, and their extents; the others are counted."""
+        """Return the rows that keep the promises, and their extents; count the others."""
         for extent in extents:
             rising = self._bounds.get(extent.column)
             if rising is not None and extent.least < rising:

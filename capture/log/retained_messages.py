@@ -1,6 +1,6 @@
-"""The ledger: the messages that a log holds, in memory and in its index, and what became of those before.
+"""The ledger: the messages that a log retains, in memory and in its index, and their counters.
 
-Not for several threads at once; the log's lock is held around every call.
+It is not safe for several threads; the log holds its lock around every call.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ UNNUMBERED = -1
 """The sequence number of a message that gets its number when it is published."""
 
 THIN_MESSAGES = 1 << 16
-"""From so many messages on, those that later ones make superfluous are forgotten."""
+"""Number of messages from which on superseded ones are released."""
 
 REWRITE_RECORDS = 1 << 12
-"""The index is rewritten when it has so many records more than twice those that are needed."""
+"""The index is rewritten when it has this many records more than twice the number needed."""
 
 
 class Ledger:
     """The messages of the log in ``folder``.
 
     Args:
-        folder: of the log.
-        specs: of the streams that will be written.
-        segments: those of the log.
-        consumers: who is to acknowledge.
-        is_lossy: whether a full disk is overcome by shedding, and is no error.
+        folder: folder of the log.
+        specs: streams that will be written.
+        segments: segments of the log.
+        consumers: readers that acknowledge.
+        is_lossy: whether batches are shed when the disk is full; if not, that is an error.
 
     Attributes:
-        held: by stream.
+        held: retained messages by stream.
 
     Raises:
-        StreamError: unusable, damaged or in use.
+        StreamError: the log is unusable, damaged or in use.
     """
 
     def __init__(
@@ -101,26 +101,26 @@ class Ledger:
 
     @property
     def latest(self) -> Mapping[str, Heartbeat]:
-        """The last heartbeat of each stream that has one, also when it is held no more."""
+        """The last heartbeat of each stream that has one, even if it is no longer retained."""
         return self._latest
 
     @property
     def held_batches(self) -> int:
-        """How many batches are held."""
+        """Number of retained batches."""
         return sum(len(held.batches) for held in self.held.values())
 
     @property
     def held_messages(self) -> int:
-        """How many messages are held."""
+        """Number of retained messages."""
         return self._messages
 
     def publish(self, messages: Iterable[Message]) -> bool:
-        """Number messages and hold them from now on; False if the disk is full.
+        """Number and retain messages; return False if the disk is full.
 
-        Then they wait until the next time, all but heartbeats: the next ones say more.
+        They then wait for the next call, except heartbeats, which later ones supersede.
 
         Raises:
-            StreamError: not writable; nothing is held.
+            StreamError: the index cannot be written; no message is retained.
         """
         waiting = [*self._unwritten, *messages]
         numbered = self._numbered(waiting)
@@ -141,14 +141,15 @@ class Ledger:
         return True
 
     def on_sealed(self, size_bytes: int) -> None:
-        """A segment was written, to be published."""
+        """Count a segment that was written and will be published."""
         self.used_bytes += size_bytes
 
     def acknowledge(self, consumer: str, cursors: Mapping[str, int]) -> None:
-        """Note that ``consumer`` is done below ``cursors``, and forget what all are done with.
+        """Record that ``consumer`` needs no message below ``cursors``; release what none needs.
 
         Raises:
-            StreamError: an unknown consumer or stream, a cursor beyond what was written, or not writable.
+            StreamError: a consumer or stream is unknown, a cursor is beyond the last message, or
+                the acknowledgement cannot be written.
         """
         for stream, cursor in cursors.items():
             held = self.held.get(stream)
@@ -175,7 +176,7 @@ class Ledger:
         return True
 
     def _drop(self, streams: Iterable[str]) -> None:
-        """Forget what all consumers acknowledged of ``streams`` and remove its segments."""
+        """Release what all consumers have acknowledged of ``streams``, with its segments."""
         for stream in streams:
             held = self.held[stream]
             before = len(held)
@@ -189,7 +190,7 @@ class Ledger:
     def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:
-        """Keep these batches from being shed until the consumer leases others; return those already gone.
+        """Keep batches from being shed until the consumer leases others; return those already shed.
 
         Raises:
             StreamError: an unknown consumer or stream.
@@ -219,10 +220,10 @@ class Ledger:
                 yield batch
 
     def shed(self, batch: Batch) -> None:
-        """Make a gap of a batch that is held, and remove its segment.
+        """Replace a retained batch by a gap, and remove its segment.
 
         Raises:
-            StreamError: not writable, or it cannot be removed.
+            StreamError: the index cannot be written, or the segment cannot be removed.
         """
         stream = batch.stream
         spec = self._specs.get(stream)
@@ -238,18 +239,18 @@ class Ledger:
             self._unwritten.append(gap)
 
     def is_invisible(self, batches: Sequence[Batch]) -> bool:
-        """Whether batches of one stream, oldest first, are held and nobody knows of them."""
+        """Return whether batches of a stream, oldest first, are retained and seen by no reader."""
         held = self.held[batches[0].stream]
         is_first = batches[0].sequence >= held.visible_below
         return is_first and all(held.batch(batch.sequence) is batch for batch in batches)
 
     def merge(self, batch: Batch, parts: Sequence[Batch]) -> bool:
-        """Hold ``batch`` in the place of its parts; False if somebody knows of them by now, or they are gone.
+        """Retain ``batch`` in the place of its parts; return whether that was still possible.
 
-        Their segments are not removed.
+        It is not once a reader has seen a part, or a part is released. Segments are not removed.
 
         Raises:
-            StreamError: not writable; they are held as before.
+            StreamError: the index cannot be written; the parts are retained.
         """
         if not self.is_invisible(parts):
             return False
@@ -265,7 +266,7 @@ class Ledger:
         return True
 
     def close(self) -> None:
-        """Give the folder up; harmless when called twice."""
+        """Unlock the folder; a second call does nothing."""
         self._index.close()
 
     def _write_gap(self, gap: Shed) -> bool:
@@ -339,7 +340,7 @@ class Ledger:
         raise StreamError(problem)
 
     def _thin(self) -> None:
-        """Forget superfluous messages when there are many, as where a consumer is dead for days."""
+        """Release superseded messages when there are many, as when a consumer is away for days."""
         if self._messages < self._thin_at or not self.acknowledged.has_consumers:
             return
         for held in self.held.values():
@@ -349,7 +350,7 @@ class Ledger:
         self._rewrite()
 
     def _rewrite(self) -> None:
-        """Rewrite the index when most of it is of what is gone."""
+        """Rewrite the index when most of its messages have been released."""
         if self._index.records < max(2 * self._messages + REWRITE_RECORDS, self._rewrite_at):
             return
         bases = (self._base(stream) for stream in self.held)
@@ -373,7 +374,7 @@ class Ledger:
         return Base(stream, held.base, counters, has_ended, latest if is_gone else None)
 
     def _jumping(self) -> Iterator[Message | Base]:
-        """All messages in the order of writing, with a word wherever numbers are missing."""
+        """Yield all messages in the order of writing, a ``Base`` wherever numbers are missing."""
         ends = {stream: held.base for stream, held in self.held.items()}
         for _, message in merge(*self.held.values(), key=lambda each: each[0]):
             if message.sequence != ends[message.stream]:
@@ -383,7 +384,7 @@ class Ledger:
 
 
 def _essential(messages: Iterable[Message]) -> list[Message]:
-    """What has to be told later: heartbeats need not, and gaps side by side are told together."""
+    """Return what must still be published later: no heartbeats, and adjacent gaps as one."""
     kept: list[Message] = []
     gaps: dict[str, int] = {}
     for message in messages:

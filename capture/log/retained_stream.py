@@ -1,4 +1,4 @@
-"""The messages of one stream that the log still holds."""
+"""The retained messages of one stream."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 Numbered = tuple[int, Message]
-"""A message and its number in the whole log."""
+"""A message and its number in the order of the whole log."""
 
 
 @dataclass(slots=True)
 class HeldMessages:
     """The messages of one stream from sequence number ``base`` on.
 
-    Numbers may be missing: of heartbeats that a later one has made superfluous, of gaps told together, and of batches
-    merged into a later one.
+    Sequence numbers may be missing: those of heartbeats that a later one superseded, of gaps that
+    were joined, and of batches merged into a later one.
 
     Attributes:
-        base: below it everybody has acknowledged everything.
-        end: the sequence number that the next message gets.
-        has_ended: whether there will be no next one.
-        visible_below: below it somebody may know the messages; batches from there on nobody does.
+        base: all consumers have acknowledged the messages below this sequence number.
+        end: sequence number of the next message.
+        has_ended: whether the stream has ended.
+        visible_below: a reader may know the messages below this sequence number; batches from it on
+            have not been shown to any reader.
     """
 
     base: int = 0
@@ -46,11 +47,11 @@ class HeldMessages:
 
     @property
     def batches(self) -> deque[tuple[int, Batch]]:
-        """The batches among them, oldest first; not to be changed."""
+        """Return the batches among them, oldest first; do not change it."""
         return self._batches
 
     def add(self, number: int, message: Message) -> None:
-        """Hold the next message."""
+        """Retain the next message."""
         self._messages.append((number, message))
         self.end = message.sequence + 1
         if isinstance(message, Batch):
@@ -58,16 +59,16 @@ class HeldMessages:
         self.has_ended = self.has_ended or isinstance(message, EndOfStream)
 
     def since(self, cursor: int, limit: int) -> list[Numbered]:
-        """At most ``limit`` messages from ``cursor`` on."""
+        """Return at most ``limit`` messages from ``cursor`` on."""
         begin = self._place(cursor)
         return self._messages[begin : begin + limit]
 
     def mark_visible(self, cursor: int) -> None:
-        """Somebody may know the messages below ``cursor`` from now on."""
+        """Record that a reader may know the messages below ``cursor``."""
         self.visible_below = max(self.visible_below, min(cursor, self.end))
 
     def invisible_batches(self) -> list[Batch]:
-        """Batches that nobody knows of, oldest first, as far as a heartbeat or the end is held behind them."""
+        """Return the unseen batches below the last heartbeat or end, oldest first."""
         ends = (m.sequence for _, m in reversed(self._messages) if not isinstance(m, Batch | Shed))
         end = next(ends, 0)
         newest = (batch for _, batch in reversed(self._batches))
@@ -75,7 +76,7 @@ class HeldMessages:
         return [batch for batch in reversed(unknown) if batch.sequence < end]
 
     def merge(self, batch: Batch, parts: Collection[int]) -> None:
-        """Hold ``batch`` in the place of the last of ``parts``, and neither these nor heartbeats between them."""
+        """Put ``batch`` in the place of ``parts`` and of the heartbeats between them."""
         first, last = self._place(min(parts)), self._place(max(parts))
         number, _ = self._messages[last]
         self._messages[first : last + 1] = [
@@ -96,11 +97,11 @@ class HeldMessages:
         self._batches.extend(reversed(later))
 
     def is_read(self, cursor: int) -> bool:
-        """Whether ``cursor`` is behind the end of the stream."""
+        """Return whether ``cursor`` is beyond the end of the stream."""
         return self.has_ended and cursor == self.end
 
     def drop_below(self, sequence: int) -> list[Batch]:
-        """Hold messages below ``sequence`` no more; the batches that were among them."""
+        """Release the messages below ``sequence`` and return the batches among them."""
         if sequence <= self.base:
             return []
         del self._messages[: self._place(sequence)]
@@ -111,7 +112,7 @@ class HeldMessages:
         return dropped
 
     def shed(self, gap: Shed) -> None:
-        """Hold ``gap`` in the place of the batch with its number."""
+        """Replace the batch with the number of ``gap`` by the gap."""
         place = self._place(gap.sequence)
         number, batch = self._messages[place]
         assert isinstance(batch, Batch)
@@ -122,11 +123,11 @@ class HeldMessages:
             self._batches.remove((number, batch))
 
     def has_batch(self, sequence: int) -> bool:
-        """Whether the batch of that number is held."""
+        """Return whether the batch with this number is retained."""
         return self.batch(sequence) is not None
 
     def batch(self, sequence: int) -> Batch | None:
-        """The batch of that number, None if it is not held."""
+        """Return the batch with this number; None if it is not retained."""
         place = self._place(sequence)
         if place == len(self._messages):
             return None
@@ -134,7 +135,7 @@ class HeldMessages:
         return message if isinstance(message, Batch) and message.sequence == sequence else None
 
     def thin(self) -> None:
-        """Forget what later messages tell as well: all heartbeats but the last, and gaps side by side.
+        """Release what later messages also say: all heartbeats but the last, and adjacent gaps.
 
         Bounds never fall, and gaps add up.
         """
@@ -154,5 +155,5 @@ class HeldMessages:
         self._messages = kept[::-1]
 
     def _place(self, sequence: int) -> int:
-        """Where the messages from ``sequence`` on begin."""
+        """Return the position of the first message from ``sequence`` on."""
         return bisect_left(self._messages, sequence, key=lambda each: each[1].sequence)

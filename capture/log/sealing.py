@@ -1,4 +1,4 @@
-"""Sealing: rows of open batches become segments, or gaps where there is no room for them."""
+"""Sealing: rows of open batches become segments, or gaps if there is no room for them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from gscope.capture.log.segments import SegmentFolder
 
 WRITTEN_AT_ONCE_ROWS = 1024
-"""So many rows are worth a segment that grows; fewer are collected in memory until there is one."""
+"""Rows that justify a growing segment; fewer are collected in memory until there is one."""
 
 
 class Sealer:
-    """Makes segments; for the thread that writes the log.
+    """Makes segments, on the thread that writes the log.
 
     Args:
-        specs: of the streams.
-        segments: where they go.
-        budget: decides what is written.
-        ledger: counts.
-        usage: what the budget may know and do.
-        lock: of the ledger.
+        specs: the streams by name.
+        segments: folder that segments are written to.
+        budget: policy that decides what is written.
+        ledger: retained messages and counters.
+        usage: what the budget can see and do.
+        lock: lock of the ledger.
     """
 
     def __init__(
@@ -58,9 +58,10 @@ class Sealer:
         self._broken: set[PlainSegment] = set()
 
     def write_now(self, stream: str, rows: TupleRows) -> WrittenRows | None:
-        """Write rows into a segment that grows until it is sealed; None if they must wait in memory for that.
+        """Write rows to a growing segment; return None if they must wait in memory.
 
-        Few rows do not begin a segment, but one that grows would get them in any case when it is sealed. As the open batches in memory, it is counted in the budget from then on.
+        Few rows do not start a segment; a growing one gets them at the latest when it is sealed.
+        Only a sealed segment counts against the budget, like open batches in memory.
         """
         segment = self._growing.get((stream, rows.extents))
         try:
@@ -77,17 +78,17 @@ class Sealer:
                 raise
             self._ledger.full_disk_total += 1
             if segment is not None:
-                # What it held is gone; it is counted when it is sealed.
+                # Its rows are lost; they are counted when it is sealed.
                 del self._growing[stream, rows.extents]
                 self._broken.add(segment)
             return None
-        # Nobody else will know should they be shed.
+        # The rows cannot be counted later if they are shed.
         packets = packets_in(rows.batch, self._specs[stream]) if self._budget.is_lossy else None
         size = segment.size_bytes - before
         return WrittenRows(segment, rows.rows, size, rows.extents, packets)
 
     def seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
-        """Make each cut whole segments, or a gap; the messages are not yet published."""
+        """Make segments or a gap of each cut; the messages are not yet published."""
         sealed: list[Message] = []
         for parts in cuts:
             if not sum(part.rows for part in parts):
@@ -112,13 +113,13 @@ class Sealer:
         return sealed
 
     def abandon(self) -> None:
-        """Remove segments that will not be finished."""
+        """Delete unfinished segments."""
         for segment in self._growing.values():
             self._segments.abandon(segment)
         self._growing = {}
 
     def _written(self, stream: str, parts: Sequence[Part]) -> list[Message]:
-        """Make segments of parts; a gap of those for which the disk has no room any more."""
+        """Make segments of parts, and a gap of those for which the disk has no room."""
         waiting = [part for part in parts if isinstance(part, TupleRows)]
         grown: dict[PlainSegment, list[Part]] = {}
         for part in parts:
@@ -160,7 +161,7 @@ class Sealer:
         return Batch(stream, UNNUMBERED, path, rows, size, combined(parts))
 
     def _gap(self, stream: str, parts: Sequence[Part]) -> Shed:
-        """Rows that are shed before they make a batch."""
+        """Return the gap for rows that are shed before they become a batch."""
         counts = [
             part.packets
             if isinstance(part, WrittenRows)

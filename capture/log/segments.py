@@ -29,9 +29,10 @@ _CONSTANT_COLUMN = "interface"
 class SegmentFolder:
     """The folder of segments of one log.
 
-    Many rows of fixed-width columns are written as they come (``begin``), all others at once (``write``).
-    Tuples are read once, soon, from the page cache: so there is no compression, no statistics (extents are in the
-    messages), no dictionaries but the one of the constant column, and no Arrow schema in the file.
+    Many rows of fixed-width columns are written as they come (``begin``), all others at once
+    (``write``). Tuples are read once, soon, from the page cache: so there is no compression, no
+    statistics (extents are in the messages), no dictionaries but the one of the constant column,
+    and no Arrow schema in the file.
 
     Args:
         folder: of the log; made, private, when it is not there.
@@ -76,14 +77,15 @@ class SegmentFolder:
             return f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size
 
     def merge(self, names: Sequence[str], rows: int) -> tuple[str, int]:
-        """Write a segment of the rows of others, one after another; its path relative to the log, and its bytes.
+        """Write the rows of segments to a new one; return its path in the log, and its bytes.
 
         Args:
             names: of the others, which stay; of one stream.
             rows: of all of them.
 
         Raises:
-            StreamError: one of them is not readable, or it is not writable; nothing of it is left behind.
+            StreamError: one of them is not readable, or it is not writable; nothing of it is left
+                behind.
         """
         last = self._log / names[-1]
         try:
@@ -112,7 +114,7 @@ class SegmentFolder:
             raise
 
     def begin(self, label: str, schema: pa.Schema) -> PlainSegment:
-        """A segment that rows are added to as they come; nobody else knows of it before ``finish``.
+        """Begin a segment to which rows are added as they arrive; it is invisible until ``finish``.
 
         Raises:
             StreamError: cannot be made.
@@ -146,7 +148,7 @@ class SegmentFolder:
             segment.path.unlink()
 
     def free_bytes(self) -> int:
-        """Bytes that the disk has left for us; as many as there can be where that is not to be known."""
+        """Return the free bytes of the disk that we may use; the largest number if unknown."""
         try:
             disk = os.statvfs(self._folder)
         except OSError:
@@ -172,7 +174,7 @@ class SegmentFolder:
                 path.unlink(missing_ok=True)
 
     def remove_others(self, names: Iterable[str]) -> int:
-        """Remove what a crash left: every file here but the segments ``names``. How many there were.
+        """Remove files that a crash left, all but the segments ``names``; return their number.
 
         Raises:
             StreamError: cannot be removed.

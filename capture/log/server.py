@@ -1,9 +1,11 @@
 """The log's Arrow Flight server on a unix socket: subscriptions, acknowledgements, counters.
 
-``do_get`` takes a ticket, JSON ``{"cursors": {stream: next sequence number, …}}``, and streams record batches with
-one binary column ``message`` (records of ``streams/wire.py``) as they are written, until all these streams have ended
-or the log is closed. Actions: ``acknowledge`` with the body ``{"consumer": name, "cursors": {…}}``, ``punctuate``
-with ``{"wanted": {stream: {name of a promise: bound, …}, …}}`` (see ``Demands``), ``streams``, ``counters``, ``ping``. The socket's folder is private, so who may connect is who may read the folder.
+``do_get`` takes a ticket, JSON ``{"cursors": {stream: next sequence number, …}}``, and streams
+record batches with one binary column ``message`` (records of ``streams/wire.py``) as they are
+written, until all these streams have ended or the log is closed. Actions: ``acknowledge`` with the
+body ``{"consumer": name, "cursors": {…}}``, ``punctuate`` with ``{"wanted": {stream: {name of a
+promise: bound, …}, …}}`` (see ``Demands``), ``streams``, ``counters``, ``ping``. The socket's
+folder is private, so who may connect is who may read the folder.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ STOP_SECONDS = 2.0
 """How long ``LogServer.stop`` waits for clients to take what was sent to them."""
 
 MAX_SUBSCRIPTIONS = 8
-"""Each has a thread of its own here, also one whose client has stopped reading."""
+"""Each has a thread of its own here, even if its client has stopped reading."""
 
 _CANCEL_CHECK_S = 0.5
-"""How long a subscription whose client went away may keep its thread."""
+"""Seconds that a subscription keeps its thread at most after its client has gone."""
 
 
 class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
@@ -67,8 +69,8 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
     def stop(self) -> None:
         """End: the log must have been closed, so that no subscription is waiting.
 
-        A client that has stopped reading would hold the server up for ever; after ``STOP_SECONDS`` it is left
-        to the end of the process.
+        A client that has stopped reading would hold the server up for ever; after ``STOP_SECONDS``
+        it is left to the end of the process.
         """
         ending = threading.Thread(target=self.shutdown, daemon=True)
         ending.start()
@@ -83,7 +85,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
 
     def do_action(self, _context: Any, action: Any) -> Any:
-        """Acknowledge, or tell something; see the module."""
+        """Run an action; see the module."""
         handler = _ACTIONS.get(action.type)
         if handler is None:
             message = f"unknown action {action.type!r}; there are {sorted(_ACTIONS)}"
@@ -122,14 +124,14 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
 
 
 def _acknowledge(server: LogServer, body: bytes) -> object:
-    """Note what a consumer is done with."""
+    """Record what a consumer no longer needs."""
     fields = _parsed(body)
     server.log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
     return {}
 
 
 def _punctuate(server: LogServer, body: bytes) -> object:
-    """Want heartbeats of streams as soon as they can promise what is asked."""
+    """Request heartbeats of streams as soon as they can promise the given bounds."""
     wanted = _parsed(body).get("wanted")
     if not isinstance(wanted, dict):
         message = f"wanted must be an object of promises by stream, not {wanted!r:.100}"
@@ -155,7 +157,7 @@ def _counters(server: LogServer, _body: bytes) -> object:
 
 
 def _ping(_server: LogServer, _body: bytes) -> object:
-    """Whether anybody is there."""
+    """Answer, to show that the daemon listens."""
     return {}
 
 
@@ -170,7 +172,7 @@ _ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
 
 
 class _client_errors:
-    """Turn a ``StreamError`` of the body into the one error of Flight that reaches a client as a sentence."""
+    """Turn a ``StreamError`` of the body into the Flight error that clients get as a sentence."""
 
     def __enter__(self) -> None:
         return None

@@ -1,7 +1,8 @@
 """As much of Thrift's compact protocol as Parquet's headers need: encoding only.
 
-Each function gives a field of a struct, (number, type, bytes); ``encode`` joins fields, in rising order of their
-numbers, to a struct. https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+Each function gives a field of a struct, (number, type, bytes); ``encode`` joins fields, in rising
+order of their numbers, to a struct.
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def encode(*fields: Field) -> bytes:
     parts = []
     last = 0
     for number, type_, value in fields:
-        # Parquet's numbers are close together: the long form for jumps of more than 15 is not needed.
+        # Parquet's numbers are close together: the long form for jumps of more than 15 is not
+        # needed.
         parts += [bytes([(number - last) << 4 | type_]), value]
         last = number
     return b"".join(parts) + _STOP
