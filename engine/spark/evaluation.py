@@ -282,7 +282,7 @@ class Evaluator:
 
 
 def _is_one_epoch(node: HftaNode) -> bool:
-    """Return whether all rows of ``node`` are of one epoch, which tasks cannot share."""
+    """Return whether all rows of ``node`` are of one epoch, so that epochs give no ranges."""
     return isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression)
 
 

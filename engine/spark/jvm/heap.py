@@ -18,12 +18,14 @@ EXECUTION_SHARE = 0.6
 JOINED_ROW_BYTES = 260
 """Bytes of a joined row, of either side, in the hash tables of all tasks that run at once.
 
-Measured with flows, by raising the rows until Java ran out of memory.
+Measured on joins of flows, by the sizes at which they failed.
 """
 
 
 def joined_rows(heap_bytes: int, row_bytes: int = 0) -> int:
-    """Return how many rows a join may read with one side in hash tables, which cannot spill.
+    """Return how many rows a join may read with its smaller side in hash tables.
+
+    Hash tables cannot spill.
 
     Args:
         heap_bytes: the size of the heap.
