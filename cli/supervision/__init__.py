@@ -1,1 +1,1 @@
-"""Child processes: start, liveness, restart and recovery."""
+"""Child processes: states, start, liveness, restart and recovery."""

@@ -1,1 +1,1 @@
-"""The stream contract: messages, punctuation, wire format."""
+"""The contract between processes: messages of streams, punctuation, wire format, events."""
