@@ -1,10 +1,14 @@
-"""Columns and schemas: the shape of a stream."""
+"""Columns and schemas: the shape of a stream, and free names for columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import VARYING, GsqlType, Ordering
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +60,12 @@ class Schema:
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """Return ``wanted``, with a number appended if it is in use."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

@@ -21,8 +21,7 @@ from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import ColumnSchema
+from gscope.queries.expressions.schema import ColumnSchema, free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy

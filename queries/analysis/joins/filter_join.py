@@ -25,8 +25,7 @@ from gscope.queries.analysis.joins.merge import increasing_instead
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.schema import ColumnSchema, Schema, free_name
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import AggregateCall, Filter, GroupBy, Join, Node

@@ -9,10 +9,9 @@ from gscope.errors import ResolveError
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.schema import Schema, free_name
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.walk import walk
+from gscope.queries.gsql.node import walk
 from gscope.queries.plan.logical import Node, Project, QueryScan
 
 if TYPE_CHECKING:

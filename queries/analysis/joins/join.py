@@ -24,8 +24,7 @@ from gscope.queries.analysis.names.watchlists import WatchlistSource
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Column
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.schema import Schema, free_name
 from gscope.queries.plan.logical import Filter, Join, QueryScan
 from gscope.queries.plan.trees import conjunction, map_expression
 

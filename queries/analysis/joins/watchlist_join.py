@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.names.watchlists import WatchlistSource
 from gscope.queries.expressions.expressions import Column, NamedExpression
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.schema import ColumnSchema, Schema, free_name
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import WatchlistJoin
 from gscope.queries.plan.trees import conjunction, of_input

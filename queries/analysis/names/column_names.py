@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
-from gscope.queries.expressions.free_name import free_name
+from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 

@@ -10,7 +10,7 @@ from gscope.queries.analysis.names.query_names import check_name, is_external, n
 from gscope.queries.analysis.names.user_protocols import known_protocols
 from gscope.queries.analysis.names.watchlists import define_watchlist
 from gscope.queries.did_you_mean import did_you_mean, other_case
-from gscope.queries.expressions.free_name import free_name
+from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body, print_query
 from gscope.queries.library.load import load_library_file

@@ -19,8 +19,8 @@ from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.node import walk
 from gscope.queries.gsql.nodes import BinaryOperator
-from gscope.queries.gsql.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

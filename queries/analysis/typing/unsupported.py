@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.typing.typer import is_aggregate
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.walk import walk
+from gscope.queries.gsql.node import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

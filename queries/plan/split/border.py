@@ -24,8 +24,7 @@ from gscope.queries.expressions.expressions import (
     PacketField,
     walk,
 )
-from gscope.queries.expressions.free_name import free_name
-from gscope.queries.expressions.schema import ColumnSchema
+from gscope.queries.expressions.schema import ColumnSchema, free_name
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
