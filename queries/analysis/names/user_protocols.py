@@ -110,7 +110,7 @@ def _check_size(expression: Expression, name: str, position: Position) -> None:
         part, depth = waiting.pop()
         parts += 1
         if parts > _MAX_PARTS or depth > _MAX_DEPTH:
-            message = f"{name} grows too large: all it is made of, written out, is too long"
+            message = f"{name} grows too large: written out in built-in fields, it is too long"
             raise TypeMismatchError(message, position=position, remedy="build on fewer fields")
         if isinstance(part, Call):
             waiting += [(argument, depth + 1) for argument in part.arguments]

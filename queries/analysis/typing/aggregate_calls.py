@@ -131,7 +131,7 @@ def _value(
 def _constants(
     node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry, typer: Typer
 ) -> tuple[Literal, ...]:
-    made: list[Literal] = []
+    found: list[Literal] = []
     for constant, written in zip(entry.constants, node.args[1:], strict=True):
         where = f"as {constant.name} of {node.name}"
         value = convert(typer.type(written), constant.type, written.position, where)
@@ -141,5 +141,5 @@ def _constants(
         complaint = constant.objection(value.value)
         if complaint:
             raise TypeMismatchError(complaint, position=written.position)
-        made.append(value)
-    return tuple(made)
+        found.append(value)
+    return tuple(found)

@@ -41,10 +41,10 @@ _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
 
 def apply(function: str, *arguments: Expression) -> Expression:
     """Return a call of a catalog function, or its value if all arguments are constants."""
-    made = call(function, *arguments)
+    built = call(function, *arguments)
     if not FUNCTIONS[function].is_foldable or not all(isinstance(a, Literal) for a in arguments):
-        return made
-    return Literal(evaluate(made, _no_leaf), made.type)
+        return built
+    return Literal(evaluate(built, _no_leaf), built.type)
 
 
 def from_literal(literal: nodes.LiteralSyntax) -> Literal:
