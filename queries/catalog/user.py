@@ -178,7 +178,10 @@ def _type(name: object) -> GsqlType:
 def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
     count = len(facts.parameters)
     if count == 0:
-        message = f"{made.__name__} is declared without a parameter; a function without parameters is a constant"
+        message = (
+            f"{made.__name__} is declared without a parameter; "
+            "a function without parameters is a constant"
+        )
         raise UsageError(message)
     try:
         inspect.signature(made).bind(*facts.parameters)
@@ -200,5 +203,8 @@ def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
         )
         raise UsageError(message)
     if facts.is_nullable or facts.accepts_null or not facts.is_pure:
-        message = f"{made.__name__} is declared lfta_safe; then it must be pure, and neither accept nor return None"
+        message = (
+            f"{made.__name__} is declared lfta_safe; "
+            "then it must be pure, and neither accept nor return None"
+        )
         raise UsageError(message)

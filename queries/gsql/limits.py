@@ -90,7 +90,10 @@ def _check_width(select: nodes.Select) -> None:
             raise GsqlSyntaxError(message, position=columns[MAX_COLUMNS].position, remedy=remedy)
     if len(select.inputs) > MAX_JOINED:
         message = f"too many inputs: expected at most {MAX_JOINED}, got {len(select.inputs)}"
-        remedy = "join the results of smaller joins, each a query of its own, or merge streams with the same columns"
+        remedy = (
+            "join the results of smaller joins, each a query of its own, "
+            "or merge streams with the same columns"
+        )
         raise GsqlSyntaxError(message, position=select.inputs[MAX_JOINED].position, remedy=remedy)
 
 

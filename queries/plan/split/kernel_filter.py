@@ -4,8 +4,8 @@ The condition is *necessary*, never sufficient: no LFTA's tuples include a packe
 It consists of tests of header fields that every kernel supports; any other part of a predicate is
 taken to be true.
 
-    protocol = 17 AND destPort = 53 AND str_exists_substr[data, 'x']  →  protocol = 17 AND destPort = 53
-    protocol = 17 AND (destPort = 53 OR len > 100)                     →   protocol = 17
+    destPort = 53 AND str_exists_substr[data, 'x']   →   destPort = 53
+    protocol = 17 AND (destPort = 53 OR len > 100)   →   protocol = 17
 
 A test of a field that is NULL is false, and a predicate that is NULL rejects: so a test also
 implies that the packet has the field.
