@@ -111,9 +111,9 @@ class Daemon:
         files = [file for interface in settings.interfaces for file in interface.files]
         if self._confinement.identity is not None:
             from gscope.capture.sources.files.held import hold
-            from gscope.capture.sources.files.stored import open_at_once
+            from gscope.capture.sources.files.stored import open_nonblocking
 
-            hold(files, self._confinement.identity, open_at_once)
+            hold(files, self._confinement.identity, open_nonblocking)
         self._confine(Path(file).absolute().parent for file in files)
         self._follow(supervisor_fd)
         # Imported once the settings are known to be valid: numba and pyarrow take most of the

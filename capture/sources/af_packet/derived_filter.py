@@ -131,7 +131,7 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
     return program.assembled()
 
 
-def both(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
+def conjunction(first: Sequence[Instruction], second: Sequence[Instruction]) -> list[Instruction]:
     """Return the program that accepts what both accept, truncated as by the second.
 
     Returns the first alone if that is impossible: it returns a computed length, or the two are too

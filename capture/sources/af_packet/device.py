@@ -40,7 +40,7 @@ class Device:
     is_loopback: bool
 
 
-def look_up(asked: socket.socket, name: str) -> Device | None:
+def look_up(any_socket: socket.socket, name: str) -> Device | None:
     """Return the device of that name in the network namespace of the socket.
 
     None if there is none.
@@ -48,9 +48,15 @@ def look_up(asked: socket.socket, name: str) -> Device | None:
     if name == ANY:
         return Device(0, COOKED, is_up=True, is_loopback=False)
     try:
-        (index,) = struct.unpack_from("i", _ask(asked, SIOCGIFINDEX, name), NAME_BYTES)
-        (flags,) = struct.unpack_from("H", _ask(asked, SIOCGIFFLAGS, name), NAME_BYTES)
-        (kind,) = struct.unpack_from("H", _ask(asked, SIOCGIFHWADDR, name), NAME_BYTES)
+        (index,) = struct.unpack_from(
+            "i", _interface_request(any_socket, SIOCGIFINDEX, name), NAME_BYTES
+        )
+        (flags,) = struct.unpack_from(
+            "H", _interface_request(any_socket, SIOCGIFFLAGS, name), NAME_BYTES
+        )
+        (kind,) = struct.unpack_from(
+            "H", _interface_request(any_socket, SIOCGIFHWADDR, name), NAME_BYTES
+        )
     except OSError:
         return None
     return Device(index, link_type_of(kind), bool(flags & IFF_UP), bool(flags & IFF_LOOPBACK))
@@ -68,7 +74,7 @@ def request(name: str) -> bytes:
     return name.encode()[: NAME_BYTES - 1].ljust(IFREQ_BYTES, b"\0")
 
 
-def _ask(asked: socket.socket, command: int, name: str) -> bytes:
+def _interface_request(any_socket: socket.socket, command: int, name: str) -> bytes:
     if len(name.encode()) >= NAME_BYTES:
         raise OSError
-    return fcntl.ioctl(asked, command, request(name))
+    return fcntl.ioctl(any_socket, command, request(name))

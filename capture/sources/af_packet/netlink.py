@@ -48,11 +48,11 @@ def dump(table: int, header: struct.Struct) -> list[Entry]:
         CaptureError: the kernel refuses.
     """
     question = bytes(header.size)
-    asked = _MESSAGE.pack(_MESSAGE.size + header.size, table, _REQUEST_DUMP, 1, 0) + question
+    request = _MESSAGE.pack(_MESSAGE.size + header.size, table, _REQUEST_DUMP, 1, 0) + question
     found: list[Entry] = []
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE) as kernel:
-            kernel.send(asked)
+            kernel.send(request)
             while _take(kernel.recv(_RECEIVE_BYTES), header, found):
                 pass
     except OSError as error:

@@ -119,22 +119,22 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
         raise CaptureError(message) from error
 
 
-def ask_for_hardware_time(of: socket.socket, name: str) -> None:
+def enable_hardware_time(of: socket.socket, name: str) -> None:
     """Make the network card timestamp all packets that it receives, unless it does so already.
 
     Raises:
         CaptureError: the card has no such clock, or this process may not enable it; one sentence.
     """
     config = ctypes.create_string_buffer(HARDWARE_TIME.size)
-    asked = bytearray(request(name))
-    struct.pack_into("P", asked, NAME_BYTES, ctypes.addressof(config))
+    hardware_request = bytearray(request(name))
+    struct.pack_into("P", hardware_request, NAME_BYTES, ctypes.addressof(config))
     try:
         with suppress(OSError):
             # Older drivers do not report it.
-            fcntl.ioctl(of, SIOCGHWTSTAMP, bytes(asked))
+            fcntl.ioctl(of, SIOCGHWTSTAMP, bytes(hardware_request))
         if HARDWARE_TIME.unpack(config.raw[: HARDWARE_TIME.size])[2] != HWTSTAMP_FILTER_ALL:
             HARDWARE_TIME.pack_into(config, 0, 0, 0, HWTSTAMP_FILTER_ALL)
-            fcntl.ioctl(of, SIOCSHWTSTAMP, bytes(asked))
+            fcntl.ioctl(of, SIOCSHWTSTAMP, bytes(hardware_request))
     except OSError as error:
         raise CaptureError(_no_hardware_time(name, error)) from error
     wanted = SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_SOFTWARE

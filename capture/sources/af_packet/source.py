@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
+from gscope.capture.sources.af_packet.derived_filter import compile_condition, conjunction
 from gscope.capture.sources.af_packet.device import look_up, unknown_device
 from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
 from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
@@ -21,9 +21,9 @@ from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET
 from gscope.capture.sources.af_packet.live_stats import LiveStats
 from gscope.capture.sources.af_packet.packet_socket import (
     Fanout,
-    ask_for_hardware_time,
     attach_filter,
     bind,
+    enable_hardware_time,
     fanout_group,
     open_packet_socket,
     read_statistics,
@@ -164,7 +164,7 @@ class AfPacketSource:
     def narrow(self, condition: Condition) -> None:
         """See ``LiveDevice``; the kernel's filter decides, and only of Ethernet frames."""
         if self._link == LINKTYPE_ETHERNET and condition != TRUE:
-            self._program = both(self._program, compile_condition(condition, self._snaplen))
+            self._program = conjunction(self._program, compile_condition(condition, self._snaplen))
 
     def start(self) -> None:
         """See ``LiveDevice``; needs no privilege."""
@@ -264,7 +264,7 @@ class AfPacketSource:
         )
         attach_filter(self._socket, accept_all(0))
         if self._hardware_time:
-            ask_for_hardware_time(self._socket, self.device)
+            enable_hardware_time(self._socket, self.device)
         self._ring = MappedRing(self._socket, self._shape)
         loopback = look_up(self._socket, LOOPBACK_NAME)
         self._loopback = loopback.index if loopback is not None else 0
@@ -335,16 +335,16 @@ class AfPacketSource:
         if ready.get(self._socket.fileno(), 0) & select.POLLERR:
             # Reading the error (ENETDOWN) clears it; otherwise every poll would return immediately.
             self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            self._look_again()
+            self._update_state()
         if self._changes.fileno() in ready:
-            self._drop_messages()
-            self._look_again()
+            self._drain_changes()
+            self._update_state()
         if self._interruption in ready:
             os.eventfd_read(self._interruption)
             return False
         return True
 
-    def _drop_messages(self) -> None:
+    def _drain_changes(self) -> None:
         """Empty the socket of changes; their content is irrelevant, so lost messages do no harm."""
         assert self._changes is not None
         while True:
@@ -356,7 +356,7 @@ class AfPacketSource:
                 if error.errno != errno.ENOBUFS:
                     raise
 
-    def _look_again(self) -> None:
+    def _update_state(self) -> None:
         """Update the state of the device, and attach to one that has returned."""
         assert self._socket is not None
         was = self._state
@@ -377,15 +377,15 @@ class AfPacketSource:
         The next change tries again.
         """
         if device.link_type.number != self._link:
-            self._complain(f"has come back with link type {device.link_type.name}")
+            self._report_damage(f"has come back with link type {device.link_type.name}")
             return
         try:
             self._attach(device)
         except OSError as error:
             # It has vanished again, or the socket is in a fanout group, which it cannot join twice.
-            self._complain(f"cannot be captured again: {os_reason(error)}")
+            self._report_damage(f"cannot be captured again: {os_reason(error)}")
 
-    def _complain(self, problem: str) -> None:
+    def _report_damage(self, problem: str) -> None:
         sentence = f"{self.device} {problem}"
         if sentence not in self.damage:
             self.damage.append(sentence)

@@ -116,18 +116,18 @@ class Walk:
 
     def over(self, source: BlockSource) -> bool:
         """Walk over an open source to its end; return whether it was reached."""
-        while not self._gives_up() and (block := source.next_block()) is not None:
+        while not self._is_over() and (block := source.next_block()) is not None:
             self._latest_ns, step_ns, walked = _deepest(
                 block.time_ns, block.caplen, block.count, self._latest_ns
             )
             self.deepest_ns = max(self.deepest_ns, step_ns)
             self._bytes_left -= walked
             if isinstance(source, FileSource):
-                while not self._gives_up() and self._pass(source):
+                while not self._is_over() and self._pass(source):
                     pass
-        return not self._gives_up()
+        return not self._is_over()
 
-    def _gives_up(self) -> bool:
+    def _is_over(self) -> bool:
         return self._stop.is_set() or self._bytes_left < 0
 
     def _pass(self, source: FileSource) -> bool:

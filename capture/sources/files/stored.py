@@ -141,14 +141,14 @@ def _open(path: str) -> io.FileIO:
                 message = "standard input is a terminal; pipe a capture into it"
                 raise CaptureError(message)
             return file
-        return borrow(path) or io.FileIO(path, opener=open_at_once)
+        return borrow(path) or io.FileIO(path, opener=open_nonblocking)
     except (OSError, ValueError) as error:
         reason = os_reason(error)
         message = f"cannot open {shown}: {reason}"
         raise CaptureError(message) from error
 
 
-def open_at_once(path: str, flags: int) -> int:
+def open_nonblocking(path: str, flags: int) -> int:
     """Open a file without the uninterruptible wait for the writer of a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 

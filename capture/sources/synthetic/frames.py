@@ -351,7 +351,7 @@ def _fill_tcp(header: NDArray[np.void], packets: NDArray[np.void]) -> None:
 def _overlay(rows: NDArray[np.uint8], column: int, layout: np.dtype[np.void]) -> NDArray[np.void]:
     """Return a view of the header at ``column`` of every row."""
     if column + layout.itemsize > rows.shape[1]:
-        message = f"a header ends at {column + layout.itemsize}, behind the row's {rows.shape[1]}"
+        message = f"a header ends at {column + layout.itemsize}, beyond the row's {rows.shape[1]}"
         raise ValueError(message)
     return np.ndarray(rows.shape[0], layout, rows.data, column, (rows.strides[0],))
 

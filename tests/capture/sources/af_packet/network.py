@@ -1,4 +1,4 @@
-"""A network namespace of its own for the test in hand, with a pair of virtual Ethernet devices."""
+"""A network namespace for one test, with a pair of virtual Ethernet devices."""
 
 from __future__ import annotations
 

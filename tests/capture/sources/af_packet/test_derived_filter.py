@@ -16,7 +16,10 @@ from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
 from tests.capture.sources.af_packet.network import receive, send
 
 from gscope.capture.packet.dissector.dissect import dissect
-from gscope.capture.sources.af_packet.derived_filter import both, compile_condition
+from gscope.capture.sources.af_packet.derived_filter import (
+    compile_condition,
+    conjunction,
+)
 from gscope.capture.sources.af_packet.filter import accept_all
 from gscope.capture.sources.af_packet.packet_socket import attach_filter
 from gscope.queries.catalog.evaluate import evaluate
@@ -194,7 +197,7 @@ def test_a_snap_length_cuts_what_is_accepted() -> None:
 def test_both_of_two_filters_must_accept() -> None:
     _, dns = compiled("UDP", "destPort = 53")
     _, from_seven = compiled("UDP", "srcPort = 7")
-    joined = both(compile_condition(from_seven, 99), compile_condition(dns, 30))
+    joined = conjunction(compile_condition(from_seven, 99), compile_condition(dns, 30))
     assert run_filter(joined, udp_frame(1, 7)) == 30
     assert run_filter(joined, udp_frame(1, 8)) == 0
     other = udp_frame(1, 7)

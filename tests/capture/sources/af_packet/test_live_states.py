@@ -203,7 +203,7 @@ def test_closing_twice_is_harmless_and_using_it_then_is_reported(live: Opener) -
     assert block is not None
     source.close()
     source.close()
-    # Somebody's block stays readable.
+    # A block that the caller holds stays readable.
     assert block.data[int(block.offset[0])] == 0xFF
     with pytest.raises(CaptureError, match="is not open"):
         source.next_block()

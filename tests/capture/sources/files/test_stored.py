@@ -120,7 +120,7 @@ def test_a_read_error_in_the_middle_ends_the_input_and_is_reported(
     while source.next_block() is not None:
         pass
     assert source.damage[0] == (
-        f"f: reading failed at byte {stored.position}: Input/output error; the rest is ignored"
+        f"f: reading failed at byte {stored.position}: input/output error; the rest is ignored"
     )
 
 
