@@ -43,7 +43,7 @@ class Comparison:
         missing: rows that only the oracle has.
         extra: rows that only gscope has.
         captures: how many shared captures have rows.
-        made: how many made traces have rows.
+        made: number of generated traces that have rows.
         differing: the parts with missing or extra rows, and how many.
     """
 

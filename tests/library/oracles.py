@@ -113,7 +113,7 @@ SECOND: dict[str, Oracle] = {
         oracles_names.slow_answers,
         "`dns.time`, by which tshark itself matches answers with questions",
         {
-            "ndpi-fuzz-2006-06-26-2594.pcap": "damaged names and ids, which tshark matches otherwise",
+            "ndpi-fuzz-2006-06-26-2594.pcap": "damaged names and ids, which tshark matches differently",
             "zeek-ipv6-fragmented-dns.pcap": "a repeated question, from which tshark starts counting again",
         },
     ),

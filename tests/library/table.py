@@ -28,7 +28,7 @@ def with_tables(page: str, found: Sequence[Comparison]) -> str:
 
 def _users(found: Sequence[Comparison]) -> str:
     lines = [
-        "| query | its oracle reads | captures | made traces | rows | agreement |",
+        "| query | its oracle reads | captures | generated traces | rows | agreement |",
         "|---|---|---|---|---|---|",
     ]
     for one in found:
