@@ -1,9 +1,9 @@
-"""Keeps what compiled kernels take on the disk within a bound: what was used longest ago goes first.
+"""Bounds the disk space of compiled kernels; those unused for the longest time are removed first.
 
-Two folders are looked after: ``kernels/<digest>/<place>/*.nb[ic]`` is numba's, for one file of sources each
-(``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources (``capture/lfta/cache.py``). Names of any other form
-are nobody's business here, nor is what a link points at. Other processes may use the same folders at any moment: one
-that misses a file compiles it anew.
+There are two folders: ``kernels/<digest>/<place>/*.nb[ic]`` are numba's files, for one source file
+each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources
+(``capture/lfta/cache.py``). Other names are left alone, and links are not followed. Other processes
+may use the same folders at any moment: one that misses a file compiles it again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 512 << 20
-"""What compiled kernels and their sources may take: those of some 500 query sets."""
+"""Limit of compiled kernels and their sources: those of some 500 query sets."""
 
 IN_USE_NS = 3_600 * 1_000_000_000
-"""What was used within the last hour is kept whatever it takes: whoever loads it may not be done."""
+"""Files used within the last hour are kept whatever their size: a process may still be loading
+them."""
 
 _KERNELS = re.compile(r"[0-9a-f]{16}")
 _PLACE = re.compile(r"\w+_[0-9a-f]{40}")
@@ -38,10 +39,10 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def mark_used(path: Path) -> None:
-    """Note that a folder of kernels or a source is used now; a file keeps the time of its last change.
+    """Record that a folder of kernels or a source is used now; a file keeps its modification time.
 
     Raises:
-        OSError: it is not there, or not ours.
+        OSError: it does not exist, or belongs to another user.
     """
     status = path.stat()
     is_file = stat.S_ISREG(status.st_mode)
@@ -51,16 +52,16 @@ def mark_used(path: Path) -> None:
 
 
 def prune(kernels: Path, sources: Path, now_ns: int, max_bytes: int = MAX_BYTES) -> int:
-    """Remove what was used longest ago until both folders together take ``max_bytes`` at most.
+    """Remove the entries unused for longest until both folders take at most ``max_bytes``.
 
     Args:
         kernels: the folder of numba's folders.
         sources: the folder of generated sources.
-        now_ns: what was used an hour before is kept.
-        max_bytes: sizes of files are counted, as they take blocks of the disk.
+        now_ns: current time; entries used within the hour before are kept.
+        max_bytes: limit of the disk blocks that files occupy.
 
     Returns:
-        The bytes that were set free.
+        The number of bytes freed.
     """
     entries = [*_kernel_entries(kernels), *_source_entries(sources)]
     entries.sort(key=lambda entry: entry.used_ns)
@@ -76,11 +77,11 @@ def prune(kernels: Path, sources: Path, now_ns: int, max_bytes: int = MAX_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is kept or removed as a whole: a folder of kernels, or a source with its byte code.
+    """A unit that is kept or removed: a folder of kernels, or a source with its byte code.
 
     Attributes:
-        folder: where ``name`` stands.
-        is_rubbish: whether it goes even where there is room.
+        folder: folder of ``name``.
+        is_rubbish: whether it is removed even if there is room.
     """
 
     folder: Path
@@ -118,7 +119,7 @@ def _source_entries(sources: Path) -> Iterator[_Entry]:
 
 
 def _remove(entry: _Entry) -> int:
-    """Remove all of an entry that is of our making, unless it has been used since; the bytes set free."""
+    """Remove our files of an entry unless it was used meanwhile; return the bytes freed."""
     with _opened(entry.folder) as root:
         status = os.stat(entry.name, dir_fd=root, follow_symlinks=False)
         if _used_ns(status) != entry.used_ns:
@@ -132,7 +133,7 @@ def _remove(entry: _Entry) -> int:
 
 
 def _used_ns(status: os.stat_result) -> int:
-    # Whoever looks through folders is noted as a reader of theirs.
+    # Listing a folder updates its access time.
     if stat.S_ISDIR(status.st_mode):
         return status.st_mtime_ns
     return max(status.st_atime_ns, status.st_mtime_ns)
@@ -147,7 +148,7 @@ def _remove_byte_code(root: int, stem: str) -> None:
 
 
 def _remove_kernels(root: int, name: str) -> None:
-    # Indexes go first: without one, nobody asks for what it lists.
+    # Indexes are removed first: without one, the files that it lists are not looked up.
     files = sorted(_compiled_files(root, name), key=lambda file: ".nbi" not in file[1])
     with _opened(name, root) as kernels:
         for place in sorted({place for place, _, _ in files} | set(_places(kernels))):
@@ -163,7 +164,7 @@ def _remove_kernels(root: int, name: str) -> None:
 
 
 def _compiled_files(root: int, name: str) -> list[tuple[str, str, int]]:
-    """Numba's files of an entry: their folder, name and size."""
+    """Yield numba's files of an entry: folder, name and size."""
     files = []
     with _opened(name, root) as kernels:
         for place in _places(kernels):
@@ -185,7 +186,7 @@ def _places(kernels: int) -> list[str]:
 
 
 def _listed(folder: int) -> list[tuple[str, os.stat_result]]:
-    """Names in a folder with what they are themselves, should they be links."""
+    """Return the names in a folder with their status; links are not followed."""
     listed = []
     with os.scandir(folder) as found:
         for each in found:
@@ -200,7 +201,7 @@ def _disk_bytes(status: os.stat_result) -> int:
 
 @contextmanager
 def _opened(folder: Path | str, root: int | None = None) -> Iterator[int]:
-    """A folder that stays the one that was looked at, whatever is put in its place; never a link below ``root``."""
+    """Yield an open folder, so that it cannot be replaced; never a link below ``root``."""
     flags = _FOLDER_FLAGS if root is not None else _FOLDER_FLAGS & ~os.O_NOFOLLOW
     descriptor = os.open(folder, flags, dir_fd=root)
     try:

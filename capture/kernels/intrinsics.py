@@ -1,9 +1,9 @@
-"""Words of kernels that numba lacks: loads and stores at addresses, unsigned operations, C division.
+"""Operations that numba lacks: loads and stores at addresses, unsigned operations, C division.
 
-Everything is int64, loads are zero-extended, addresses are int64 too. numba turns int64 with uint64 into
-float64, so kernels must never hold a uint64: write constants from 2**63 on as negative numbers, shift
-right with ``lshr`` and compare addresses or hashes with ``ult``. Loads and stores need no alignment.
-None of these functions can be called outside a kernel.
+Everything is int64, loads are zero-extended, addresses are int64 too. numba turns int64 with uint64
+into float64, so kernels must never hold a uint64: write constants from 2**63 on as negative
+numbers, shift right with ``lshr`` and compare addresses or hashes with ``ult``. Loads and stores
+need no alignment. None of these functions can be called outside a kernel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _I1 = ir.IntType(1)
 
 
 def _function(build: Callable[..., Any], result: Any, *arguments: Any) -> Any:
-    """An intrinsic of fixed types whose code is ``build(builder, *values)``; None stands for no result."""
+    """Return an intrinsic of fixed types, with code from ``build``; result None means none."""
     signature = result(*arguments)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -127,7 +127,7 @@ lshr = _binary(lambda builder, value, shift: builder.lshr(value, shift))
 # numba marks its own +, - and * of signed integers "never overflows" (nsw), and LLVM then draws
 # conclusions from known ranges that hold for no product that wraps. Arithmetic of queries wraps.
 wrap_add = _binary(lambda builder, a, b: builder.add(a, b))
-"""The sum modulo 2**64, whatever overflows."""
+"""The sum modulo 2**64."""
 wrap_sub = _binary(lambda builder, a, b: builder.sub(a, b))
 """The difference modulo 2**64."""
 wrap_mul = _binary(lambda builder, a, b: builder.mul(a, b))
@@ -160,7 +160,8 @@ def _shift_right(builder: Any, value: Any, count: Any) -> Any:
 shift_left = _binary(_shift_left)
 """Shift left; 0 for a count of 64 and above, and for a negative one."""
 shift_right = _binary(_shift_right)
-"""Shift right, keeping the sign; the sign alone for a count of 64 and above, and for a negative one."""
+"""Shift right, keeping the sign; the sign alone for a count of 64 and above, and for a negative
+one."""
 
 
 def _count(name: str) -> Unary:
@@ -202,7 +203,8 @@ select = cast(
 
 def _divide(*, remainder: bool) -> Binary:
     def build(builder: Any, a: Any, b: Any) -> Any:
-        # x86 traps on division by zero and on INT64_MIN / -1; all of this folds away for a constant.
+        # x86 traps on division by zero and on INT64_MIN / -1; all of this folds away for a
+        # constant.
         is_zero = builder.icmp_signed("==", b, _I64(0))
         is_minus_one = builder.icmp_signed("==", b, _I64(-1))
         safe = builder.select(builder.or_(is_zero, is_minus_one), _I64(1), b)
@@ -215,7 +217,8 @@ def _divide(*, remainder: bool) -> Binary:
 
 
 sdiv = _divide(remainder=False)
-"""Division truncating towards zero; 0 by zero (the caller decides about NULL), INT64_MIN / -1 wraps."""
+"""Division truncating towards zero; 0 by zero (the caller decides about NULL), INT64_MIN / -1
+wraps."""
 srem = _divide(remainder=True)
 """Remainder with the sign of the dividend; 0 by zero."""
 
@@ -255,7 +258,7 @@ def _prefetch(builder: Any, address: Any) -> None:
 
 
 prefetch = cast("Callable[[int], None]", _function(_prefetch, types.void, types.int64))
-"""Ask for the cache line at an address; harmless for any address."""
+"""Prefetch the cache line at an address; harmless for any address."""
 
 
 def _copy(builder: Any, target: Any, source: Any, size: Any) -> None:
@@ -279,7 +282,7 @@ def _address_of(_context: Any, array: Any) -> Any:
 
 
 address_of = cast("Callable[[Any], int]", intrinsic(_address_of))
-"""Where an array's elements are."""
+"""The address of an array's elements."""
 
 
 def _load_acquire(builder: Any, address: Any) -> Any:
@@ -293,7 +296,8 @@ def _store_release(builder: Any, address: Any, value: Any) -> None:
 
 
 ld32_acquire = cast("Unary", _function(_load_acquire, types.int64, types.int64))
-"""Load a word that another writer set last, after what it guards; the address must be aligned to 4."""
+"""Load a word that another writer set last, after what it guards; the address must be aligned to 4.
+"""
 st32_release = cast("Store", _function(_store_release, types.void, types.int64, types.int64))
 """Store a word after all earlier loads and stores; the address must be aligned to 4."""
 
@@ -330,7 +334,8 @@ def _call_at(_context: Any, entry: Any, arguments: Any) -> Any:
 
 
 call_at = cast("Callable[[int, tuple[Any, ...]], int]", intrinsic(_call_at))
-"""``call_at(entry_of(kernel, *examples), arguments)`` calls a kernel that is known at run time only.
+"""``call_at(entry_of(kernel, *examples), arguments)`` calls a kernel that is known at run time
+only.
 
 The arguments must have the types of the examples, which is not checked. Those in a tuple within
 ``arguments`` are passed one by one.

@@ -1,11 +1,12 @@
-"""The one place that imports numba: ``kernel`` compiles a function, ``intrinsic`` makes one of LLVM code.
+"""The only module that imports numba: ``kernel`` compiles a function, ``intrinsic`` LLVM code.
 
-Compiled kernels are kept on disk below a folder named by a hash of the kernel's source file and of all that it
-imports from here. numba itself watches only the file a kernel stands in, so that without the hash a changed
-helper in another file would leave a stale kernel behind.
+Compiled kernels are stored in a folder named by a hash of the kernel's source file and of all files
+of this package that it imports. numba itself watches only the file of a kernel, so that without the
+hash a changed helper in another file would leave a stale kernel.
 
 Environment:
-    GSCOPE_BOUNDSCHECK: "1" checks every array access in kernels (for tests); such kernels are not kept.
+    GSCOPE_BOUNDSCHECK: "1" checks every array access in kernels (for tests); such kernels are not
+        kept.
     NUMBA_CACHE_DIR: where to keep compiled kernels; by default ``$XDG_CACHE_HOME/gscope/kernels``.
 """
 
@@ -42,7 +43,7 @@ _njit: Any = numba.njit
 _log = logging.getLogger(__name__)
 
 _NAMING_FOLDERS = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR")
-"""What decides where kernels are kept."""
+"""Environment variables that determine where kernels are stored."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -51,23 +52,24 @@ _BOUNDSCHECK = os.environ.get("GSCOPE_BOUNDSCHECK", "") not in ("", "0")
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` on its first call, or load it as compiled before.
+    """Compile ``function`` on its first call, or load it if already compiled.
 
-    A kernel releases the GIL while it runs, wraps on integer overflow, and gives inf or nan for a float
-    division by zero instead of raising. The result keeps the function's type for type checkers.
+    A kernel releases the GIL while it runs, wraps on integer overflow, and gives inf or nan for a
+    float division by zero instead of raising. The result keeps the function's type for type
+    checkers.
     """
     return cast("F", _without_copies(_kept(function)))
 
 
 def unrolled_kernel(function: F) -> F:
-    """A kernel that is compiled for each constant it is called with: for short loops that end at one."""
+    """Return a kernel that is compiled for each constant argument, as the end of a short loop."""
     return cast("F", _kept(function))
 
 
 def kernel_part(function: F) -> F:
-    """Compile ``function`` as a part of the kernels of its file: it cannot be called from Python, and is not kept.
+    """Compile ``function`` as a part of the kernels that call it.
 
-    Whoever calls it is kept with all its parts.
+    It cannot be called from Python and is not stored itself; a kernel is stored with all its parts.
     """
     part = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return cast("F", _without_copies(part))
@@ -81,7 +83,8 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
 def _kept(function: Callable[..., Any]) -> Any:
     dispatcher = _compiled(function)
     if not _BOUNDSCHECK and _point_numba_at_cache(Path(function.__code__.co_filename)):
-        # No file holds the source, or numba may write to no folder (a read-only system without a home).
+        # No file holds the source, or numba may write to no folder (a read-only system without a
+        # home).
         with suppress(RuntimeError, OSError):
             dispatcher._cache = _KernelCache(function)
     return dispatcher
@@ -90,7 +93,8 @@ def _kept(function: Callable[..., Any]) -> Any:
 def _without_copies(dispatcher: Any) -> Any:
     """Let kernels call it with constants as with any other numbers.
 
-    numba compiles a function anew for each combination of constants, which LLVM does where it is worth it.
+    numba would compile the function again for each combination of constants; LLVM specialises it
+    where that pays.
     """
     resolve = dispatcher.get_call_template
 
@@ -103,7 +107,7 @@ def _without_copies(dispatcher: Any) -> Any:
 
 
 class _KernelCache(_FunctionCache):  # type: ignore[misc]
-    """numba's files of one function; whatever is wrong with them, the function is compiled anew."""
+    """numba's files of one function, which is compiled again if anything is wrong with them."""
 
     has_saved = False
     """Whether this process has compiled anything."""
@@ -112,7 +116,7 @@ class _KernelCache(_FunctionCache):  # type: ignore[misc]
         try:
             return super().load_overload(sig, target_context)
         except Exception:
-            # Cut short by a crash, say, or removed at this moment: numba raises whatever unpickling does.
+            # A file truncated by a crash, or just removed: numba raises whatever unpickling raises.
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -120,31 +124,32 @@ class _KernelCache(_FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(sig, data)
         except Exception:
-            # An index that cannot be read is begun anew; a full disk keeps nothing.
+            # An unreadable index is started again; on a full disk nothing is stored.
             with suppress(OSError):
                 self.flush()
                 super().save_overload(sig, data)
 
 
 def helper(function: F) -> F:
-    """Compile ``function`` for kernels to call; by itself it is not kept, since its file is not ours."""
+    """Compile ``function`` for kernels to call; it is not stored, since its file is not ours."""
     return cast("F", _compiled(function))
 
 
 def intrinsic(codegen: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function, callable in kernels only, of a numba typing function (see numba's ``intrinsic``)."""
+    """Make a function for kernels of a numba typing function (see numba's ``intrinsic``)."""
     return cast("Callable[..., Any]", _numba_intrinsic(codegen))
 
 
 def libc(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
-    """A function of the C library, callable in kernels only; it waits without the GIL."""
+    """Return a function of the C library, callable in kernels only; it waits without the GIL."""
     return cast("Callable[..., int]", _types.ExternalFunction(name, result(*arguments)))
 
 
 def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
-    """Where the machine code of a kernel for arguments like these is, which returns an int; see ``call_at``.
+    """Return the address of a kernel's machine code for arguments like these; see ``call_at``.
 
-    So a kernel that is made at run time can be called by one that is compiled once for all.
+    The kernel must return an int. Thus a kernel that is generated at run time can be called by one
+    that is compiled in advance.
     """
     kinds = tuple(map(numba.typeof, arguments))
     dispatcher = cast("Any", function)
@@ -155,10 +160,10 @@ def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 def kernels_folder() -> Path:
-    """Return where compiled kernels are kept, a folder for each file of sources.
+    """Return the folder of compiled kernels, which has a folder for each source file.
 
     Raises:
-        OSError: this user has no place for them.
+        OSError: this user has no folder for them.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"])
@@ -170,13 +175,13 @@ def kernels_folder() -> Path:
 
 
 def has_compiled() -> bool:
-    """Whether this process has compiled a kernel that was not kept from before."""
+    """Return whether this process has compiled a kernel that was not in the cache."""
     return _KernelCache.has_saved
 
 
 @functools.cache
 def sources_digest() -> str:
-    """Hash of all sources that take part in kernels: decoding, and every file that uses this module."""
+    """Return a hash of all sources of kernels: decoding, and every file that uses this module."""
     return _digest(
         path
         for path in _HERE.rglob("*.py")
@@ -185,9 +190,10 @@ def sources_digest() -> str:
 
 
 def _point_numba_at_cache(source: Path) -> bool:
-    """Let numba keep kernels of ``source``; False if no folder for them can be trusted.
+    """Let numba store kernels of ``source``; return False if no folder can be trusted.
 
-    numba unpickles what it finds, so nothing is kept in a folder that other users can write to or replace.
+    numba unpickles what it finds, so nothing is stored in a folder that other users can write to or
+    replace.
     """
     folder = _folder_for(source, *(os.environ.get(name) for name in _NAMING_FOLDERS))
     if folder is None:
@@ -198,12 +204,13 @@ def _point_numba_at_cache(source: Path) -> bool:
 
 @functools.cache
 def _folder_for(source: Path, *_environment: str | None) -> str | None:
-    """Return the folder for the kernels of ``source``, checked once for all of them; None if none can be trusted."""
+    """Return the folder for kernels of ``source``, checked once; None if none can be trusted."""
     if not source.is_file():
         return None
     try:
         folder = ensure_private_folder(kernels_folder() / _digest_with_imports(source))
-        # numba creates folders in it by the umask: a group that may write those must not reach them.
+        # numba creates folders in it by the umask: a group that may write to those must not reach
+        # them.
         folder.chmod(0o700)
         mark_used(folder)
     except OSError as error:
@@ -214,12 +221,12 @@ def _folder_for(source: Path, *_environment: str | None) -> str | None:
 
 @functools.cache
 def _digest_with_imports(source: Path) -> str:
-    """Of a file and what it imports: a process has them as they were when it imported them."""
+    """Return a hash of a file and its imports, as they were when this process imported them."""
     return _digest(_with_imports(source))
 
 
 def _with_imports(source: Path) -> set[Path]:
-    """The file and all files of this package that it imports, at any depth."""
+    """Return the file and all files of this package that it imports, at any depth."""
     found: set[Path] = set()
     waiting = [source]
     while waiting:
@@ -251,5 +258,5 @@ def _resolved(source: Path) -> Path:
 
 @functools.cache
 def _content(source: Path) -> bytes:
-    """Return a source, which a process reads once: most files import the same few."""
+    """Return the bytes of a source; cached, because most files import the same few."""
     return source.read_bytes()

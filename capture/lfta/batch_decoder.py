@@ -1,4 +1,4 @@
-"""The stage before all LFTAs: decode a batch of packets, list them by IP version, count odd ones."""
+"""The stage before all LFTAs: decode a batch of packets, list them by IP version, count them."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def stage_rest(
 
 @kernel
 def measure(packets: PacketAddresses, span: PacketRange, lists: int) -> int:
-    """Return the number of packets in the next batch of ``span``; note the extent of their times."""
+    """Return the number of packets in the next batch of ``span``; store the extent of times."""
     times = packets.time_ns + 8 * span.first
     linktypes = packets.linktype + 4 * span.first
     count = min(span.stop - span.first, _BATCH)

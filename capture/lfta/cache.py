@@ -1,9 +1,9 @@
-"""Generated kernels as files: written once, named by their hash, loaded as compiled before.
+"""Generated kernels as files: written once, named by their hash, loaded if already compiled.
 
-The hash covers the source and, through ``sources_digest``, every helper it calls and numba's version, so that
-two versions of gscope never share a file. numba keeps the machine code beside the other kernels'
-(``capture/kernels/jit.py``). A process that has compiled a kernel calls ``prune_kernels``
-(``capture/kernels/disk_cache.py``).
+The hash covers the source and, through ``sources_digest``, every helper it calls and numba's
+version, so that two versions of gscope never share a file. numba keeps the machine code beside the
+other kernels' (``capture/kernels/jit.py``). A process that has compiled a kernel calls
+``prune_kernels`` (``capture/kernels/disk_cache.py``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PRIVATE = "gscope-lfta-"
-"""What the names of folders begin with that take the place of a user's folder which cannot be used."""
+"""Prefix of folders that replace a user's cache folder that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class CompiledKernel:
     Attributes:
         lftas: names, in the order of their numbers in the kernel, which is not that of the queries.
         path: the file with the source.
-        run: takes packets of a block; see ``codegen/generate.py``.
-        flush: puts out groups of one LFTA.
-        literals: bytes of the query's STRING literals; kernels hold their address.
+        run: processes packets of a block; see ``kernel_arguments.py``.
+        flush: emits groups of one LFTA.
+        literals: bytes of the query's STRING literals; kernels have their address.
         slot_bytes: for each LFTA, in that order, the bytes of a slot in each of its tables.
         scratch_words: words of scratch for each packet of a batch.
     """
@@ -71,13 +71,14 @@ class CompiledKernel:
 
 
 def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
-    """Generate, write and import the kernel of ``lftas``; numba compiles it when it first runs, if it must.
+    """Generate, write and import the kernel of ``lftas``.
 
-    The same LFTAs in another order have the same kernel.
+    numba compiles it on its first run if there is no compiled one. The same LFTAs in another order
+    have the same kernel.
 
     Raises:
-        UnsupportedError: an LFTA asks for what kernels do not have.
-        UsageError: a user function is not what it is declared to be.
+        UnsupportedError: an LFTA needs something that kernels do not support.
+        UsageError: a user function does not match its declaration.
     """
     lftas = sorted(lftas, key=lambda lfta: lfta.name)
     generated = generate(lftas)
@@ -106,7 +107,7 @@ def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
 
 
 def prune_kernels() -> None:
-    """Keep the cache within its bound, beside whatever else is done; only where it has grown."""
+    """Prune the cache in the background if this process has added to it."""
     if has_compiled():
         threading.Thread(target=_prune, name="prune kernels", daemon=True).start()
 
@@ -119,7 +120,7 @@ def _prune() -> None:
 
 
 def _is_written(name: str) -> bool:
-    """Whether the kernel was made before; then its user functions have been checked."""
+    """Return whether the kernel was written before; then its user functions have been checked."""
     try:
         return (_user_folder() / f"lfta_{name}.py").exists()
     except OSError:
@@ -127,7 +128,7 @@ def _is_written(name: str) -> bool:
 
 
 def _write(name: str, source: str) -> Path:
-    """The file that holds ``source``; never rewritten, since numba stamps its cache with the file's time."""
+    """Return the file with ``source``; not rewritten, as numba's cache records its time."""
     for folder in (_user_folder, _private_folder):
         try:
             path = folder() / f"lfta_{name}.py"
@@ -146,7 +147,7 @@ def _write(name: str, source: str) -> Path:
 
 
 def _user_folder() -> Path:
-    """Return the folder ``lfta`` of the cache, which only this user can write: its files are executed."""
+    """Return the cache's folder ``lfta``; only this user can write it: its files are executed."""
     root = cache_folder()
     if root is None:
         message = "no folder for the sources of kernels"
@@ -163,7 +164,7 @@ def _private_folder() -> Path:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove our private folders of processes that were killed."""
+    """Remove private folders that killed processes of this user left."""
     for left in folder.glob(f"{_PRIVATE}*"):
         number = left.name.removeprefix(_PRIVATE).partition("-")[0]
         with suppress(OSError):
@@ -175,7 +176,7 @@ def _sweep(folder: Path) -> None:
 
 
 def remove_private_folder() -> None:
-    """Remove the folder for kernels that took the place of the user's, if one was made."""
+    """Remove the private folder that replaced the user's, if one was created."""
     if _private_folder.cache_info().currsize:
         shutil.rmtree(_private_folder(), ignore_errors=True)
         _private_folder.cache_clear()

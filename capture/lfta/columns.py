@@ -1,4 +1,4 @@
-"""Columnar output of an LFTA: how a buffer is laid out, and its hand-over as Arrow."""
+"""Columnar output of an LFTA: the layout of a buffer, and its conversion to Arrow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERFACE_COLUMN = "interface"
 
 
 class Storage(Enum):
-    """How a column's values lie in memory; the value is (bytes a row, Arrow type)."""
+    """The representation of a column's values in memory; the value is (bytes a row, Arrow type)."""
 
     BYTE = (1, pa.bool_())
     INT32 = (4, pa.int32())
@@ -60,8 +60,8 @@ class ColumnLayout:
     """One column of an output buffer.
 
     Attributes:
-        is_nullable: whether a byte a row says that the value is there.
-        is_temporal: whether batches tell its extent.
+        is_nullable: whether it has a byte for each row that says whether the value is valid.
+        is_temporal: whether batches state its extent.
     """
 
     name: str
@@ -71,13 +71,13 @@ class ColumnLayout:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether Arrow takes it as it is in memory, wherever its rows begin."""
+        """Whether Arrow can use it unchanged, wherever its rows begin."""
         return not self.is_nullable and self.storage not in (Storage.BYTE, Storage.STRING)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLayout:
-    """The columns of an LFTA's output in schema order, and the constant interface column if it has one."""
+    """The columns of an LFTA's output in schema order, and the interface column if it has one."""
 
     columns: tuple[ColumnLayout, ...]
     interface: str | None = None
@@ -95,13 +95,15 @@ _INTERFACE_TYPE = pa.dictionary(pa.int32(), pa.binary())
 
 
 class OutputBuffer:
-    """Memory for ``rows`` rows of one LFTA; filled by the kernel at the addresses it tells.
+    """Memory for ``rows`` rows of one LFTA, which the kernel fills at the given addresses.
 
     Attributes:
-        values: one array of bytes a column; of a STRING column ends of values, one more than rows.
+        values: one array of bytes for each column; of a STRING column the ends of its values, one
+            more than rows.
         validity: one byte a row for nullable columns, None for others.
-        heaps: the bytes of STRING columns, None for others.
-        addresses: of values, validity (or 0) and heap (or 0) of each column in turn, as an LFTA's state has them.
+        heaps: bytes of STRING columns, None for others.
+        addresses: addresses of values, validity (or 0) and heap (or 0) of each column in turn, as
+            in an LFTA's state.
     """
 
     def __init__(self, layout: OutputLayout, rows: int, heap_bytes: int) -> None:
@@ -120,7 +122,7 @@ class OutputBuffer:
         self._note_addresses()
 
     def ensure_heap(self, heap_bytes: int) -> None:
-        """Make the heaps hold ``heap_bytes``; what they held is lost."""
+        """Enlarge the heaps to ``heap_bytes``; their contents are lost."""
         if heap_bytes <= self.heap_bytes:
             return
         self.heap_bytes = heap_bytes
@@ -131,10 +133,10 @@ class OutputBuffer:
         self._note_addresses()
 
     def arrow_rows(self, first: int, rows: int) -> Any:
-        """Some rows as an Arrow record batch that shares this memory."""
+        """Return rows as an Arrow record batch that shares this memory."""
         if not all(column.is_fixed for column in self.layout.columns):
             return self._arrow_batch(first, rows)
-        # What these rows are never depends on what is in them, so one batch is cut for all.
+        # The layout of these rows never depends on their contents, so one batch is sliced for all.
         if self._whole is None:
             self._whole = self._arrow_batch(0, self.rows)
         return self._whole.slice(first, rows)
@@ -148,7 +150,7 @@ class OutputBuffer:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _note_addresses(self) -> None:
-        """Told once for each buffer: to ask numpy for an address takes microseconds."""
+        """Store addresses, which numpy takes microseconds to compute."""
         areas = zip(self.values, self.validity, self.heaps, strict=True)
         self.addresses = np.array(
             [0 if area is None else area.ctypes.data for column in areas for area in column],
@@ -158,15 +160,15 @@ class OutputBuffer:
 
 @dataclass(slots=True)
 class ColumnBatch:
-    """Rows that an LFTA put out, still in the buffer the kernel filled.
+    """Rows that an LFTA emitted, still in the buffer that the kernel filled.
 
-    The receiver owns them until it calls ``release``, from any thread, once; until then the kernel
-    does not touch their buffer, and everything made by ``to_arrow`` stays valid. A runtime waits for releases
-    when all buffers of an LFTA are out.
+    The receiver owns them until it calls ``release``, once, from any thread; until then the kernel
+    does not write to their buffer, and what ``to_arrow`` returned stays valid. A runtime waits for
+    releases when all buffers of an LFTA are in use.
 
     Attributes:
         lfta: name of the LFTA.
-        rows: rows in the batch, at least one.
+        rows: number of rows, at least one.
         extents: least and greatest value of each temporal column.
     """
 
@@ -178,11 +180,11 @@ class ColumnBatch:
     _release: Callable[[], None]
 
     def to_arrow(self) -> Any:
-        """The rows as an Arrow record batch that shares this batch's memory."""
+        """Return the rows as an Arrow record batch that shares this batch's memory."""
         return self._buffer.arrow_rows(self._first, self.rows)
 
     def release(self) -> None:
-        """Give the rows back to the runtime; the batch must not be used any more."""
+        """Return the rows to the runtime; the batch must not be used afterwards."""
         self._release()
 
 
@@ -192,7 +194,7 @@ def column_batches(
     ranges: Sequence[tuple[int, int]],
     give_back: Callable[[OutputBuffer], None],
 ) -> list[ColumnBatch]:
-    """Rows of ``buffer`` as batches, one for each range (first row, row behind) that is not empty.
+    """Return rows of ``buffer`` as batches, one for each range (first, stop) that is not empty.
 
     ``give_back`` is called when all of them have been released.
     """
@@ -240,7 +242,7 @@ def _arrow_array(buffer: OutputBuffer, index: int, first: int, rows: int) -> Any
     if storage is Storage.BYTE:
         buffers = [bitmap, pa.py_buffer(np.packbits(data, bitorder="little"))]
     elif storage is Storage.STRING:
-        # Where values end, and in front of these where the first begins.
+        # The ends of values, preceded by the beginning of the first.
         ends = buffer.values[index][first * width : (first + rows + 1) * width]
         heap = buffer.heaps[index]
         buffers = [bitmap, pa.py_buffer(ends), pa.py_buffer(heap)]

@@ -1,4 +1,4 @@
-"""What an interface's LFTAs count. Every packet is in exactly one counter of its interface."""
+"""Counters of an interface's LFTAs. Every packet is in exactly one counter of its interface."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class InterfaceCounters:
     """Packets of one interface since its start.
 
     Attributes:
-        accepted_packets: decoded to the transport, or something else than IP.
-        late_packets: earlier than a bound already promised, and discarded for all LFTAs.
-        odd_packets: by reason; such packets still carry the fields that could be read, and LFTAs see them.
+        accepted_packets: packets decoded up to the transport header, or not of IP.
+        late_packets: packets earlier than a bound already promised, discarded for all LFTAs.
+        odd_packets: malformed packets by reason; LFTAs see the fields that could be read.
     """
 
     accepted_packets: int = 0
@@ -35,13 +35,13 @@ class LftaCounters:
 
     Attributes:
         matched_tuples: packets that passed its predicate.
-        out_tuples: rows put out.
-        evicted_groups: groups pushed out on a collision; each is among ``out_tuples``.
-        live_groups: groups in the table now.
-        without_epoch_tuples: of the matched ones, those whose epoch is NULL; they are in no group.
-        out_of_order_tuples: of the matched ones, those left out because they break a declared order.
-        table_slots: for so many groups its tables have room, 0 for a selection.
-        table_bytes: of memory that its tables may take.
+        out_tuples: rows emitted.
+        evicted_groups: groups evicted on a collision; each is among ``out_tuples``.
+        live_groups: groups in the tables now.
+        without_epoch_tuples: matched tuples whose epoch is NULL; they are in no group.
+        out_of_order_tuples: matched tuples discarded because they break a declared order.
+        table_slots: number of groups that its tables have room for, 0 for a selection.
+        table_bytes: bytes of memory that its tables may take.
     """
 
     matched_tuples: int = 0

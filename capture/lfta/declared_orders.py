@@ -1,8 +1,9 @@
-"""Declared orders: what keeps them, and what they promise.
+"""Declared orders: which packets keep them, and what they promise.
 
-An LFTA keeps for each order a *floor*: the least value that keeps the order, of a decreasing one the least
-negative value. It is the greatest value so far, less the band. A packet below a floor, or without a value,
-is left out and counted; so the floor is a punctuation of the column, and time has no part in it.
+An LFTA has a *floor* for each order: the least value that keeps the order; for a decreasing one,
+the least negated value. It is the greatest value so far minus the band. A packet below a floor, or
+without a value, is discarded and counted; so the floor is a punctuation of the column, independent
+of time.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ NO_FLOOR = MIN_INT
 
 
 def is_falling(call: Call) -> bool:
-    """Whether ``call`` declares that its values decrease."""
+    """Return whether ``call`` declares that its values decrease."""
     ordering = declared_ordering(call)
     return ordering is not None and ordering.direction is Direction.DECREASING
 
 
 def band_of(call: Call) -> int:
-    """By how much values may step against the order that ``call`` declares."""
+    """Return how far values may step against the order that ``call`` declares."""
     ordering = declared_ordering(call)
     return 0 if ordering is None else ordering.band
 
 
 def signed(call: Call, value: int) -> int:
-    """The value that is compared with the floor."""
+    """Return the value that is compared with the floor."""
     return wrap(-value) if is_falling(call) else value
 
 
 def take(declared: Sequence[Call], floors: list[int], values: Sequence[Value]) -> bool:
-    """Whether the values of a packet keep all orders; raises the floors if they do."""
+    """Return whether the values of a packet keep all orders; raise the floors if they do."""
     if not all(isinstance(value, int) for value in values):
         return False
     numbers = [signed(c, int(v)) for c, v in zip(declared, values, strict=True) if v is not None]

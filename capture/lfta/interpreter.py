@@ -1,7 +1,7 @@
-"""LFTAs of one interface, interpreted: slow and plain, the oracle of the compiled runtime.
+"""LFTAs of one interface, interpreted: slow and simple, the oracle of the compiled runtime.
 
-Shares no code with kernels: packets are dissected in Python, expressions evaluated by the catalog, groups kept
-in a dict.
+It shares no code with kernels: packets are dissected in Python, expressions are evaluated by the
+catalog, groups are in a dict.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Row = list["Value"]
 
 
 class LftaInterpreter:
-    """Does what ``LftaRuntime`` does, one packet at a time; see ``LftaEngine``.
+    """The equivalent of ``LftaRuntime``, one packet at a time; see ``LftaEngine``.
 
     Args:
-        lftas: those attached to ``interface`` are run.
-        emit: takes finished batches.
-        groups: how many groups each LFTA keeps at most; beyond that one chosen at random is evicted.
-        seed: of that choice.
+        lftas: LFTAs; those attached to ``interface`` are run.
+        emit: receives finished batches.
+        groups: limit of groups of each LFTA; beyond it a group chosen at random is evicted.
+        seed: seed of that choice.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class _InterpretedLfta:
         self.counters.out_tuples += 1
 
     def flush(self, last: int) -> None:
-        """Put out the groups of epochs up to ``last``."""
+        """Emit the groups of epochs up to ``last``."""
         for key in list(self.groups):
             epoch = key[self._epoch]
             if isinstance(epoch, int) and epoch <= last:
@@ -196,14 +196,14 @@ class _InterpretedLfta:
 
 
 def _canonical(value: Value) -> Value:
-    """The one value that stands for all that compare equal: one NaN, one zero."""
+    """Return the value that represents all that compare equal: one NaN, one zero."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value
 
 
 def _fold(partial: Partial, state: Value, argument: Value) -> Value:
-    """The state after one more tuple."""
+    """Return the state after one more tuple."""
     if partial.op is PartialOp.COUNT:
         counts = partial.argument is None or argument is not None
         return wrap(int(state or 0) + counts) if isinstance(state, int) else state
@@ -238,7 +238,7 @@ _DTYPES: dict[Storage, np.dtype[Any]] = {
 
 
 def _filled(lfta: _InterpretedLfta, interface: str) -> OutputBuffer:
-    """The rows of an LFTA in a buffer of their own."""
+    """Return the rows of an LFTA in a buffer of their own."""
     layout = output_layout(lfta.plan, interface)
     rows = lfta.rows
     heap = sum(len(value) for row in rows for value in row if isinstance(value, bytes))

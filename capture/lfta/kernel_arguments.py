@@ -4,8 +4,8 @@ Each record below is a row of the table: its fields are arguments, its docstring
 and their meaning. ``run``, the entry of a generated kernel, takes the fields of four records one
 after another, because Python passes plain numbers and arrays to compiled code several times as fast
 as records. ``run_records`` alone knows the order: the generated signature, the call by the runtime
-and the call by the compiled loop of a replay are all made by it. Within a kernel, records are passed
-whole and read by name.
+and the call by the compiled loop of a replay are all made by it. Within a kernel, records are
+passed whole and read by name.
 """
 
 from __future__ import annotations
@@ -145,10 +145,11 @@ RUN_PARAMETERS: tuple[str, ...] = run_arguments(
 """The names of the arguments of ``run``, in order."""
 
 block_arrays = cast("Callable[[Block], tuple[Any, ...]]", attrgetter(*BlockArrays._fields))
-"""``block_arrays(block)``: the ``BlockArrays`` of a block, as a plain tuple, which is faster to make."""
+"""``block_arrays(block)``: the ``BlockArrays`` of a block, as a plain tuple, which is faster to
+make."""
 
 
 def made_of(record: type[tuple[Any, ...]], source: str = "{}") -> str:
-    """Return code that makes ``record``, with ``source`` for each field; ``{}`` is the field's name."""
+    """Return code that makes ``record`` from ``source`` for each field; ``{}`` is its name."""
     fields: tuple[str, ...] = getattr(record, "_fields", ())
     return f"{record.__name__}({', '.join(f'{n}={source.format(n)}' for n in fields)})"

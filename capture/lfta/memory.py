@@ -1,8 +1,8 @@
-"""Memory for kernels: zeroed, beginning at a cache line, on huge pages once it has shown to be busy.
+"""Memory for kernels: zeroed, aligned to cache lines, on huge pages once it is busy.
 
-A group table is touched at random, so that with pages of 4 KiB nearly every packet waits for an address to be
-translated. Huge pages spare that, but a table on them takes all its memory with its first groups, and
-there may be hundreds of tables with a few groups each: so they are asked for when a table is in use.
+Accesses to a group table are random, so with pages of 4 KiB nearly every packet misses the TLB.
+Huge pages avoid that, but a table on them takes all its memory with its first groups, and there may
+be hundreds of tables with a few groups each: so they are requested once a table is in use.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ LINE_BYTES = 64
 HUGE_PAGE_BYTES = 2 << 20
 
 _MADV_COLLAPSE = 25
-"""Linux 6.1: put what is mapped here on huge pages now; ``mmap`` has no name for it yet."""
+"""MADV_COLLAPSE of Linux 6.1: move a mapping to huge pages now; ``mmap`` does not define it yet."""
 
 
 class Area:
-    """``size`` zeroed bytes; memory that is never touched is never taken.
+    """An area of ``size`` zeroed bytes; memory that is never touched is never allocated.
 
     Attributes:
         bytes: the memory.
-        address: where it begins.
+        address: address of its first byte.
     """
 
     def __init__(self, size: int) -> None:
@@ -47,7 +47,7 @@ class Area:
         self.address = self.bytes.ctypes.data
 
     def collapse(self) -> None:
-        """Move a large area to huge pages; where the system cannot, all stays as it is."""
+        """Move a large area to huge pages if the system can."""
         if self._mapping is not None:
             with contextlib.suppress(OSError):
                 size = self.bytes.size // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def output_layout(lfta: Lfta, interface: str | None = None) -> OutputLayout:
-    """How ``lfta``'s output lies in memory; ``interface`` fills the interface column if it has one."""
+    """Return the layout of ``lfta``'s output; ``interface`` fills its interface column, if any."""
     plain = {named.name: named.expression for named in (*lfta.keys, *lfta.columns)}
     columns = tuple(
         ColumnLayout(
@@ -47,7 +47,7 @@ def column_word(column: int, word: int) -> str:
 def store(
     column: int, layout: ColumnLayout, parts: Sequence[str], null: str | None
 ) -> Iterator[str]:
-    """Statements that store a value in row ``row``; ``null`` is a boolean that tells that it is NULL."""
+    """Yield statements that store a value in row ``row``; ``null`` is its NULL condition."""
     at = f"s[{column_word(column, VALUES)}] + row * {layout.storage.width}"
     match layout.storage:
         case Storage.BYTE:

@@ -1,4 +1,4 @@
-"""Punctuation of LFTA streams: what a bound on packet times promises of every temporal column."""
+"""Punctuation of LFTA streams: what a bound on packet times promises for each temporal column."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _TIME_FIELDS: dict[str, Callable[[int], int]] = {
 def known_value(
     expression: Expression, bound_ns: int, declared: Mapping[Expression, int]
 ) -> int | None:
-    """The value of an ordered ``expression`` at the bounds of what it is made of.
+    """Return the value of an ordered ``expression`` at the bounds of its parts.
 
-    ``bound_ns`` is that of packet times, or ``NO_BOUND``; ``declared`` has the bound of each order that is
-    declared and known. None if something in it has no bound.
+    ``bound_ns`` is the bound of packet times, or ``NO_BOUND``; ``declared`` has the bound of each
+    declared order for which it is known. Returns None if a part has no bound.
     """
 
     def bounded(part: Expression) -> Expression:
@@ -54,10 +54,11 @@ def known_value(
 
 
 def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple[Punctuation, ...]:
-    """The promises for ``lfta``'s stream when no packet earlier than ``bound_ns`` will be accepted.
+    """Return what ``lfta``'s stream promises once packets earlier than ``bound_ns`` are late.
 
-    ``floors`` are those of the orders that the LFTA's columns are declared to have. A decreasing column's promise is that of its negative, see ``Punctuation``. Columns that depend on
-    anything but times and declared orders get none.
+    ``floors`` are the floors of the LFTA's declared orders. The promise of a decreasing column is
+    that of its negative, see ``Punctuation``. Columns that depend on anything but times and
+    declared orders get none.
     """
     declared: dict[Expression, int] = {
         call: signed(call, floor)
@@ -66,7 +67,7 @@ def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple
     }
     expressions = {named.name: named.expression for named in (*lfta.keys, *lfta.columns)}
     if lfta.is_aggregation and len(lfta.schema.temporal) > 1 and bound_ns != NO_BOUND:
-        # Groups of the epoch at hand may hold anything that is of this epoch.
+        # Groups of the current epoch may have any value that belongs to it.
         bound_ns = _begin(expressions[lfta.epoch or ""], bound_ns)
     made = []
     for column in lfta.schema.temporal:
@@ -78,23 +79,23 @@ def punctuations(lfta: Lfta, bound_ns: int, floors: Sequence[int] = ()) -> tuple
 
 
 def _begin(epoch: Expression, time_ns: int) -> int:
-    """The earliest time of the epoch that ``time_ns`` is in; ``NO_BOUND`` if there is none."""
+    """Return the earliest time of the epoch of ``time_ns``; ``NO_BOUND`` if there is none."""
     wanted = known_value(epoch, time_ns, {})
     distance = first_reached(lambda back: known_value(epoch, time_ns - back, {}) != wanted, 1)
     return NO_BOUND if distance is None else time_ns - distance + 1
 
 
 def promise_time(lfta: Lfta, promised: str, bound: int, from_ns: int) -> int | None:
-    """The earliest bound on packet times, ``from_ns`` or later, at which ``lfta`` promises ``bound``.
+    """Return the earliest bound on packet times from which on ``lfta`` promises ``bound``.
 
     Args:
-        lfta: that promises.
-        promised: the name of the promise, see ``Punctuation``.
-        bound: of the promise.
-        from_ns: a time, or ``NO_BOUND``.
+        lfta: the LFTA that promises.
+        promised: name of the promise, see ``Punctuation``.
+        bound: bound of the promise.
+        from_ns: least time to consider, or ``NO_BOUND``.
 
     Returns:
-        None if time does not bring it there: another order does, or nothing.
+        The time; None if no time leads to the promise: another order does, or nothing.
     """
     column = promised.removeprefix("-")
     named = next((n for n in (*lfta.keys, *lfta.columns) if n.name == column), None)
@@ -107,27 +108,27 @@ def promise_time(lfta: Lfta, promised: str, bound: int, from_ns: int) -> int | N
     epoch = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
     if _begin(epoch, time_ns) in (time_ns, NO_BOUND):
         return time_ns
-    # Nothing is promised of the epoch at hand before it is over.
+    # Nothing is promised for the current epoch before it ends.
     following = known_value(epoch, time_ns, {})
     return None if following is None else _first_time(epoch, 1, following + 1, time_ns)
 
 
 def _first_time(expression: Expression, sign: int, bound: int, from_ns: int) -> int | None:
-    """The first time from ``from_ns`` on at which ``sign * expression`` is at least ``bound``."""
+    """Return the first time from ``from_ns`` on at which ``sign * expression >= bound``."""
     if isinstance(expression, PacketField) and sign == 1:
         unit = {"time": NS_PER_SECOND, "timestamp": 1, "time_ns": 1}.get(expression.name)
         return None if unit is None else max(from_ns, bound * unit)
 
     def is_reached(time_ns: int) -> bool:
         value = known_value(expression, time_ns, {})
-        # Of a value that nobody knows nothing can be waited for.
+        # There is nothing to wait for if the value is unknown.
         return value is None or sign * value >= bound
 
     return first_reached(is_reached, from_ns)
 
 
 def closed_epoch(lfta: Lfta, bound_ns: int) -> int | None:
-    """The last epoch that no packet from ``bound_ns`` on can belong to; None if that cannot be told."""
+    """Return the last epoch without packets from ``bound_ns`` on; None if it is unknown."""
     expression = next(key.expression for key in lfta.keys if key.name == lfta.epoch)
     value = known_value(expression, bound_ns, {})
     return None if value is None or value == NO_BOUND else value - 1

@@ -49,46 +49,51 @@ if TYPE_CHECKING:
 
 
 class LftaEngine(Protocol):
-    """What the compiled runtime and the interpreter both are."""
+    """The LFTAs of one interface, compiled or interpreted."""
 
     @property
     def bound_ns(self) -> int:
-        """No packet earlier than this is accepted any more; never falls."""
+        """Packets earlier than this are late; it never falls."""
 
     def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
-        """Take packets of ``block`` from number ``start`` on, up to the first at or after ``until_ns``.
+        """Process packets of ``block`` from ``start`` on, up to the first at or after ``until_ns``.
+
+        The engine keeps no reference to the block.
 
         Returns:
-            The number of the first packet not taken. Nothing of the block is referred to afterwards.
+            The number of the first packet that was not processed.
         """
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """Promise that no packet earlier than ``clock_ns - skew_ns`` will be accepted.
 
-        Puts out all groups of epochs that this closes, then returns the punctuations of each LFTA's stream,
-        which hold for everything put out from now on. Rows that keep these too may follow later.
+        Emits all groups of epochs that this closes, then returns the punctuations of each LFTA's
+        stream, which hold for all rows emitted afterwards.
         """
 
     def finish(self) -> None:
-        """Put out everything that is left."""
+        """Emit all remaining groups and rows."""
 
     @property
     def interface_counters(self) -> InterfaceCounters:
         """A snapshot of the interface's counters."""
 
     def lfta_counters(self, lfta: str) -> LftaCounters:
-        """A snapshot of one LFTA's counters."""
+        """Return a snapshot of one LFTA's counters."""
 
 
 class LftaRuntime:
     """Runs a compiled kernel on the packets of one interface; see ``LftaEngine``.
 
-    One thread at a time may call it; kernels run without the GIL. Its memory is laid out once: tables,
-    scratch areas and ``settings.buffers`` output buffers for each LFTA.
+    One thread at a time may call it; kernels run without the GIL. Its memory is allocated once:
+    tables, scratch areas and ``settings.buffers`` output buffers for each LFTA.
 
     Args:
-        lftas: those of the kernel that are attached to ``interface`` are run.
-        emit: takes finished batches, on the calling thread.
+        lftas: LFTAs of the kernel; those attached to ``interface`` are run.
+        interface: name of the interface.
+        settings: sizes of their memory.
+        kernel: the compiled LFTAs.
+        emit: receives finished batches, on the calling thread.
     """
 
     def __init__(
@@ -185,7 +190,7 @@ class LftaRuntime:
     def _flush(self, number: int, last: int) -> None:
         running = self._lftas[number]
         state = self._state.lftas[number]
-        # An empty table, or one without groups that old, needs no look.
+        # An empty table, or one without groups that old, need not be searched.
         if state[LftaState.LIVE] == 0 or state[LftaState.OLDEST] > last:
             return
         while not self._kernel.flush(number, state, last):
@@ -221,7 +226,7 @@ class _RunningLfta:
         self._tables = [Area(size * settings.table_slots) for size in slot_bytes]
         self._is_busy = False
         layout = output_layout(lfta, interface)
-        # The one released last is the one that is still in a near cache.
+        # Last in, first out: the buffer released last is still in a near cache.
         self._free: queue.LifoQueue[OutputBuffer] = queue.LifoQueue()
         rows = max(settings.batch_rows, PACKETS_PER_BATCH)
         for _ in range(settings.buffers):
@@ -230,7 +235,7 @@ class _RunningLfta:
         self._promised: tuple[Punctuation, ...] = ()
 
     def attach(self, state: NDArray[np.int64]) -> None:
-        """Set up the LFTA's words."""
+        """Initialise the words of the LFTA's state."""
         self._state = state
         buckets = self._settings.table_slots // 2
         state[LftaState.ACTIVE] = 1
@@ -256,17 +261,17 @@ class _RunningLfta:
         state[LftaState.COLUMNS : LftaState.COLUMNS + buffer.addresses.size] = buffer.addresses
 
     def promise(self, punctuations: tuple[Punctuation, ...]) -> None:
-        """Emit the rows that must not come behind ``punctuations``.
+        """Emit the rows that must precede ``punctuations``.
 
-        Where an aggregation's promise is the one it made before, rows put out since then keep it and may wait
-        until the buffer is full. A selection's rows are answers, and someone may be waiting for them.
+        If an aggregation repeats its last promise, rows emitted since then keep it and may wait
+        until the buffer is full. A selection's rows are answers, for which a reader may wait.
         """
         if not self.lfta.is_aggregation or punctuations != self._promised:
             self.hand_over()
             self._promised = punctuations
 
     def hand_over(self) -> None:
-        """Emit the rows there are and go on with an empty buffer, waiting for one to be released if need be."""
+        """Emit all rows and continue with an empty buffer, once one is free."""
         front, back = int(self._state[LftaState.ROWS]), int(self._state[LftaState.CAPACITY])
         if not self._is_busy and self._state[LftaState.LIVE] >= self._settings.table_slots // 4:
             self._is_busy = True
@@ -287,7 +292,7 @@ class _RunningLfta:
 
     @property
     def floors(self) -> list[int]:
-        """The floors of declared orders."""
+        """The floors of declared orders, in order of declaration."""
         first = int(LftaState.DECLARED)
         return [int(floor) for floor in self._state[first : first + len(self.lfta.declared)]]
 

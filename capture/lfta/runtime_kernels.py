@@ -1,4 +1,7 @@
-"""Kernels behind catalog functions that need more than an expression; strings are address and length."""
+"""Kernels for catalog functions that need more than an expression.
+
+Strings are passed as address and length.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,9 @@ float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64)
 
 
 def _load_alone(_context: Any, address: Any) -> Any:  # noqa: ARG001
-    # A slot's words were stored one by one a moment ago; a vector load of several would have to wait until
-    # all those stores have left the core. An unordered atomic load is a plain one that LLVM does not merge.
+    # A slot's words were stored one by one a moment ago; a vector load of several would have to
+    # wait until all those stores have left the core. An unordered atomic load is a plain one that
+    # LLVM does not merge.
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         word = context.get_value_type(types.int64)
         return builder.load_atomic(builder.inttoptr(values[0], word.as_pointer()), "unordered", 8)
@@ -65,24 +69,24 @@ def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
 float_remainder = cast("Callable[[float, float], float]", intrinsic(_frem))
 """C's fmod, which numba lacks."""
 bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
-"""The double with these bits."""
+"""The double with the given bits."""
 
 
 @kernel
 def fits_int(value: float) -> bool:
-    """Whether a double without its fraction is a number of 64 bits; NaN and infinities are not."""
+    """Return whether a double, truncated, is an integer of 64 bits; NaN and infinities are not."""
     return -9223372036854775808.0 <= value < 9223372036854775808.0
 
 
 @kernel
 def truncated(value: float) -> int:
-    """A double as an integer, towards zero; 0 for what does not fit."""
+    """Return a double truncated to an integer; 0 if it does not fit."""
     return int(value) if fits_int(value) else 0
 
 
 @kernel
 def round_half_away(value: float) -> float:
-    """The nearest whole number, a half going away from zero; a zero comes out positive."""
+    """Return the nearest whole number, halves rounded away from zero; a zero is positive."""
     whole = np.trunc(value)
     if abs(value - whole) >= 0.5:
         whole += 1.0 if value > 0.0 else -1.0
@@ -91,13 +95,13 @@ def round_half_away(value: float) -> float:
 
 @kernel
 def byte_matches(offset: int, byte: int, text: int, length: int) -> bool:
-    """Whether the byte at ``offset`` exists and is ``byte``."""
+    """Return whether the byte at ``offset`` exists and is ``byte``."""
     return 0 <= offset < length and ld8(text + offset) == byte
 
 
 @kernel
 def same_at(a: int, b: int, length: int) -> bool:
-    """Whether ``length`` bytes at two addresses agree."""
+    """Return whether ``length`` bytes at two addresses agree."""
     at = 0
     while at + 8 <= length:
         if ld64(a + at) != ld64(b + at):
@@ -112,19 +116,22 @@ def same_at(a: int, b: int, length: int) -> bool:
 
 @kernel
 def starts_with(text: int, length: int, needle: int, needle_length: int) -> bool:
-    """Whether ``text`` begins with ``needle``."""
+    """Return whether ``text`` begins with ``needle``."""
     return length >= needle_length and same_at(text, needle, needle_length)
 
 
 @kernel
 def same_bytes(a: int, length_a: int, b: int, length_b: int) -> bool:
-    """Whether two strings are equal."""
+    """Return whether two strings are equal."""
     return length_a == length_b and same_at(a, b, length_a)
 
 
 @kernel
 def compare_bytes(a: int, length_a: int, b: int, length_b: int) -> int:
-    """Negative, zero or positive as ``a`` is before, equal to or after ``b`` as unsigned bytes."""
+    """Return a number below, equal to or above 0 as ``a`` is before, equal to or after ``b``.
+
+    Bytes are compared as unsigned numbers.
+    """
     shorter = min(length_a, length_b)
     for at in range(shorter):
         difference = ld8(a + at) - ld8(b + at)
@@ -135,7 +142,7 @@ def compare_bytes(a: int, length_a: int, b: int, length_b: int) -> int:
 
 @kernel
 def contains(text: int, length: int, needle: int, needle_length: int) -> bool:
-    """Whether ``needle`` stands anywhere in ``text``."""
+    """Return whether ``needle`` occurs in ``text``."""
     if needle_length == 0:
         return True
     first = ld8(needle)
@@ -147,7 +154,7 @@ def contains(text: int, length: int, needle: int, needle_length: int) -> bool:
 
 @kernel
 def float_key(value: float) -> float:
-    """The one double that stands for all that compare equal: one zero, one NaN."""
+    """Return the double that represents all that compare equal: one zero, one NaN."""
     return NAN if value != value else value + 0.0
 
 
@@ -160,7 +167,7 @@ def store_address(target: int, high: int, low: int) -> None:
 
 @kernel
 def family_bits(high: int, low: int, length: int) -> int:
-    """How many of 128 bits a prefix length stands for, by the family of an address; -1 for none."""
+    """Return the bits of 128 that a prefix length covers, by the address family; -1 if invalid."""
     if high == 0 and lshr(low, 32) == 0xFFFF:
         return 96 + length if 0 <= length <= 32 else -1
     return length if 0 <= length <= 128 else -1
@@ -168,7 +175,7 @@ def family_bits(high: int, low: int, length: int) -> int:
 
 @kernel
 def leading_ones(bits: int) -> int:
-    """A word that begins with ``bits`` ones; none for less than 1, all for more than 63."""
+    """Return a word that begins with ``bits`` ones; none below 1, all above 63."""
     if bits <= 0:
         return 0
     return -1 if bits >= 64 else -1 << (64 - bits)
@@ -176,7 +183,7 @@ def leading_ones(bits: int) -> int:
 
 @kernel
 def in_subnet(high: int, low: int, network_high: int, network_low: int, bits: int) -> bool:
-    """Whether the first ``bits`` agree; IPv4 addresses are in no network of IPv6."""
+    """Return whether the first ``bits`` agree; IPv4 addresses are in no network of IPv6."""
     if bits < 96 and high == 0 and lshr(low, 32) == 0xFFFF:
         return False
     high_differs = (high ^ network_high) & leading_ones(bits)
@@ -186,7 +193,7 @@ def in_subnet(high: int, low: int, network_high: int, network_low: int, bits: in
 
 @kernel
 def append_bytes(end: int, heap: int, text: int, length: int) -> None:
-    """Put a string behind the one that ends as ``end`` tells, and tell its own end in the word behind."""
+    """Append a string after the one whose end is at ``end``; store its end in the next word."""
     begin = ld32(end)
     copy_bytes(heap + begin, text, length)
     st32(end + 4, begin + length)
@@ -210,19 +217,19 @@ def copy_words(target: int, source: int, words: int) -> None:
 
 @kernel
 def wide_less(high_a: int, low_a: int, high_b: int, low_b: int) -> bool:
-    """Whether the first of two unsigned 128-bit numbers is less."""
+    """Return whether the first of two unsigned 128-bit numbers is less."""
     return ult(high_a, high_b) or (high_a == high_b and ult(low_a, low_b))
 
 
 @kernel
 def float_less(bits_a: int, bits_b: int) -> bool:
-    """Whether the double with the bits ``bits_a`` is less; NaN is greater than all numbers."""
+    """Return whether the double with the bits ``bits_a`` is less; NaN is above all numbers."""
     a, b = bits_float(bits_a), bits_float(bits_b)
     return a < b or (a == a and b != b)
 
 
 @kernel
 def first_epoch(epoch: int, tags: int) -> int:
-    """The epoch of tag 1 for tags that begin with ``epoch``: a quarter of them for time that steps back."""
+    """Return the epoch of tag 1 if tags begin at ``epoch``; a quarter is for time stepping back."""
     back = tags // 4
     return min(max(epoch, MIN_INT + back) - back, MAX_INT - tags)

@@ -1,6 +1,6 @@
-"""Binary search in tables of constants, where they lie; see ``queries/catalog/scalar/tables.py`` for the layout.
+"""Binary search in tables of constants; ``queries/catalog/scalar/tables.py`` has their layout.
 
-The search has no branch on what it compares, so that its cost is the table's depth and not wrong guesses.
+The search does not branch on comparisons, so its cost is the table's depth without mispredictions.
 """
 
 from __future__ import annotations

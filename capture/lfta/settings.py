@@ -1,4 +1,4 @@
-"""Sizes of an LFTA's memory; together they bound what a runtime ever holds."""
+"""Sizes of an LFTA's memory; together they bound the memory of a runtime."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ MIN_TABLE_SLOTS = 4
 
 @dataclass(frozen=True, slots=True)
 class LftaSettings:
-    """How much memory each LFTA of an interface gets.
+    """Memory of each LFTA of an interface.
 
     Attributes:
-        table_slots: slots of each group table, a power of two. The default keeps a flow table of 32-byte
-            slots (2 MB) within a second-level cache and its companion for IPv6 within the third.
-        batch_rows: rows of an output buffer; a full buffer becomes one batch. The default keeps the buffers
-            of a flow query within a second-level cache too.
+        table_slots: slots of each group table, a power of two. The default keeps a flow table of
+            32-byte slots (2 MB) within a second-level cache and its companion for IPv6 within the
+            third.
+        batch_rows: rows of an output buffer; a full buffer becomes one batch. The default keeps the
+            buffers of a flow query within a second-level cache too.
         heap_bytes: bytes for the STRING values of an output buffer.
-        buffers: output buffers of each LFTA; with two a writer may work on one while the kernel fills
-            the other.
-        slow_flush_buckets: buckets of older epochs that leave with each batch of packets.
+        buffers: output buffers of each LFTA; with two a writer may work on one while the kernel
+            fills the other.
+        slow_flush_buckets: buckets of older epochs that are flushed with each batch of packets.
     """
 
     table_slots: int = 1 << 16

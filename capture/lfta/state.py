@@ -1,7 +1,7 @@
-"""Where generated kernels and the runtime find each other's numbers: the words of two int64 arrays.
+"""The state that generated kernels and the runtime share: the words of two int64 arrays.
 
-``InterfaceState`` numbers the words of an interface's array, ``LftaState`` those of the array that each of its LFTAs has.
-Kernels see both enumerations as module constants.
+``InterfaceState`` numbers the words of an interface's array, ``LftaState`` those of the array that
+each of its LFTAs has. Generated source defines both enumerations as module constants.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from enum import IntEnum
 from gscope.capture.packet.decode_errors import REASON_COUNT
 
 PACKETS_PER_BATCH = 128
-"""Packets decoded, then selected, then folded together: enough for prefetches to arrive, few enough to stay
-in the first-level cache."""
+"""Packets that are decoded, then selected, then folded together: enough for prefetches to arrive,
+few enough to stay in the first-level cache."""
 
 
 class _Word(IntEnum):
@@ -29,11 +29,11 @@ class InterfaceState(_Word):
     """
 
     POSITION = 0
-    """Next packet of the block."""
+    """Number of the next packet of the block."""
     WAITING = 1
-    """LFTA that asked for room in the middle of a batch; -1 for none."""
+    """Number of the LFTA that needs room in the middle of a batch; -1 for none."""
     LATE = 2
-    """Packets below the bound."""
+    """Late packets: those below the bound."""
     LITERALS = 3
     """Address of the bytes of STRING literals."""
     REASONS = 4
@@ -51,34 +51,34 @@ MAX_DECLARED = 4
 
 
 class LftaState(_Word):
-    """Words of an LFTA's array; ``COLUMNS`` is followed by ``COLUMN_WORDS`` for each output column."""
+    """Words of an LFTA's array; ``COLUMNS`` begins ``COLUMN_WORDS`` for each output column."""
 
     ACTIVE = 0
     """Whether the LFTA runs on this interface."""
     ROWS = 1
     """Rows at the front of the output buffer."""
     CAPACITY = 2
-    """Row at which its back begins: it has room up to there."""
+    """Row at which the back of the output buffer begins: there is room up to it."""
     HEAP_CAPACITY = 3
-    """Bytes each heap has room for."""
+    """Size of each heap in bytes."""
     HEAP_WANTED = 4
-    """Bytes a heap must have for the batch that did not fit."""
+    """Bytes that a heap needs for the batch that did not fit."""
     MATCHED = 5
     """Packets that passed the predicate."""
     OUT = 6
-    """Rows put out."""
+    """Rows emitted."""
     EVICTED = 7
-    """Groups pushed out on a collision."""
+    """Groups evicted on a collision."""
     LIVE = 8
     """Groups in the tables."""
     WITHOUT_EPOCH = 9
-    """Packets that passed but whose epoch is NULL: they belong to no group."""
+    """Packets that passed and whose epoch is NULL: they belong to no group."""
     RESUME = 10
     """First packet of the batch not yet folded, when room ran out in the middle of it."""
     BUCKETS = 11
     """Buckets of each table."""
     SHIFT = 12
-    """How far a hash is shifted right to give its bucket."""
+    """Number of bits by which a hash is shifted right to give its bucket."""
     BASE = 13
     """Epoch of the tag 1."""
     NEWEST = 14
@@ -88,28 +88,29 @@ class LftaState(_Word):
     CURSOR = 16
     """Next bucket of the slow flush; it rests at the end of the tables."""
     PENDING = 17
-    """What OLDEST becomes when the slow flush has been through."""
+    """Value of OLDEST once the slow flush has finished."""
     SWEEP = 18
-    """Next bucket of a flush that ran out of room."""
+    """Next bucket of a flush that ran out of room; 0 for none."""
     SLOW = 19
-    """Buckets that the slow flush looks at with each batch."""
+    """Buckets that the slow flush examines with each batch."""
     TABLE_A = 20
     """Address of the table for packets with IPv4 addresses in their key, or of the only table."""
     TABLE_B = 21
     """Address of the table for all others."""
     OUT_OF_ORDER = 22
-    """Packets that passed but break a declared order."""
+    """Packets that passed and break a declared order."""
     PARTING = 23
     """Epoch from which on an aggregation's rows go to the back of the output buffer."""
     CROWDED = 24
-    """With less room than this in the output buffer, a new epoch gets a buffer of its own."""
+    """With fewer free rows than this in the output buffer, a new epoch gets a buffer of its own."""
     DECLARED = 25
-    """For each declared order the least value (of a decreasing one: of its negative) that keeps it."""
+    """For each declared order the least value (of a decreasing one: of its negative) that keeps it.
+    """
     COLUMNS = DECLARED + MAX_DECLARED
 
 
 def state_words(columns: int) -> int:
-    """Length of the array of an LFTA with ``columns`` output columns."""
+    """Return length of the array of an LFTA with ``columns`` output columns."""
     return LftaState.COLUMNS + columns * COLUMN_WORDS
 
 

@@ -1,7 +1,8 @@
 """User functions in kernels: compiled by numba from the text that the program carries.
 
-A kernel cannot stop half way, so that a function which is declared safe must not raise; what it computes must
-be what Python computes, since Spark runs it as Python. Both are tried when a kernel is made.
+A kernel cannot stop half way, so that a function which is declared safe must not raise; what it
+computes must be what Python computes, since Spark runs it as Python. Both are tried when a kernel
+is made.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _RESULTS = {GsqlType.FLOAT: (types.Float, types.Integer), GsqlType.BOOL: (types.
 
 
 def user_kernel(name: str, digest: str) -> Callable[..., Any]:
-    """What generated kernels call for the user function ``name`` of the file with that ``digest``."""
+    """Return what kernels call for the user function ``name`` of the file with that ``digest``."""
     code = _code(name)
     assert code.file.digest == digest, name
     compiled: Callable[..., Any] = helper(code.function)
@@ -43,7 +44,7 @@ def check_user_kernel(name: str) -> None:
     """Compile the user function ``name`` and try it.
 
     Raises:
-        UsageError: numba cannot compile it, or it does not give what Python gives.
+        UsageError: numba cannot compile it, or its results differ from Python's.
     """
     code = _code(name)
     _check_statements(code)
@@ -98,7 +99,7 @@ def _same(expected: Any, got: Any) -> bool:
 
 
 def _complaint(code: UserScalar, error: Exception) -> tuple[int, str]:
-    """The line and the heart of what numba says."""
+    """Return the line and the essence of numba's message."""
     text = _STYLE.sub("", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wordy = [line for line in lines if not line.startswith(("Failed in", "File ", "During:"))]

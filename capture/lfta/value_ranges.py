@@ -1,4 +1,4 @@
-"""What integers an expression can give: how many bits a key needs, and whether 32 hold a column."""
+"""Ranges of integer expressions: the bits that a key needs, and whether 32 suffice for a column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Range:
     high: int
 
     def union(self, other: Range) -> Range:
-        """The least range that holds both."""
+        """Return the least range that includes both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     @property
@@ -27,7 +27,7 @@ class Range:
 
     @property
     def bits(self) -> int:
-        """Bits that tell its numbers apart, two's complement if it is signed."""
+        """Bits that represent its numbers, in two's complement if it is signed."""
         if self.is_signed:
             return max((~self.low).bit_length(), max(self.high, 0).bit_length()) + 1
         return self.high.bit_length()
@@ -74,7 +74,7 @@ _SIGNED_32 = ("len", "caplen", "linktype")
 
 
 def range_of(expression: Expression) -> Range:
-    """A range that holds every value of an integer (BOOL, INT, MAC, TIMESTAMP, INTERVAL) expression."""
+    """Return a range with every value of a BOOL, INT, MAC, TIMESTAMP or INTERVAL expression."""
     match expression:
         case Literal(value) if isinstance(value, int):
             return Range(int(value), int(value))

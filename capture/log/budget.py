@@ -142,7 +142,7 @@ class ShedOldest(Budget):
         return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:
-        """Whether there is room now, or could be made."""
+        """Return whether there is room now, or could be made."""
         if size_bytes > self.limit_bytes:
             return False
         while not self._has_room(size_bytes, usage):

@@ -27,5 +27,5 @@ def plain_errors(doing: str, path: Path) -> Iterator[None]:
 
 
 def is_full(error: StreamError) -> bool:
-    """Whether ``error`` says that the disk, or the share of it that we may use, is full."""
+    """Return whether ``error`` says that the disk, or the share of it that we may use, is full."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL

@@ -48,7 +48,7 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.binary())
 
 
 def is_plain(batch: pa.RecordBatch) -> bool:
-    """Whether batches like this one can be written so."""
+    """Return whether batches like this one can be written so."""
     return all(
         not field.nullable
         and (field.type in _TYPES or (field.type == _CONSTANT and len(column.dictionary) == 1))
@@ -151,7 +151,7 @@ _MAX_PARTS = 1024
 
 
 def _portions(parts: Iterable[_Bytes]) -> Iterator[list[_Bytes]]:
-    """``parts`` in lists that one call can write, those that are too large cut."""
+    """Yield ``parts`` in lists that one call can write, those that are too large cut."""
     portion: list[_Bytes] = []
     room = PORTION_BYTES
     for part in parts:
@@ -176,7 +176,7 @@ class _Plain:
         self._head = _chunk_head(field, [_PLAIN, _RLE])
 
     def pages(self, values: pa.Array, rows: int) -> tuple[_Bytes, _Bytes]:
-        """The header of the one page, and its values."""
+        """Return the header of the one page, and its values."""
         width = self._width
         begin = values.offset * width
         size = rows * width
@@ -185,7 +185,7 @@ class _Plain:
         ]
 
     def chunk(self, begin: int, rows: int, size: int, _first: int) -> bytes:
-        """The ColumnChunk of pages that begin at ``begin``."""
+        """Return the ColumnChunk of pages that begin at ``begin``."""
         return b"".join((self._head, _sizes(rows, size), _BEGIN, zigzag(begin), _END))
 
 
@@ -196,7 +196,7 @@ class _Constant:
         self._head = _chunk_head(field, [_PLAIN, _RLE, _RLE_DICTIONARY])
 
     def pages(self, values: pa.DictionaryArray, rows: int) -> tuple[_Bytes, _Bytes]:
-        """A dictionary page with the word, and a data page that is one run of its number."""
+        """Return a dictionary page with the word, and a data page that is one run of its number."""
         (word,) = values.dictionary.to_pylist()
         entry = len(word).to_bytes(4, "little") + word
         details = struct(7, i32(1, 1), i32(2, _PLAIN))
@@ -207,7 +207,7 @@ class _Constant:
         return dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run
 
     def chunk(self, begin: int, rows: int, size: int, first: int) -> bytes:
-        """The ColumnChunk of pages that begin at ``begin``; ``first`` bytes make the dictionary."""
+        """Return the ColumnChunk of pages from ``begin`` on; ``first`` bytes are the dictionary."""
         data, dictionary = zigzag(begin + first), zigzag(begin)
         return b"".join(
             (self._head, _sizes(rows, size), _BEGIN, data, _DICTIONARY_BEGIN, dictionary, _END)
@@ -262,7 +262,7 @@ def _page_header(type_: int, size: int, details: Field) -> bytes:
 
 
 def _element(field: pa.Field) -> bytes:
-    """The SchemaElement."""
+    """Return the SchemaElement."""
     physical = _physical(field)
     length = [i32(2, field.type.byte_width)] if physical == _FIXED else []
     return encode(i32(1, physical), *length, i32(3, _REQUIRED), text(4, field.name))

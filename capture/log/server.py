@@ -94,7 +94,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
             return [json.dumps(handler(self, action.body.to_pybytes())).encode()]
 
     def list_actions(self, _context: Any) -> Any:
-        """The actions there are."""
+        """Return the actions there are."""
         return [(name, handler.__doc__) for name, handler in _ACTIONS.items()]
 
     def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
@@ -147,12 +147,12 @@ def _lease(server: LogServer, body: bytes) -> object:
 
 
 def _streams(server: LogServer, _body: bytes) -> object:
-    """The names of all streams."""
+    """Return the names of all streams."""
     return list(server.log.streams)
 
 
 def _counters(server: LogServer, _body: bytes) -> object:
-    """The counters of the log."""
+    """Return the counters of the log."""
     return dataclasses.asdict(server.log.stats)
 
 

@@ -19,7 +19,7 @@ _STOP = b"\0"
 
 
 def encode(*fields: Field) -> bytes:
-    """A struct of ``fields``."""
+    """Return a struct of ``fields``."""
     parts = []
     last = 0
     for number, type_, value in fields:
@@ -31,37 +31,37 @@ def encode(*fields: Field) -> bytes:
 
 
 def i32(number: int, value: int) -> Field:
-    """An i32, or an enumeration."""
+    """Return an i32, or an enumeration."""
     return number, _I32, zigzag(value)
 
 
 def i64(number: int, value: int) -> Field:
-    """An i64."""
+    """Return an i64."""
     return number, _I64, zigzag(value)
 
 
 def text(number: int, value: str) -> Field:
-    """A string."""
+    """Return a string."""
     return number, _BINARY, _sized(value.encode())
 
 
 def struct(number: int, *fields: Field) -> Field:
-    """A struct within the struct."""
+    """Return a struct within the struct."""
     return number, _STRUCT, encode(*fields)
 
 
 def i32s(number: int, values: Sequence[int]) -> Field:
-    """A list of i32 or of an enumeration."""
+    """Return a list of i32 or of an enumeration."""
     return _list(number, _I32, [zigzag(value) for value in values])
 
 
 def texts(number: int, values: Sequence[str]) -> Field:
-    """A list of strings."""
+    """Return a list of strings."""
     return _list(number, _BINARY, [_sized(value.encode()) for value in values])
 
 
 def structs(number: int, values: Iterable[bytes]) -> Field:
-    """A list of structs, each encoded already."""
+    """Return a list of structs, each encoded already."""
     return _list(number, _STRUCT, list(values))
 
 
@@ -72,7 +72,7 @@ def _list(number: int, type_: int, items: Sequence[bytes]) -> Field:
 
 
 def varint(value: int) -> bytes:
-    """A number that is not negative, seven bits a byte, the least first."""
+    """Return a number that is not negative, seven bits a byte, the least first."""
     made = bytearray()
     while value > 127:
         made.append(value & 127 | 128)

@@ -1,4 +1,4 @@
-"""An aggregating LFTA as code: select and pack a batch's packets, then fold them into group tables."""
+"""An aggregating LFTA as code: select and pack a batch's packets, fold them into group tables."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
 
 _EPOCH = "epoch"
-"""The variable that holds a packet's epoch where it is found for a whole batch."""
+"""Variable with a packet's epoch if the epoch is computed for a whole batch."""
 
-# Odd numbers without structure (fractions of the golden ratio, and MurmurHash3's and xxHash's constants).
+# Odd numbers without structure (fractions of the golden ratio, and MurmurHash3's and xxHash's
+# constants).
 _MULTIPLIERS = (
     -7046029254386353131,
     -4417276706812531889,
@@ -46,10 +47,10 @@ class Aggregation:
     """The plan of an aggregating LFTA's code.
 
     Attributes:
-        number: of the LFTA in the program.
-        tables: one, or one for packets with IPv4 keys and one for the rest.
-        scopes: the code of each variant that can pass, and its table.
-        is_alone: whether it is all of its set, and sorts plain packets itself while it packs them.
+        number: number of the LFTA in the kernel.
+        tables: one, or one for packets with IPv4 keys and one for the others.
+        scopes: code of each variant whose packets can pass, and its table.
+        is_alone: whether it is the only LFTA of its set, and sorts plain packets while packing.
     """
 
     lfta: Lfta
@@ -76,7 +77,7 @@ class Aggregation:
 
 @dataclass(slots=True)
 class _Pass:
-    """A variant whose packets may pass, lowered so far."""
+    """A variant whose packets may pass, with its lowered keys and arguments."""
 
     scope: Scope
     keys: list[Lowered]
@@ -95,7 +96,7 @@ def plan_aggregation(
     """Decide on variants, tables and slots.
 
     Raises:
-        UnsupportedError: keys, epochs or partial aggregates that kernels cannot hold.
+        UnsupportedError: kernels do not support a key, the epoch or a partial aggregate.
     """
     _check_epoch(lfta)
     ways = []
@@ -130,7 +131,7 @@ def plan_aggregation(
 
 def _key(scope: Scope, lfta: Lfta, key: NamedExpression) -> Lowered:
     if key.name == lfta.epoch and rises_with_time(key.expression):
-        # Found for the whole batch, see ``_begin_epochs``.
+        # Computed for the whole batch, see ``_begin_epochs``.
         return Lowered(key.expression.type, (_EPOCH,))
     return lower(scope, key.expression)
 
@@ -153,7 +154,7 @@ def _has_ipv4_key(way: _Pass) -> bool:
 
 
 def _finish(way: _Pass, table: GroupTable) -> None:
-    """Add what makes a scratch entry of a packet that passed."""
+    """Add the code that writes the scratch entry of a packet that passed."""
     scope, lfta = way.scope, table.lfta
     epoch = next(x for key, x in zip(lfta.keys, way.keys, strict=True) if key.name == lfta.epoch)
     if epoch.null is not None:
@@ -190,7 +191,7 @@ def _finish(way: _Pass, table: GroupTable) -> None:
 
 
 def aggregation_source(plan: Aggregation) -> list[str]:
-    """The functions of an aggregating LFTA; ``lfta_<number>`` takes a batch."""
+    """Return the functions of an aggregating LFTA; ``lfta_<number>`` processes a batch."""
     lines = [line for table in plan.tables for line in (*table_source(table), "", "")]
     if rises_with_time(_epoch(plan.lfta)):
         lines += [*epoch_source(plan.number, _epoch(plan.lfta)), "", ""]
@@ -200,7 +201,7 @@ def aggregation_source(plan: Aggregation) -> list[str]:
 def _flush(plan: Aggregation) -> Iterable[str]:
     yield "@kernel_part"
     yield f"def flush_{plan.number}(s, last):"
-    yield '    """Put out all groups of epochs up to ``last``; False if room ran out (call again)."""'
+    yield '    """Emit all groups of epochs up to ``last``; return False if room ran out (call again)."""'
     yield f"    buckets = s[{LftaState.BUCKETS}]"
     for n, table in enumerate(plan.tables):
         begin = f" - {n} * buckets" if n else ""
@@ -215,7 +216,7 @@ def _flush(plan: Aggregation) -> Iterable[str]:
 
 
 def _slow_flush(plan: Aggregation) -> Iterable[str]:
-    """Buckets of older epochs leave a few at a time, so that the end of an epoch is no burst."""
+    """Yield code that flushes a few buckets of older epochs, so that an epoch's end is no burst."""
     end = f"{len(plan.tables)} * s[{LftaState.BUCKETS}]"
     yield f"    cursor = s[{LftaState.CURSOR}]"
     yield f"    if cursor < {end}:"
@@ -239,7 +240,7 @@ def _slow_flush(plan: Aggregation) -> Iterable[str]:
 def _take(plan: Aggregation) -> Iterable[str]:
     yield "@kernel_part"
     yield f"def lfta_{plan.number}({plan.parameters}, s):"
-    yield f'    """{plan.lfta.name}; True if room ran out: call again with the same batch."""'
+    yield f'    """Process a batch for {plan.lfta.name}; return True if room ran out (call again)."""'
     if not plan.tables:
         if plan.is_alone:
             yield from _sort_and_pack(plan)
@@ -277,7 +278,7 @@ def _take(plan: Aggregation) -> Iterable[str]:
 
 
 def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
-    """Plain packets are packed as they are found, all others are listed and located."""
+    """Yield code that packs plain packets in one pass, and lists and decodes all others."""
     plain = {scope.variant: scope.lines for scope, _ in plan.scopes if scope.variant.is_plain}
     rest = LIST_BYTES * LIST_ALL
     yield f"    plain = count if ld64(memory.lists + {IS_USUAL}) != 0 else 0"
@@ -305,7 +306,7 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
 
 
 def _begin_epochs(number: int) -> Iterable[str]:
-    """Where the first and the last time of a batch are of one epoch, all are: no division for each packet."""
+    """Yield code that avoids a division for each packet if a batch has a single epoch."""
     yield f"    {_EPOCH} = epoch_{number}(ld64(memory.lists + LOWEST_TIME))"
     yield f"    is_one_epoch = {_EPOCH} == epoch_{number}(ld64(memory.lists + HIGHEST_TIME))"
     yield "    if is_one_epoch:"
@@ -320,7 +321,7 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
     yield f"        s[{LftaState.PENDING}] = high"
     yield f"        s[{LftaState.CURSOR}] = 0"
     yield f"        if s[{LftaState.CAPACITY}] - s[{LftaState.ROWS}] < s[{LftaState.CROWDED}]:"
-    yield "            # The next buffer parts the rows at this epoch."
+    yield "            # The next buffer separates its rows at this epoch."
     yield "            return True"
     yield "    while True:"
     yield f"        if s[{LftaState.ROWS}] + m - at > s[{LftaState.CAPACITY}]:"
@@ -337,7 +338,7 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
     yield "                end += 1"
     begin = "0"
     for table in plan.tables:
-        # As if all entries stood one behind the other.
+        # As if the entries of all tables were adjacent.
         origin = f"begin_{table.name} - {begin} * {WORD * plan.entry_words}"
         span = f"max(at, {begin}), min(end, end_{table.name})"
         yield f"        fold_{table.name}({origin}, s, {span})"
@@ -370,5 +371,5 @@ def _epoch_at(plan: Aggregation, entry: str) -> str:
 
 
 def _region_bytes(plan: Aggregation) -> int:
-    """Of a table's part of the scratch area."""
+    """Return the bytes of a table's part of the scratch area."""
     return WORD * plan.entry_words * PACKETS_PER_BATCH

@@ -1,4 +1,4 @@
-"""Three-valued logic and the functions that choose among their arguments, as code."""
+"""Three-valued logic, and functions that choose among their arguments, as code."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _is_distinct(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowe
 
 
 def _choose(scope: Scope, condition: str, yes: Lowered, no: Lowered, call: Call) -> Lowered:
-    """``yes`` where the boolean ``condition`` holds, else ``no``."""
+    """Return ``yes`` if the boolean ``condition`` holds, else ``no``."""
     if condition in ("True", "False"):
         return yes if condition == "True" else no
     blank = null_literal(call.type).parts
@@ -119,7 +119,7 @@ def _in(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
 
 
 def _extreme(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
-    """The first of the least (or greatest) arguments that are not NULL."""
+    """Return the first of the least (or greatest) arguments that are not NULL."""
     result, *rest = arguments
     for value in rest:
         if value.is_always_null:

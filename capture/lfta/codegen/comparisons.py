@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def equals(scope: Scope, a: Lowered, b: Lowered) -> str:
-    """A boolean: two values of one type, neither of them NULL, are the same."""
+    """Return code for whether two values of one type, neither of them NULL, are equal."""
     if GsqlType.NULL in (a.type, b.type):
         return "False"
     if a.type is GsqlType.FLOAT:
@@ -30,7 +30,7 @@ def equals(scope: Scope, a: Lowered, b: Lowered) -> str:
 
 
 def less(scope: Scope, a: Lowered, b: Lowered) -> str:
-    """A boolean: ``a`` comes before ``b``, neither of them NULL."""
+    """Return code for whether ``a`` is before ``b``, neither of them NULL."""
     if GsqlType.NULL in (a.type, b.type):
         return "False"
     if a.type is GsqlType.FLOAT:

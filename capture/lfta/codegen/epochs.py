@@ -1,4 +1,4 @@
-"""The epoch of a whole batch at once: its packets' times rarely lie on both sides of a border."""
+"""The epoch of a whole batch at once: its packets rarely belong to more than one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TIME_FIELDS = ("time", "timestamp", "time_ns")
 
 
 def rises_with_time(expression: Expression) -> bool:
-    """Whether the value depends on the packet's time alone and is never less for a later one.
+    """Return whether the value depends on the packet's time alone and never falls with it.
 
-    Only what cannot wrap is recognised: the times themselves, divided or shifted right by literals.
+    Only expressions that cannot wrap are recognised: times, divided or shifted right by literals.
     """
     match expression:
         case PacketField(name):
@@ -32,12 +32,12 @@ def rises_with_time(expression: Expression) -> bool:
 
 
 def epoch_source(number: int, expression: Expression) -> Iterator[str]:
-    """The function ``epoch_<number>``: the epoch of a time, for an ``expression`` that rises with it."""
+    """Yield the function ``epoch_<number>`` of a time, with which ``expression`` rises."""
     scope = Scope(Variant.OTHER, Literals(), indent=1)
     value = lower(scope, expression)
     yield "@kernel_part"
     yield f"def epoch_{number}(time_ns):"
-    yield '    """The epoch of a packet of this time."""'
-    # The parameter takes the place of what a packet's code loads.
+    yield '    """Return the epoch of a packet with this time."""'
+    # The parameter replaces the time that a packet's code loads.
     yield from (line for line in scope.lines if not line.lstrip().startswith("time_ns ="))
     yield f"    return {value.code}"

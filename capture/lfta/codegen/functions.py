@@ -1,4 +1,4 @@
-"""Catalog functions to code, one table entry each; ``tests`` hold every entry against its ``evaluate``."""
+"""Catalog functions as code, one table entry each; tests compare each with its ``evaluate``."""
 
 from __future__ import annotations
 
@@ -69,9 +69,11 @@ _TEMPLATES: dict[str, tuple[str, str | None]] = {
     "str_match_start": ("starts_with({0}, {1}, {2}, {3})", None),
     "str_exists_substr": ("contains({0}, {1}, {2}, {3})", None),
 }
-"""Strict functions: the value and when it is NULL besides; numbers count the parts of all arguments.
+"""Strict functions: code of the value, and of when it is NULL although no argument is. Numbers
+count the parts of all arguments.
 
-Integers wrap by the ``wrap_`` intrinsics: numba's own operators let LLVM assume that nothing overflows.
+Integers wrap by the ``wrap_`` intrinsics: numba's own operators let LLVM assume that nothing
+overflows.
 """
 
 _UNCHANGED = (
@@ -94,7 +96,7 @@ def _template(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered
 
 
 def _is_harmless(null: str, arguments: Sequence[Lowered]) -> bool:
-    """Whether the last argument is a constant for which the condition ``null`` does not hold."""
+    """Return whether the last argument is a constant for which ``null`` does not hold."""
     last = arguments[-1].literal if arguments[-1].is_literal else None
     if null == _NEGATIVE_IS_NULL:
         return isinstance(last, int) and last >= 0
@@ -162,7 +164,7 @@ def _number(literal: Lowered) -> int:
 
 
 def _prefix_masks(bits: int) -> tuple[int, int]:
-    """Both halves of a mask of ``bits`` leading ones, as signed numbers."""
+    """Return both halves of a mask of ``bits`` leading ones, as signed numbers."""
     mask = ((1 << bits) - 1) << (128 - bits)
     return _signed(mask >> 64), _signed(mask & (2**64 - 1))
 
@@ -230,7 +232,7 @@ def _str_truncate(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Low
 
 
 def _hash(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
-    """XXH64 of one or two words; see ``catalog/scalar/hashes.py``."""
+    """Return XXH64 of one or two words; see ``catalog/scalar/hashes.py``."""
     (value,) = arguments
     # An IP is hashed as its bytes in network order, and words are read from them least first.
     is_ip = value.type is GsqlType.IP

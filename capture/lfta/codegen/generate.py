@@ -1,7 +1,7 @@
 """The source of one fused kernel for a whole query set.
 
-The file has one function for each LFTA (so that numba compiles many small functions instead of a huge one),
-``run``, which takes a block through all of them batch by batch, and ``flush``.
+The file has one function for each LFTA, so that numba compiles many small functions instead of a
+huge one; ``run``, which passes a block through all of them batch by batch; and ``flush``.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ from gscope.capture.packet.record import RECORD_BYTES
 """
 
 PREAMBLE = f"{_IMPORTS}# Words of the interface's state and of an LFTA's (``s``).\n{WORD_NAMES}\n"
-"""What the source of every kernel has in front of its functions."""
+"""The beginning of every kernel's source, before its functions."""
 
 MAX_PLAIN_LFTAS = 4
-"""LFTAs of a set up to which each has code of its own for plain packets, which takes time to compile."""
+"""Limit of LFTAs in a set for which each has code of its own for plain packets, which takes time to
+compile."""
 
 INNER_FIELDS = "inner."
-"""What the names of fields of packets inside packets begin with."""
+"""Prefix of the names of fields of packets inside packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,11 @@ class GeneratedKernel:
     """A query set as source.
 
     Attributes:
-        source: of a Python module with ``run`` and ``flush``.
-        literals: bytes whose address kernels are given.
+        source: source of a Python module with ``run`` and ``flush``.
+        literals: bytes of the STRING literals, whose address kernels get.
         slot_bytes: for each LFTA the bytes of a slot in each of its tables; () for a selection.
-        scratch_words: of scratch for each packet of a batch.
-        user_functions: the functions of users' files that it calls.
+        scratch_words: words of scratch for each packet of a batch.
+        user_functions: names of the user functions that it calls.
     """
 
     source: str
@@ -93,10 +94,10 @@ class GeneratedKernel:
 
 
 def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
-    """The kernel that runs ``lftas`` side by side.
+    """Return the kernel that runs ``lftas`` side by side.
 
     Raises:
-        UnsupportedError: an LFTA asks for what kernels do not have.
+        UnsupportedError: an LFTA needs something that kernels do not support.
     """
     literals = Literals()
     for expression in _all_expressions(lftas):
@@ -134,10 +135,10 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
 
 
 def _has_plain(lftas: Sequence[Lfta]) -> bool:
-    """Whether plain packets are taken apart by each LFTA for itself, without a record.
+    """Return whether each LFTA decodes plain packets itself, without a record.
 
-    A record pays where many share it. Packets inside packets are found through it, and selections want one list
-    of all packets in their order.
+    A record pays if many LFTAs share it. Packets inside packets are found through it, and
+    selections need one list of all packets in order.
     """
     parts = [part for expression in _all_expressions(lftas) for part in walk(expression)]
     return (
@@ -172,7 +173,7 @@ def _run_head() -> Iterator[str]:
 
 
 def _run_alone() -> Iterator[str]:
-    """The only LFTA of a set sorts the packets itself."""
+    """Yield ``run`` for a single LFTA, which sorts packets itself."""
     yield from _run_head()
     yield f"        if lftas[0, {LftaState.ACTIVE}] != 0:"
     yield "            count = measure(packets, span, memory.lists)"
@@ -216,7 +217,7 @@ def _run_tail() -> Iterator[str]:
 def _flush(lftas: Sequence[Lfta]) -> Iterator[str]:
     yield "@kernel"
     yield "def flush(number, s, last):"
-    yield '    """Put out groups of an LFTA up to the epoch ``last``; False if room ran out (call again)."""'
+    yield '    """Emit groups of an LFTA up to the epoch ``last``; return False if room ran out (call again)."""'
     for number, lfta in enumerate(lftas):
         if lfta.is_aggregation:
             yield f"    if number == {number}:"

@@ -1,8 +1,9 @@
-"""The group table as code: fold a batch into it, evict on a collision, sweep out what is closed.
+"""The group table as code: fold a batch, evict on a collision, flush closed epochs.
 
-A table is an array of buckets of two slots. A slot is the words of its packed key, with the epoch's tag in the
-last bits of one of them, then the state of the partial aggregates. A tag of 0 is an empty slot. The first slot
-of a bucket is the one used last; a new group takes its place and pushes the second one out.
+A table is an array of buckets of two slots. A slot has the words of its packed key, with the
+epoch's tag in the highest bits of one of them, then the state of the partial aggregates. A tag of 0
+marks an empty slot. The first slot of a bucket is the one used last; a new group takes its place
+and evicts the group in the second slot.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 WORD = 8
 ENTRY_HEAD_WORDS = 2
-"""Words of a scratch entry before the key: the bucket's address and the epoch."""
+"""Words of a scratch entry before the key: address of the bucket, and epoch."""
 
 _LINE_WORDS = 8
 
 _SWEPT_AHEAD = 8
-"""Buckets by which a sweep fetches ahead: a slow flush comes back for those with the next batch."""
+"""Number of buckets by which a sweep prefetches: a slow flush reaches those with the next batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class GroupTable:
     """One group table of an LFTA.
 
     Attributes:
-        name: what its functions are called, ``<LFTA's number>_a`` or ``_b``.
-        address: the word of the state that holds its address.
+        name: suffix of its functions' names, ``<LFTA's number>_a`` or ``_b``.
+        address: word of the state with its address.
         entry_words: words of a scratch entry, the same for all tables of an LFTA.
     """
 
@@ -51,7 +52,7 @@ class GroupTable:
 
     @property
     def slot_words(self) -> int:
-        """Words of a slot; buckets of up to eight words are made to fit cache lines."""
+        """Words of a slot, rounded up so that small buckets fit cache lines."""
         words = self.packing.words + self.partials.words
         return next((size for size in (2, 4, 8) if words <= size < words + 2), words)
 
@@ -67,7 +68,7 @@ class GroupTable:
 
 
 def table_source(table: GroupTable) -> list[str]:
-    """The functions of a table: ``emit_``, ``fold_`` and ``sweep_``, each with the table's name."""
+    """Return the functions of a table: ``emit_``, ``fold_`` and ``sweep_`` with its name."""
     return [*_emit(table), "", "", *_fold(table), "", "", *_sweep(table)]
 
 
@@ -75,11 +76,11 @@ def _emit(table: GroupTable) -> Iterable[str]:
     layout = output_layout(table.lfta)
     yield "@kernel_part"
     yield f"def emit_{table.name}(slot, s):"
-    yield '    """Put the group in a slot out as a row."""'
+    yield '    """Emit the group in a slot as a row."""'
     yield f"    base = s[{LftaState.BASE}]"
     for n in range(table.packing.words):
         yield f"    w{n} = ld64(slot + {WORD * n})"
-    # Rows of the newest epoch go to the back: a punctuation will part them from older ones.
+    # Rows of the newest epoch go to the back: a punctuation will separate them from older ones.
     yield f"    at_back = select(base + {table.packing.tag.take()} - 1 >= s[{LftaState.PARTING}], 1, 0)"
     yield f"    s[{LftaState.CAPACITY}] -= at_back"
     yield f"    row = select(at_back != 0, s[{LftaState.CAPACITY}], s[{LftaState.ROWS}])"
@@ -95,7 +96,7 @@ def _emit(table: GroupTable) -> Iterable[str]:
 
 
 def _same_key(table: GroupTable, slot: str) -> str:
-    """A test of the word with the tag first: it differs most often and 0 in it means an empty slot."""
+    """Return a test of the key that begins with the word of the tag, which differs most often."""
     words = sorted(range(table.packing.words), key=lambda n: n != table.packing.tag.word)
     return " and ".join(f"ld64({slot} + {WORD * n}) == k{n}" for n in words)
 
@@ -111,7 +112,7 @@ def _fold(table: GroupTable) -> Iterable[str]:
     used = packing.words + partials.words
     yield "@kernel_part"
     yield f"def fold_{table.name}(scratch, s, begin, end):"
-    yield '    """Fold entries of the scratch area into their groups; one row at most leaves for each."""'
+    yield '    """Fold entries of the scratch area into their groups; each evicts at most one group."""'
     yield f"    base = s[{LftaState.BASE}]"
     yield "    evicted = 0"
     yield "    created = 0"
@@ -147,7 +148,7 @@ def _sweep(table: GroupTable) -> Iterable[str]:
     tag = table.packing.tag
     yield "@kernel_part"
     yield f"def sweep_{table.name}(s, bucket, stop, last):"
-    yield '    """Put out the groups of epochs up to ``last`` in buckets up to ``stop``.'
+    yield '    """Emit the groups of epochs up to ``last`` in buckets up to ``stop``.'
     yield ""
     yield "    Returns the bucket reached, which is less than ``stop`` if room ran out."
     yield '    """'

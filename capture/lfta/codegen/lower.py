@@ -1,4 +1,4 @@
-"""Typed expressions to statements: leaves here, functions by the tables of their kind."""
+"""Lowering of typed expressions to statements: leaves here, functions by table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def lower(scope: Scope, expression: Expression) -> Lowered:
     """Add the statements that compute ``expression`` to ``scope``.
 
-    All functions are total, so that everything may be computed for any packet of the variant.
+    All functions are total, so any expression can be computed for any packet of the variant.
 
     Raises:
-        UnsupportedError: a function that kernels do not have.
+        UnsupportedError: kernels do not support a function.
     """
     # By its text: 0.0 and -0.0 are equal, but not the same constant.
     text = repr(expression)
@@ -34,7 +34,7 @@ def lower(scope: Scope, expression: Expression) -> Lowered:
 
 
 def lower_value(scope: Scope, value: Value, type_: GsqlType) -> Lowered:
-    """A constant."""
+    """Return a constant."""
     if value is None:
         return null_literal(type_)
     parts: tuple[str, ...]
@@ -54,7 +54,7 @@ def lower_value(scope: Scope, value: Value, type_: GsqlType) -> Lowered:
 
 
 def int_code(number: int) -> str:
-    """A 64-bit number as numba must see it: signed."""
+    """Return code for a 64-bit number as numba needs it: signed."""
     wrapped = (number + 2**63) % 2**64 - 2**63
     return str(wrapped)
 
@@ -92,7 +92,7 @@ def _lower(scope: Scope, expression: Expression) -> Lowered:
 
 
 def _fold(call: Call, arguments: tuple[Lowered, ...]) -> Value:
-    """What a call of constants gives."""
+    """Return the value of a call with constant arguments."""
     literals = tuple(Literal(argument.literal, argument.type) for argument in arguments)
     return evaluate(Call(call.function, literals, call.type, call.is_nullable), _no_leaf)
 
@@ -103,5 +103,5 @@ def _no_leaf(leaf: PacketField | Column) -> Value:
 
 
 def _never_null(lowered: Lowered) -> Lowered:
-    """The analysis promises a value; what a member packet cannot lack needs no code for its lack."""
+    """Return ``lowered`` without a NULL condition: the analysis has ruled NULL out."""
     return lowered if lowered.is_always_null else lowered.with_null(None)

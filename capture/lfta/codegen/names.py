@@ -36,12 +36,12 @@ LIST_OF = {
 
 
 def indented(lines: Iterable[str], levels: int = 1) -> list[str]:
-    """Lines moved to the right."""
+    """Return ``lines`` indented by ``levels``."""
     return ["    " * levels + line if line else line for line in lines]
 
 
 def packet_loop(variant: Variant | None) -> list[str]:
-    """The head of the loop over a batch's packets of one variant (None: all), at one level of indentation."""
+    """Return the head of the loop over a batch's packets of one variant (None: all)."""
     at = LIST_BYTES * LIST_OF[variant]
     return [
         f"    for j in range(ld64(memory.lists + {at})):",

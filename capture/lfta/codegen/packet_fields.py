@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def lower_field(scope: Scope, field: PacketField) -> Lowered:
-    """The value of a packet field.
+    """Return the value of a packet field.
 
     Raises:
         UnsupportedError: the decoder does not know the field.
@@ -39,7 +39,7 @@ def lower_field(scope: Scope, field: PacketField) -> Lowered:
 
 
 def _member(source: PacketFieldCode, version: int) -> bool | str:
-    """Whether packets of a version (0: no IP) have the field: yes, no, or the condition."""
+    """Return whether packets of a version (0: no IP) have the field: yes, no, or the condition."""
     if source.member is None:
         return True
     if source.is_inner:
@@ -57,8 +57,8 @@ def _member(source: PacketFieldCode, version: int) -> bool | str:
 def _lower_code(scope: Scope, field: PacketField, code: Code, member: str | None) -> Lowered:
     is_string = field.type is GsqlType.STRING
     conditions = []
-    # The analysis promises a value where ``is_nullable`` is not set. A string is looked at through its
-    # address, though, so that a length other than zero must be real whatever was promised.
+    # The analysis promises a value if ``is_nullable`` is not set. A string is read through its
+    # address, though, so a length other than zero must be real whatever was promised.
     if field.is_nullable or is_string:
         conditions += [] if member is None else [f"not ({member})"]
         conditions += [] if code.null is None else [_boolean(code.null)]
@@ -80,13 +80,13 @@ def _is_mapped(field: PacketField, code: Code) -> bool:
 
 
 def _boolean(condition: str) -> str:
-    """``condition`` as a value; ``or`` between comparisons would make a chain of branches."""
+    """Return ``condition`` as a value; ``or`` between comparisons would be a chain of branches."""
     terms = condition.split(" or ")
     return condition if len(terms) == 1 else " | ".join(f"({term})" for term in terms)
 
 
 def _lower_by_inner_version(scope: Scope, field: PacketField, source: PacketFieldCode) -> Lowered:
-    """A field of the inner packet, whose version is not known beforehand: both ways, then a choice."""
+    """Return a field of the inner packet, lowered for both versions and selected."""
     member = source.member or "True"
     scope.bind(("inner_version", member))
     halves = [

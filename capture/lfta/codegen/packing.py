@@ -1,4 +1,4 @@
-"""Group keys as few words: each key in as many bits as its range needs, the epoch as a small tag."""
+"""Group keys packed into words: each key in the bits that its range needs, the epoch as a tag."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """Some bits of a word of a slot."""
+    """A range of bits in a word of a slot."""
 
     word: int
     shift: int
     bits: int
 
     def put(self, code: str) -> str:
-        """``code``, which needs no more than the bits, moved there."""
+        """Return code that shifts ``code``, which fits the bits, to its place."""
         return f"({code} << {self.shift})" if self.shift else f"({code})"
 
     def take(self, *, is_signed: bool = False) -> str:
-        """The bits read back from the variable of the word."""
+        """Return code that reads the bits from the variable of the word."""
         word = f"w{self.word}"
         if self.bits == WORD_BITS:
             return word
@@ -50,9 +50,9 @@ class PackedKey:
     """One key in a slot.
 
     Attributes:
-        places: where its value is; two for 128 bits, none for a constant or the epoch.
-        constant: the value all groups share, if they do.
-        null: the bit that says NULL, if it can be.
+        places: bits of its value; two fields for 128 bits, none for a constant or the epoch.
+        constant: value that all groups share; None if they do not.
+        null: bit that marks NULL; None if it is never NULL.
     """
 
     name: str
@@ -70,8 +70,8 @@ class Packing:
     """All keys of a table.
 
     Attributes:
-        words: how many words they need.
-        tag: where the epoch's tag is; its bits are the highest of a word.
+        words: number of words of the packed keys.
+        tag: bits of the epoch's tag, the highest of a word.
     """
 
     keys: tuple[PackedKey, ...]
@@ -80,20 +80,20 @@ class Packing:
 
     @property
     def tags(self) -> int:
-        """How many epochs the tag tells apart; a tag of 0 is an empty slot."""
+        """Number of epochs that the tag distinguishes; a tag of 0 marks an empty slot."""
         return (1 << min(self.tag.bits, MAX_TAG_BITS)) - 1
 
 
 def plan_packing(
     keys: Sequence[NamedExpression], epoch: str | None, variants: Sequence[Sequence[Lowered]]
 ) -> Packing:
-    """How to pack ``keys``, given how each variant that shares the table has lowered them.
+    """Plan how to pack ``keys``, as lowered by each variant that shares the table.
 
     Raises:
         UnsupportedError: a STRING key.
     """
     shelf = _Shelf()
-    # Wide ones first, so that the narrow ones fill what is left.
+    # Wide keys first, so that narrow ones fill the rest.
     wants = [
         _Want.of(key, [v[n] for v in variants], key.name == epoch) for n, key in enumerate(keys)
     ]
@@ -104,7 +104,7 @@ def plan_packing(
 
 
 class _Shelf:
-    """Words being filled."""
+    """The words of a slot while they are filled."""
 
     def __init__(self) -> None:
         self._used: list[int] = []
@@ -118,7 +118,7 @@ class _Shelf:
         return BitField(len(self._used) - 1, 0, bits)
 
     def finish(self) -> tuple[int, BitField]:
-        """The number of words and the place of the tag: the most bits left in a word, or a word of its own."""
+        """Return the number of words and the tag's place: the most free bits or a new word."""
         free, word = max(
             ((WORD_BITS - used, n) for n, used in enumerate(self._used)), default=(0, 0)
         )
@@ -179,7 +179,7 @@ def _is_constant(lowered: Sequence[Lowered]) -> bool:
 
 
 def _values(key: NamedExpression, lowered: Sequence[Lowered]) -> Range:
-    """The range over all variants; where each knows its own constant (the IP version), just those."""
+    """Return the range over all variants; that of their constants if each has one (IP version)."""
     ranges = [
         range_of(Literal(x.literal, x.type))
         if x.is_literal and not x.is_always_null
@@ -194,7 +194,7 @@ def _values(key: NamedExpression, lowered: Sequence[Lowered]) -> Range:
 
 
 def pack(scope: Scope, packing: Packing, lowered: Sequence[Lowered]) -> list[str]:
-    """Names of the key words, the tag's bits still zero."""
+    """Return the names of the key words, with zeros in place of the tag."""
     terms: list[list[str]] = [[] for _ in range(packing.words)]
     for key, value in zip(packing.keys, lowered, strict=True):
         if key.null is not None:
@@ -213,7 +213,7 @@ def pack(scope: Scope, packing: Packing, lowered: Sequence[Lowered]) -> list[str
 
 
 def _integers(key: PackedKey, value: Lowered) -> tuple[str, ...]:
-    """The parts of a key as non-negative integers of its width."""
+    """Return the parts of a key as non-negative integers of its width."""
     if not key.places:
         return ()
     if key.is_ipv4:
@@ -226,7 +226,7 @@ def _integers(key: PackedKey, value: Lowered) -> tuple[str, ...]:
 
 
 def unpack(key: PackedKey, packing: Packing) -> tuple[tuple[str, ...], str | None]:
-    """Code for the parts and the null condition of a key, from the words w0, w1 … of its slot."""
+    """Return code for the parts and the NULL condition of a key from a slot's words w0, w1 …."""
     if key.is_epoch:
         return (f"base + {packing.tag.take()} - 1",), None
     if key.constant is not None:

@@ -1,4 +1,4 @@
-"""Partial aggregates in a slot: how they begin, fold and leave."""
+"""Partial aggregates in a slot: code to begin, fold and emit them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SlotPartial:
     """One partial aggregate of a slot.
 
     Attributes:
-        word: its first word behind the key.
-        argument: the first word of its argument in a scratch entry; None where there is none to keep.
-        null_bit: the bit of the scratch entry's and the slot's flag words that speaks of its argument:
-            in the entry "it is NULL", in the slot "one was not"; None if the argument is never NULL.
+        word: its first word after the key.
+        argument: first word of its argument in a scratch entry; None if none is stored.
+        null_bit: bit for its argument in the flag words: in the scratch entry "it is NULL", in the
+            slot "one was not NULL"; None if the argument is never NULL.
     """
 
     partial: Partial
@@ -57,10 +57,10 @@ class SlotPartials:
     """All partial aggregates of a table.
 
     Attributes:
-        words: of state, the flag word included.
-        flags: the word of the slot with a bit for each partial that may be NULL; None without any.
-        arguments: words a scratch entry has for arguments, its flag word included.
-        argument_flags: the scratch entry's word of NULL arguments; None without any.
+        words: words of state, including the flag word.
+        flags: word of the slot with a bit for each partial that may be NULL; None without any.
+        arguments: words of a scratch entry for arguments, including its flag word.
+        argument_flags: word of the scratch entry that marks NULL arguments; None without any.
     """
 
     partials: tuple[SlotPartial, ...]
@@ -73,10 +73,11 @@ class SlotPartials:
 def plan_partials(
     partials: Sequence[Partial], variants: Sequence[Sequence[Lowered | None]]
 ) -> SlotPartials:
-    """Places for ``partials``, given how each variant that shares the table has lowered the arguments.
+    """Assign words to ``partials``, with arguments as lowered by each variant of the table.
 
     Raises:
-        UnsupportedError: an argument that no fixed number of words can hold, or no order of tuples.
+        UnsupportedError: an argument has no fixed number of words, or an operation depends on the
+            order of tuples.
     """
     placed = []
     words = arguments = nulls = 0
@@ -121,14 +122,14 @@ def _check(partial: Partial) -> None:
 
 
 def lower_arguments(scope: Scope, partials: Sequence[Partial]) -> list[Lowered | None]:
-    """Compute the arguments."""
+    """Add code for the arguments; return them lowered."""
     return [None if p.argument is None else lower(scope, p.argument) for p in partials]
 
 
 def stash(
     scope: Scope, plan: SlotPartials, lowered: Sequence[Lowered | None], entry_words: int
 ) -> None:
-    """Keep the arguments in the scratch entry at address ``entry``, behind its first ``entry_words``."""
+    """Store the arguments in the scratch entry at ``entry``, after its first ``entry_words``."""
     flags = []
     for partial, value in zip(plan.partials, lowered, strict=True):
         if value is None:
@@ -153,7 +154,7 @@ def _words(value: Lowered) -> tuple[str, ...]:
 
 
 def load_arguments(plan: SlotPartials, entry_words: int) -> list[str]:
-    """Statements that read the arguments of the scratch entry at ``entry`` back into x0, x1 … and nulls."""
+    """Return statements that load the arguments at ``entry`` into x0, x1 … and nulls."""
     lines = []
     for partial in plan.partials:
         if partial.argument is not None:
@@ -167,7 +168,7 @@ def load_arguments(plan: SlotPartials, entry_words: int) -> list[str]:
 
 
 def begin(plan: SlotPartials, key_words: int) -> list[str]:
-    """Statements that start the state of a new group in the slot at address ``a``."""
+    """Return statements that start the state of a new group in the slot at address ``a``."""
     lines = []
     for partial in plan.partials:
         at = key_words + partial.word
@@ -178,7 +179,7 @@ def begin(plan: SlotPartials, key_words: int) -> list[str]:
         for n in range(partial.words):
             code = f"x{partial.argument + n}"
             if partial.null_bit is not None:
-                # A NULL must leave zeros behind: SUM, OR and XOR fold into them.
+                # A NULL must store zeros: SUM, OR and XOR fold into them.
                 code = f"0 if {_is_null(partial)} != 0 else {code}"
             lines.append(f"st64(a + {8 * (at + n)}, {code})")
     if plan.flags is not None:
@@ -188,7 +189,7 @@ def begin(plan: SlotPartials, key_words: int) -> list[str]:
 
 
 def fold(plan: SlotPartials, key_words: int) -> list[str]:
-    """Statements that fold the arguments into the group in the slot at address ``a``."""
+    """Return statements that fold the arguments into the group in the slot at address ``a``."""
     lines = []
     if plan.flags is not None:
         lines.append(f"flags = ld64(a + {8 * (key_words + plan.flags)})")
@@ -247,7 +248,7 @@ def _arg(partial: SlotPartial) -> int:
 def result(
     plan: SlotPartials, partial: SlotPartial, key_words: int
 ) -> tuple[tuple[str, ...], str | None]:
-    """Code for the parts and the null condition of a partial, from the slot at address ``slot``."""
+    """Return code for the parts and the NULL condition of a partial in the slot at ``slot``."""
     at = 8 * (key_words + partial.word)
     null = None
     if (

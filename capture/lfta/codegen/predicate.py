@@ -1,4 +1,4 @@
-"""Predicates: conjuncts, the ones several LFTAs share, and leaving a packet as early as possible."""
+"""Predicates: their conjuncts, those that LFTAs share, and tests that reject packets early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHEAP = 20
 
 
 def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
-    """The terms that all must be true, in order."""
+    """Return the terms that must all be true, in order."""
     if expression is None:
         return ()
     if isinstance(expression, Call) and expression.function == "and":
@@ -32,21 +32,21 @@ def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
 
 
 def shared_predicates(lftas: Sequence[Lfta]) -> tuple[Expression, ...]:
-    """The cheap conjuncts of several LFTAs: one bit each of a packet's signature."""
+    """Return the cheap conjuncts that LFTAs share: a bit each of a packet's signature."""
     uses = Counter(term for lfta in lftas for term in dict.fromkeys(conjuncts(lfta.predicate)))
     shared = [term for term, count in uses.items() if count > 1 and cost(term) <= _CHEAP]
     return tuple(shared[:MAX_SHARED])
 
 
 def cost(expression: Expression) -> int:
-    """Cost of an expression in additions."""
+    """Return the cost of an expression in additions."""
     return sum(FUNCTIONS[part.function].cost for part in walk(expression) if isinstance(part, Call))
 
 
 def prefilter_source(
     shared: Sequence[Expression], literals: Literals, variants: Sequence[Variant]
 ) -> list[str]:
-    """The function that writes the signature of each packet of a batch."""
+    """Return the function that writes the signature of each packet of a batch."""
     lines = ["@kernel_part", f"def prefilter({BATCH_PARAMETERS}):"]
     lines.append(f'    """Bits: {len(shared)} predicates that several LFTAs share."""')
     for variant in variants:
@@ -64,7 +64,7 @@ def passes(
     """Add the tests of a predicate; ``leave`` is the statement for a packet that fails.
 
     Returns:
-        False if no packet of the scope's variant can pass; the scope is of no use then.
+        False if no packet of the scope's variant can pass; discard the scope then.
     """
     terms = conjuncts(predicate)
     mask = sum(1 << n for n, term in enumerate(shared) if term in terms)
@@ -72,7 +72,7 @@ def passes(
         scope.emit(f"if ld64(memory.signatures + 8 * i) & {mask} != {mask}:")
         scope.emit(f"    {leave}")
     for term in terms:
-        # What the signature has told needs no code, only a look whether it can be true at all.
+        # Terms of the signature need no code, only a check whether they can be true at all.
         place = Scope(scope.variant, scope.literals, indent=0) if term in shared else scope
         lowered = lower(place, term)
         if lowered.is_always_null or (lowered.is_literal and not lowered.literal):

@@ -1,4 +1,4 @@
-"""Straight-line code for one packet: statements, what they have computed, and what is known of it."""
+"""Straight-line code for one packet: statements, the values they compute, and facts about these."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Value
 
 ALWAYS = "True"
-"""The null condition of what is always NULL."""
+"""NULL condition of a value that is always NULL."""
 
 IPV4_MAPPED = 0xFFFF << 32
 
 
 class Variant(IntEnum):
-    """What a copy of an LFTA's code may take for granted about its packets.
+    """What a copy of an LFTA's code may assume about its packets.
 
-    The plain ones are those of ``packet/plain.py``, which have no record.
+    Plain packets (``packet/fast_path.py``) have no record.
     """
 
     OTHER = 0
@@ -46,13 +46,14 @@ class Variant(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An expression that has been computed: names or literals that stand for its value.
+    """An expression that has been computed: names or literals for its value.
 
     Attributes:
-        parts: one name (BOOL a boolean, FLOAT a double, others int64); two for IP (high and low half)
-            and STRING (address and length). Mean nothing where the value is NULL.
-        null: name of a boolean that tells that the value is NULL; None for never, ``ALWAYS`` for always.
-        is_literal: whether the value is known now; then it is ``literal``.
+        parts: one name (BOOL a boolean, FLOAT a double, others int64); two for IP (high and low
+            half) and STRING (address and length). Meaningless if the value is NULL.
+        null: name of a boolean, whether the value is NULL; None for never, ``ALWAYS`` for always.
+        is_literal: whether the value is a constant.
+        literal: the constant; None otherwise.
         is_ipv4: whether an IP is known to be v4-mapped.
     """
 
@@ -74,12 +75,12 @@ class Lowered:
         return self.null == ALWAYS
 
     def with_null(self, null: str | None) -> Lowered:
-        """The same value with another null condition."""
+        """Return the same value with another NULL condition."""
         return replace(self, null=null)
 
 
 def null_literal(type_: GsqlType) -> Lowered:
-    """NULL of a type."""
+    """Return NULL of a type."""
     parts = {
         GsqlType.BOOL: ("False",),
         GsqlType.FLOAT: ("0.0",),
@@ -90,14 +91,14 @@ def null_literal(type_: GsqlType) -> Lowered:
 
 
 class Literals:
-    """The bytes of all STRING literals of a query set, placed one behind the other."""
+    """The bytes of all STRING literals of a query set, one after another."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self._places: dict[bytes, int] = {}
 
     def place(self, value: bytes) -> int:
-        """Offset of ``value`` in ``data``."""
+        """Return the offset of ``value`` in ``data``, which may grow."""
         if value not in self._places:
             self._places[value] = len(self.data)
             self.data += value
@@ -125,11 +126,11 @@ class Scope:
         self.lines.append(self._pad + line)
 
     def value(self, code: str) -> str:
-        """A name for the value of ``code``; the same code gets the same name, a name or number itself."""
+        """Return a name for the value of ``code``, which is ``code`` itself if a name or number."""
         if code.isidentifier() or code.lstrip("-").isdigit():
             return code
         if code not in self._names:
-            # Another letter for each variant: they share functions, and numba gives a name one type.
+            # A letter for each variant: they share functions, and numba gives a name one type.
             name = f"{_LETTERS[self.variant]}{len(self._names)}"
             self._names[code] = name
             self.emit(f"{name} = {code}")
@@ -153,14 +154,14 @@ class Scope:
             self.emit(f"{name} = {code}")
 
     def either(self, *nulls: str | None) -> str | None:
-        """The null condition of something that is NULL if any of these is."""
+        """Return the NULL condition of a value that is NULL if any of these is."""
         conditions = sorted({null for null in nulls if null is not None})
         if ALWAYS in conditions:
             return ALWAYS
         return self.value(" | ".join(conditions)) if conditions else None
 
     def is_true(self, lowered: Lowered) -> str:
-        """A boolean: the BOOL is there and true."""
+        """Return code for whether the BOOL is true and not NULL."""
         if lowered.null is None:
             return lowered.code
         if lowered.is_always_null:
@@ -168,7 +169,7 @@ class Scope:
         return self.value(f"{lowered.code} & (not {lowered.null})")
 
     def is_false(self, lowered: Lowered) -> str:
-        """A boolean: the BOOL is there and false."""
+        """Return code for whether the BOOL is false and not NULL."""
         if lowered.is_always_null:
             return "False"
         if lowered.null is None:
@@ -177,10 +178,10 @@ class Scope:
 
 
 RECORD_VARIANTS = (Variant.IPV4, Variant.IPV6, Variant.OTHER)
-"""The variants of packets with a record."""
+"""Variants of packets with a record."""
 
 PLAIN_VARIANTS = (Variant.PLAIN_IPV4, Variant.PLAIN_IPV6)
-"""Those of packets without one."""
+"""Variants of packets without a record."""
 
 _LETTERS = {
     Variant.IPV4: "v",

@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 def selection_source(
     lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
 ) -> list[str]:
-    """The functions of a selecting LFTA; ``lfta_<number>`` takes a batch.
+    """Return the functions of a selecting LFTA; ``lfta_<number>`` processes a batch.
 
     Raises:
-        UnsupportedError: more declared orders than kernels keep.
+        UnsupportedError: it has more declared orders than kernels support.
     """
     if len(lfta.declared) > MAX_DECLARED:
         message = f"{lfta.query!r} declares more than {MAX_DECLARED} orders"
         raise UnsupportedError(message)
     lines = ["@kernel_part", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
-    lines.append(f'    """{lfta.name}; True if room ran out: call again with the same batch."""')
+    lines.append(
+        f'    """Process a batch for {lfta.name}; return True if room ran out (call again)."""'
+    )
     lines += _room(lfta, literals)
     lines += ["    matched = 0", "    out = 0", *packet_loop(None)]
     lines.append("        version = (ld64(memory.records + i * RECORD_BYTES + 24) >> 8) & 15")
@@ -52,7 +54,7 @@ def selection_source(
 
 
 def _keep_order(scope: Scope, lfta: Lfta) -> None:
-    """Leave out what breaks a declared order, see ``capture/lfta/declared_orders.py``."""
+    """Add code that discards packets which break a declared order (``declared_orders.py``)."""
     lowered = [lower(scope, call.arguments[0]) for call in lfta.declared]
     signed = [
         scope.value(f"wrap_neg({x.code})" if is_falling(call) else x.code)
@@ -66,7 +68,7 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
     scope.emit("    continue")
     for n, (call, value) in enumerate(zip(lfta.declared, signed, strict=True)):
         at = f"s[{LftaState.DECLARED} + {n}]"
-        # Further down than the least number there is nothing to keep.
+        # A floor below the least number has no effect.
         least = scope.value(f"wrap_sub({value}, {band_of(call)})")
         scope.emit(f"if {least} <= {value}:")
         scope.emit(f"    {at} = max({at}, {least})")
@@ -86,7 +88,7 @@ def _put_out(scope: Scope, lfta: Lfta) -> None:
 
 
 def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
-    """Leave before anything is written if the batch might not fit."""
+    """Yield code that returns before it writes anything if the batch might not fit."""
     columns = output_layout(lfta).columns
     strings = [n for n, column in enumerate(columns) if column.storage is Storage.STRING]
     yield "    count = ld64(memory.lists + LIST_BYTES * LIST_ALL)"
@@ -94,7 +96,7 @@ def _room(lfta: Lfta, literals: Literals) -> Iterable[str]:
     yield "        return True"
     if not strings:
         return
-    # A string is part of its packet or a literal.
+    # A string is a part of its packet or a literal.
     yield f"    wanted = count * {len(literals.data)}"
     yield from packet_loop(None)
     yield "        wanted += ld32(packets.caplen + 4 * p)"

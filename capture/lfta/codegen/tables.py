@@ -1,4 +1,4 @@
-"""Membership in tables of constants as code: a call with the table's address, whatever its length."""
+"""Membership in tables of constants as code: a call with the table's address."""
 
 from __future__ import annotations
 

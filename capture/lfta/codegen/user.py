@@ -17,19 +17,19 @@ _CASTS = {GsqlType.FLOAT: "float({})", GsqlType.BOOL: "bool({})"}
 
 
 def user_functions(expressions: Iterable[Expression]) -> tuple[str, ...]:
-    """The user functions that ``expressions`` call, each once."""
+    """Return the names of the user functions that ``expressions`` call, each once."""
     calls = (p for e in expressions for p in walk(e) if isinstance(p, Call))
     return tuple(dict.fromkeys(c.function for c in calls if is_user_function(c.function)))
 
 
 def is_user_function(name: str) -> bool:
-    """Whether ``name`` is a function of a user's file."""
+    """Return whether ``name`` is a function of a user's file."""
     entry = FUNCTIONS.get(name)
     return entry is not None and isinstance(entry.evaluate, UserScalar)
 
 
 def user_imports(names: Sequence[str]) -> Iterator[str]:
-    """The lines that make user functions known in a kernel's file, which is named by their text's hash too."""
+    """Yield lines that define user functions in a kernel's file, with digests of their texts."""
     if names:
         yield "from gscope.capture.lfta.user_kernels import user_kernel"
     for name in names:
@@ -39,7 +39,7 @@ def user_imports(names: Sequence[str]) -> Iterator[str]:
 
 
 def lower_user_function(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
-    """A strict call; where an argument is NULL it is computed of whatever stands there, and ignored."""
+    """Return a strict call; if an argument is NULL, its result is computed anyway and ignored."""
     code = f"user_{call.function}({', '.join(argument.code for argument in arguments)})"
     cast = _CASTS.get(call.type, "np.int64({})")
     null = scope.either(*(argument.null for argument in arguments))
