@@ -20,7 +20,9 @@ _HEADER = ("INTERFACE", "STATE", "LINK TYPE", "ADDRESSES")
 @click.command(short_help="List the network interfaces.")
 @option("--json", "is_json", is_flag=True, help="Print JSON.")
 def interfaces(is_json: bool) -> None:
-    """List the network interfaces: state, link type, addresses, and why capture is not possible.
+    """List the network interfaces with state, link type and addresses.
+
+    Reports why an interface cannot be captured.
 
     The name any stands for all interfaces together.
     """

@@ -55,8 +55,8 @@ with_captures = option_group(
         metavar="NAME",
         multiple=True,
         type=Lines(),
-        help="Read only interface NAME, one of the given captures or of the configuration file. May"
-        " be repeated. Default: all.",
+        help="Read only interface NAME: a given capture, or an interface of the configuration file."
+        " May be repeated. Default: all.",
     ),
     option(
         "--skew",
@@ -66,8 +66,8 @@ with_captures = option_group(
         multiple=True,
         type=Lines(),
         help="Tolerate timestamps that step back by at most DURATION, on interface NAME or on all;"
-        " packets further behind are counted as late and discarded. Default: as much as it takes to"
-        " accept every packet of regular files; 10s for pipes.",
+        " packets further behind are counted as late and discarded. Default: enough to accept every"
+        " packet of regular files; 10s for pipes.",
     ),
     option(
         "--speed",

@@ -77,9 +77,9 @@ with_devices = option_group(
         metavar="[NAME=]DURATION",
         multiple=True,
         type=Lines(),
-        help="Wait DURATION for packets that the kernel delivers late, on interface NAME or on all:"
-        " packets that arrive later than DURATION after their timestamp are counted as late and"
-        " discarded, and answers are delayed by DURATION. At least 50ms. Default: 200ms.",
+        help="Wait DURATION for packets that the kernel delivers with a delay, on interface NAME or"
+        " on all: packets that arrive later than DURATION after their timestamp are counted as late"
+        " and discarded, and answers are delayed by DURATION. At least 50ms. Default: 200ms.",
     ),
 )
 

@@ -257,7 +257,7 @@ SETTINGS: tuple[Setting, ...] = (
         "block_bytes",
         SIZE,
         _CAPTURE.block_bytes,
-        "bytes to read from a capture at a time",
+        "bytes to read from a capture at a time. Default: 512K",
         flag="--block",
     ),
     Setting(
