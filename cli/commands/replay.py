@@ -67,7 +67,7 @@ with_captures = option_group(
         type=Lines(),
         help="Tolerate timestamps that step back by at most DURATION, on interface NAME or on all;"
         " packets further behind are counted as late and discarded. Default: enough to accept every"
-        " packet of regular files; 10s for pipes.",
+        " packet of regular files; 10s for pipes and for captures too large to scan first.",
     ),
     option(
         "--speed",
