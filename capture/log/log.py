@@ -23,7 +23,8 @@ from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.index import read_index
 from gscope.capture.log.merging import Merger
 from gscope.capture.log.resumed_bounds import ResumedBounds
-from gscope.capture.log.retained_messages import UNNUMBERED, Ledger
+from gscope.capture.log.retained_messages import Ledger
+from gscope.capture.log.retained_stream import UNNUMBERED
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError

@@ -14,7 +14,7 @@ from gscope.capture.log.consumers import Acknowledgements
 from gscope.capture.log.counters import LogStats, StreamTotals, packets_of, summed
 from gscope.capture.log.index import Index
 from gscope.capture.log.os_errors import is_full
-from gscope.capture.log.retained_stream import HeldMessages
+from gscope.capture.log.retained_stream import UNNUMBERED, HeldMessages, essential
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import Base, Batch, Heartbeat, Merged, Message, Shed
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from gscope.capture.log.batches import StreamSpec
     from gscope.capture.log.consumers import Consumer
     from gscope.capture.log.segments import SegmentFolder
-
-UNNUMBERED = -1
-"""The sequence number of a message that gets its number when it is published."""
 
 THIN_MESSAGES = 1 << 16
 """Number of messages from which on superseded ones are released."""
@@ -130,7 +127,7 @@ class Ledger:
             if not self._is_lossy or not is_full(error):
                 raise
             self.full_disk_total += 1
-            self._unwritten = _essential(waiting)
+            self._unwritten = essential(waiting)
             return False
         self._unwritten = []
         for message in numbered:
@@ -381,22 +378,3 @@ class Ledger:
                 yield Base(message.stream, message.sequence)
             yield message
             ends[message.stream] = message.sequence + 1
-
-
-def _essential(messages: Iterable[Message]) -> list[Message]:
-    """Return what must still be published later: no heartbeats, and adjacent gaps as one."""
-    kept: list[Message] = []
-    gaps: dict[str, int] = {}
-    for message in messages:
-        if isinstance(message, Heartbeat):
-            continue
-        if isinstance(message, Shed) and message.sequence == UNNUMBERED:
-            if message.stream in gaps:
-                place = gaps[message.stream]
-                earlier = kept[place]
-                assert isinstance(earlier, Shed)
-                kept[place] = earlier.with_later(message)
-                continue
-            gaps[message.stream] = len(kept)
-        kept.append(message)
-    return kept

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
+
+UNNUMBERED = -1
+"""The sequence number of a message that gets its number when it is published."""
 
 Numbered = tuple[int, Message]
 """A message and its number in the order of the whole log."""
@@ -157,3 +160,22 @@ class HeldMessages:
     def _place(self, sequence: int) -> int:
         """Return the position of the first message from ``sequence`` on."""
         return bisect_left(self._messages, sequence, key=lambda each: each[1].sequence)
+
+
+def essential(messages: Iterable[Message]) -> list[Message]:
+    """Return what must still be published later: no heartbeats, and adjacent gaps as one."""
+    kept: list[Message] = []
+    gaps: dict[str, int] = {}
+    for message in messages:
+        if isinstance(message, Heartbeat):
+            continue
+        if isinstance(message, Shed) and message.sequence == UNNUMBERED:
+            if message.stream in gaps:
+                place = gaps[message.stream]
+                earlier = kept[place]
+                assert isinstance(earlier, Shed)
+                kept[place] = earlier.with_later(message)
+                continue
+            gaps[message.stream] = len(kept)
+        kept.append(message)
+    return kept

@@ -9,7 +9,7 @@ from gscope.capture.log.batches import Part, TupleRows, WrittenRows, combined
 from gscope.capture.log.counters import packets_in
 from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.plain_segment import is_plain
-from gscope.capture.log.retained_messages import UNNUMBERED
+from gscope.capture.log.retained_stream import UNNUMBERED
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import Batch, Extent, Message, Shed
 

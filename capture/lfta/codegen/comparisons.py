@@ -1,4 +1,8 @@
-"""Comparison as code, type by type: FLOAT in Spark's order, STRING and IP as unsigned bytes."""
+"""Comparison as code, type by type, and membership in tables of constants.
+
+FLOAT is in Spark's order, STRING and IP are compared as unsigned bytes. Membership is a call with the
+table's address, whatever the table's length.
+"""
 
 from __future__ import annotations
 
@@ -67,3 +71,14 @@ def _compare(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
 
 
 COMPARISONS = dict.fromkeys(_RULES, _compare)
+
+_SEARCHES = {GsqlType.FLOAT: "is_in_floats", GsqlType.IP: "is_in_addresses"}
+
+
+def lower_in_table(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
+    """Return the code of a membership test."""
+    value, table = arguments
+    parts = [f"1 if {value.code} else 0"] if value.type is GsqlType.BOOL else list(value.parts)
+    search = _SEARCHES.get(value.type, "is_in_words")
+    found = scope.value(f"{search}({', '.join([table.parts[0], *parts])})")
+    return Lowered(call.type, (found,), value.null)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.choices import CHOICES
-from gscope.capture.lfta.codegen.comparisons import COMPARISONS
+from gscope.capture.lfta.codegen.comparisons import COMPARISONS, lower_in_table
 from gscope.capture.lfta.codegen.scope import IPV4_MAPPED, Lowered, Scope
-from gscope.capture.lfta.codegen.tables import lower_in_table
 from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS, covers_ipv4
 from gscope.queries.catalog.scalar.hashes import (
     PRIME_1,
