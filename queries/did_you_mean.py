@@ -45,7 +45,7 @@ def did_you_mean(name: str, known: Iterable[str], kind: str = "") -> str:
     Args:
         name: what the user wrote, compared regardless of case.
         known: the names that would have been accepted.
-        kind: how a list of all of them begins, such as ``types are``; "" for no list.
+        kind: how a list of all of them begins, such as ``available types``; "" for no list.
     """
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)

@@ -103,8 +103,8 @@ def _check_wanted(own: Sequence[str], only: Sequence[str], files: Sequence[nodes
         raise ResolveError(message, remedy="write SELECT … FROM …", source=sources)
     for name in only:
         if name not in own:
-            message = f"there is no query {name}"
-            raise ResolveError(message, remedy=did_you_mean(name, own, "queries are"))
+            message = f"unknown query {name}"
+            raise ResolveError(message, remedy=did_you_mean(name, own, "available queries"))
 
 
 def _check_parameters(queries: QuerySet, parameters: Mapping[str, str]) -> None:
@@ -112,4 +112,4 @@ def _check_parameters(queries: QuerySet, parameters: Mapping[str, str]) -> None:
     for name in parameters:
         if name not in declared:
             message = f"no query declares a parameter {name}"
-            raise ResolveError(message, remedy=did_you_mean(name, declared, "parameters are"))
+            raise ResolveError(message, remedy=did_you_mean(name, declared, "available parameters"))

@@ -156,11 +156,13 @@ def _latest(epochs: Sequence[Sequence[Any]]) -> Value:
 def _window_objection(value: Any) -> str:
     if 1 <= value <= MAX_MOVING_EPOCHS:
         return ""
-    return f"a moving window has from 1 to {MAX_MOVING_EPOCHS} epochs, not {value}"
+    return f"invalid moving window: expected 1 to {MAX_MOVING_EPOCHS} epochs, got {value}"
 
 
 def _alpha_objection(value: Any) -> str:
-    return "" if 0 < value <= 1 else f"the weight of the newest epoch is in (0, 1], not {value}"
+    if 0 < value <= 1:
+        return ""
+    return f"invalid weight of the newest epoch: expected above 0 to 1, got {value}"
 
 
 _WINDOW = (Constant("n", GsqlType.INT, _window_objection),)

@@ -170,7 +170,7 @@ def facts_of(made: object) -> Facts | None:
 def _type(name: object) -> GsqlType:
     kind = _TYPES.get(name.upper()) if isinstance(name, str) else None
     if kind is None:
-        message = f"there is no type {name!r}; there are {', '.join(_TYPES)}"
+        message = f"unknown type {name!r}; available: {', '.join(_TYPES)}"
         raise UsageError(message)
     return kind
 
@@ -190,7 +190,8 @@ def _check_scalar(made: Callable[..., Any], facts: ScalarFacts) -> None:
         raise UsageError(message) from error
     if facts.monotone and len(facts.monotone) != count:
         message = (
-            f"monotone of {made.__name__} has {len(facts.monotone)} numbers for {count} parameters"
+            f"invalid monotone of {made.__name__}: expected one number for each parameter"
+            f" ({count}), got {len(facts.monotone)}"
         )
         raise UsageError(message)
     if not facts.is_lfta_safe:

@@ -151,9 +151,7 @@ class Builder(ExpressionBuilder, InputBuilder):
         inputs: tuple[Input, ...],
     ) -> nodes.MergeQuery:
         if len(columns) != len(inputs):
-            message = (
-                f"MERGE names {len(columns)} columns, but the inputs behind FROM are {len(inputs)}"
-            )
+            message = f"MERGE names {len(columns)} columns, but FROM names {len(inputs)} inputs"
             remedy = "give one column of each input: MERGE a.time : b.time FROM a, b"
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
         return nodes.MergeQuery(columns, inputs, slack, position=token_position(word))

@@ -123,7 +123,7 @@ class InputBuilder(Transformer[Token, Any]):
     def bare_alias(self, name: Token) -> _Alias:
         if name.upper() in JOIN_WORDS:
             message = f"unexpected {name}"
-            remedy = f"{name.upper()} is not in GSQL: {FOREIGN_WORDS[name.upper()]}"
+            remedy = f"{name.upper()} is not part of GSQL: {FOREIGN_WORDS[name.upper()]}"
             raise GsqlSyntaxError(message, position=token_position(name), remedy=remedy)
         return self.alias(name)
 
@@ -150,7 +150,7 @@ class InputBuilder(Transformer[Token, Any]):
                 return nodes.LiteralSyntax(length_ns, LiteralKind.INTERVAL, position=value.position)
             if _IDENTIFIER.fullmatch(value.value):
                 return nodes.ParameterReference(value.value, position=value.position)
-        message = "this is not a length: it needs a whole number, or a number and a unit in quotes"
+        message = "invalid length: expected a whole number, or a number and a unit in quotes"
         raise GsqlSyntaxError(
             message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
         )

@@ -138,7 +138,7 @@ def _address(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
     except ValueError:
         version = 0
     if version == 0:
-        message = f"not an IP address: {text[:60]!r}"
+        message = f"invalid IP address {text[:60]!r}"
         raise GsqlSyntaxError(
             message,
             position=position,
@@ -150,7 +150,7 @@ def _address(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
 def _interval(text: str, position: Position) -> tuple[LiteralKind, LiteralValue]:
     length_ns = read_interval_ns(text)
     if length_ns is None:
-        message = f"not a length of time: {text[:40]!r}"
+        message = f"invalid length of time {text[:40]!r}"
         remedy = f"a number and one of {', '.join(UNITS_NS)}, for example INTERVAL '1 min 30 sec'"
         raise GsqlSyntaxError(message, position=position, remedy=remedy)
     return LiteralKind.INTERVAL, length_ns

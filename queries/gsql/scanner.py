@@ -245,13 +245,13 @@ class Scanner:
             remedy = (
                 f"an address is written IP_VAL'{dotted[0]}'" if dotted[0].count(".") == 3 else ""
             )
-            message = "this is not a number"
+            message = "invalid number"
             raise self._error(message, at, len(dotted[0]), remedy)
         following = self._text[end : end + 1]
         if following and (following.isalnum() or following in "_."):
             tail = _NUMBER_TAIL.match(self._text, end)
             length = len(digits) + (len(tail[0]) if tail else 0)
-            message = "this is not a number"
+            message = "invalid number"
             raise self._error(message, at, length, "a name starts with a letter or _")
         is_integer = digits.isdigit() or digits[:2] in {"0x", "0X"}
         return self._make("INTEGER" if is_integer else "FLOAT", digits, at, end)

@@ -186,7 +186,7 @@ def diagnose(unexpected: UnexpectedToken, spellings: Mapping[str, str]) -> Synta
         if remedy and not _about_word(unexpected.token, unexpected.expected, spellings):
             return SyntaxDiagnostic(earlier, f"unexpected {_shown(earlier)}", remedy)
     found = "the end of the text" if unexpected.token.type == END else _shown(unexpected.token)
-    message = f"expected {_described(unexpected.expected, spellings)}, found {found}"
+    message = f"expected {_described(unexpected.expected, spellings)}, got {found}"
     remedies = (rule(unexpected) for rule in _REMEDIES)
     remedy = _about_word(unexpected.token, unexpected.expected, spellings)
     return SyntaxDiagnostic(
@@ -230,7 +230,7 @@ def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, s
         return ""
     word = token.upper()
     if word in FOREIGN_WORDS:
-        return f"{word} is not in GSQL: {FOREIGN_WORDS[word]}"
+        return f"{word} is not part of GSQL: {FOREIGN_WORDS[word]}"
     if word in _FIRST_WORDS and "SEMICOLON" in allowed:
         return "queries are separated by ;"
     keywords = sorted(
@@ -312,7 +312,7 @@ def _reserved(unexpected: UnexpectedToken) -> str:
     ):
         after = unexpected.before[-1].type
         if after in {"AS", "DOT"} or unexpected.expected == {"NAME"}:
-            return f"{unexpected.token.upper()} is a word of GSQL and cannot be a name"
+            return f"{unexpected.token.upper()} is a reserved word of GSQL and cannot be a name"
     return ""
 
 
@@ -331,13 +331,13 @@ def _dotted_name(unexpected: UnexpectedToken) -> str:
 
 def _define_equals(unexpected: UnexpectedToken) -> str:
     if unexpected.token.type == "EQUAL" and "INTEGER" in unexpected.expected and unexpected.before:
-        return f"write the value right behind the name: {unexpected.before[-1]} 'value';"
+        return f"write the value directly after the name: {unexpected.before[-1]} 'value';"
     return ""
 
 
 def _trailing_comma(unexpected: UnexpectedToken) -> str:
     if unexpected.before and unexpected.before[-1].type == "COMMA":
-        return "is there a comma too many?"
+        return "is there an extra comma?"
     return ""
 
 

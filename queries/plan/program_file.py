@@ -121,7 +121,7 @@ def _loaded(path: Path) -> dict[str, Any]:
         message = f"cannot read the program {path}: {os_reason(error)}"
         raise UsageError(message) from error
     if not is_trusted_file(path):
-        message = f"the program {path} is refused: another user can have written it"
+        message = f"the program {path} is refused: another user could have written it"
         raise UsageError(message)
     try:
         value = json.loads(text)

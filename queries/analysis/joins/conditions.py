@@ -93,7 +93,7 @@ def _read_gigascope_clauses(
         conditions += [(part, "in WHERE", 0) for part in _split_and(body.where)]
     for number, join in enumerate(body.joins, start=1):
         if join.on is not None:
-            conditions += [(part, "behind ON", number) for part in _split_and(join.on)]
+            conditions += [(part, "after ON", number) for part in _split_and(join.on)]
     plain = [each for each in conditions if not names.is_ambiguous(each[0])]
     for part, where, least in plain:
         for typed in reader.conjuncts(part, where, None):
@@ -120,7 +120,7 @@ def _read_sql_clauses(
         for part in _split_and(join.on)
     ]
     for part, number, join in sorted(on, key=lambda each: names.is_ambiguous(each[0])):
-        for typed in reader.conjuncts(part, "behind ON", None):
+        for typed in reader.conjuncts(part, "after ON", None):
             _equate(names, typed)
             match place_of(join.kind, number, inputs_of(typed), part):
                 case ConjunctPlace.OWN:

@@ -130,7 +130,7 @@ class JoinNames:
         verb = "has" if len(inputs) == 1 else "have"
         message = f"{what} {verb} no column {text}"
         known = [known for each in inputs for known in each.source.stars]
-        remedy = did_you_mean(text, known, "columns are")
+        remedy = did_you_mean(text, known, "available columns")
         raise ResolveError(message, position=name.position, remedy=remedy)
 
     def of_qualifier(self, qualifier: str, position: nodes.Node) -> JoinInput:
@@ -149,7 +149,7 @@ class JoinNames:
             remedy = f"give them names: {qualifier} AS {qualifier}1, {qualifier} AS {qualifier}2"
         else:
             message = f"no input is called {qualifier}"
-            remedy = did_you_mean(qualifier, labels, "inputs are")
+            remedy = did_you_mean(qualifier, labels, "available inputs")
         raise ResolveError(message, position=position.position, remedy=remedy)
 
     def _split(self, name: nodes.Name) -> tuple[Sequence[JoinInput], str]:

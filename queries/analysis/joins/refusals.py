@@ -78,7 +78,7 @@ def _empty_interval(
 ) -> TemporalError:
     """Return the error for an interval whose lower end is above its upper end."""
     left, right = (_show(each, before, later) for each in epochs)
-    message = f"no {right} can be within both ends of its interval around {left}: it is empty"
+    message = f"the interval of {right} around {left} is empty: its lower bound is above its upper"
     remedy = "swap the bounds: BETWEEN the earlier AND the later"
     return TemporalError(message, position=position.position, remedy=remedy)
 

@@ -72,7 +72,7 @@ def place_of(
     """
     if inputs and max(inputs) > number:
         message = "this condition reads an input that is joined later"
-        remedy = "move it behind the ON of that input"
+        remedy = "move it to the ON of that input"
         raise ResolveError(message, position=condition.position, remedy=remedy)
     is_own, is_before = inputs <= {number}, number not in inputs
     if is_own and kind in (JoinKind.INNER, JoinKind.LEFT_OUTER, JoinKind.WATCHLIST):

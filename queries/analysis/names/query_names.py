@@ -70,7 +70,9 @@ def is_external(query: nodes.Query) -> bool:
         if entry.name.lower() == "visibility":
             value = str(entry.value.value).lower()
             if value not in _VISIBILITY:
-                message = f"visibility is external or internal, not {entry.value.value!r}"
+                message = (
+                    f"invalid visibility: expected external or internal, got {entry.value.value!r}"
+                )
                 remedy = "write visibility 'external';"
                 raise ResolveError(message, position=entry.position, remedy=remedy)
             return _VISIBILITY[value]

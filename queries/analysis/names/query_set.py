@@ -269,8 +269,8 @@ class QuerySet:
             return self._reading(self._met(queries[name]), qualifiers)
         if name in protocols:
             return ResolvedPacketInput(protocols[name], self._interfaces(one), qualifiers)
-        message = f"there is no query or protocol {one.name}"
-        remedy = did_you_mean(one.name, [*known, *entry.bindings], "there are")
+        message = f"unknown query or protocol {one.name}"
+        remedy = did_you_mean(one.name, [*known, *entry.bindings], "available")
         raise ResolveError(message, position=one.position, remedy=remedy)
 
     def _reading(
@@ -345,14 +345,14 @@ class QuerySet:
             return members
         if wanted == _DEFAULT_SET or not self.interfaces:
             return self.interfaces
-        message = f"there is no interface set {wanted}"
-        remedy = did_you_mean(wanted, [*self.interface_sets, _DEFAULT_SET], "sets are")
+        message = f"unknown interface set {wanted}"
+        remedy = did_you_mean(wanted, [*self.interface_sets, _DEFAULT_SET], "available sets")
         raise ResolveError(message, position=reference.position, remedy=remedy)
 
     def _check_interface(self, name: str, position: Position) -> None:
         if self.interfaces and name not in self.interfaces:
-            message = f"there is no interface {name}"
-            remedy = did_you_mean(name, self.interfaces, "interfaces are")
+            message = f"unknown interface {name}"
+            remedy = did_you_mean(name, self.interfaces, "available interfaces")
             raise ResolveError(message, position=position, remedy=remedy)
 
 
@@ -360,8 +360,8 @@ def _protocol(reference: nodes.NamedInput, protocols: Mapping[str, Protocol]) ->
     name = reference.name
     found = protocols.get(name) or protocols.get(other_case(name, protocols) or "")
     if found is None:
-        message = f"there is no protocol {name}"
-        remedy = did_you_mean(name, protocols, "protocols are")
+        message = f"unknown protocol {name}"
+        remedy = did_you_mean(name, protocols, "available protocols")
         raise ResolveError(message, position=reference.position, remedy=remedy)
     return found
 

@@ -63,7 +63,7 @@ class Source:
         found = self.find(text)
         if found is None:
             message = f"{self.what} has no column {text}"
-            remedy = did_you_mean(text, self.stars or self.fields, "its columns are")
+            remedy = did_you_mean(text, self.stars or self.fields, "available columns")
             raise ResolveError(message, position=name.position, remedy=remedy or self._way_out())
         return found
 
@@ -112,7 +112,7 @@ class Source:
         text = ".".join(parts)
         if len(parts) > 1 and f"{parts[0]}." != _INNER:
             message = f"no input is called {parts[0]}"
-            remedy = did_you_mean(parts[0], self.qualifiers, "inputs here")
+            remedy = did_you_mean(parts[0], self.qualifiers, "available inputs")
             raise ResolveError(message, position=name.position, remedy=remedy)
         return text
 

@@ -69,8 +69,8 @@ def _no_parent(
     orphan = next((d for d, _ in waiting.values() if d.parent not in waiting), None)
     definition, file = waiting[orphan.name] if orphan else next(iter(waiting.values()))
     if orphan:
-        message = f"there is no protocol {orphan.parent}"
-        remedy = did_you_mean(orphan.parent, [*protocols, *waiting], "protocols are")
+        message = f"unknown protocol {orphan.parent}"
+        remedy = did_you_mean(orphan.parent, [*protocols, *waiting], "available protocols")
     else:
         message = f"the protocol {definition.name} inherits from itself"
         remedy = "let one of the protocols inherit from a built-in one"

@@ -58,8 +58,8 @@ def define_watchlist(
     for field in body.fields:
         kind = TYPE_NAMES.get(field.type_name.upper())
         if kind is None:
-            message = f"there is no type {field.type_name}"
-            remedy = did_you_mean(field.type_name, TYPE_NAMES, "types are")
+            message = f"unknown type {field.type_name}"
+            remedy = did_you_mean(field.type_name, TYPE_NAMES, "available types")
             raise ResolveError(message, position=field.position, remedy=remedy)
         if field.name in columns:
             message = f"two fields are called {field.name}"

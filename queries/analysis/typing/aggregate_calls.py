@@ -136,7 +136,7 @@ def _constants(
         where = f"as {constant.name} of {node.name}"
         value = convert(typer.type(written), constant.type, written.position, where)
         if not isinstance(value, Literal) or value.value is None:
-            message = f"a constant is needed {where}"
+            message = f"expected a constant {where}"
             raise TypeMismatchError(message, position=written.position)
         complaint = constant.objection(value.value)
         if complaint:

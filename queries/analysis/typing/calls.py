@@ -50,7 +50,7 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
     if builder is not None:
         message = f"{node.name} is not an aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
-    message = f"there is no function {node.name}"
+    message = f"unknown function {node.name}"
     known = (*BUILDERS, *AGGREGATES, *RUNNING)
     remedy = instead_of(node.name) or did_you_mean(node.name, known)
     raise ResolveError(message, position=node.position, remedy=remedy)
@@ -192,7 +192,7 @@ def _check_constant(
     value: Expression, objection: Callable[..., str], position: Position, where: str
 ) -> None:
     if not isinstance(value, Literal):
-        message = f"a constant is needed {where}"
+        message = f"expected a constant {where}"
         raise TypeMismatchError(message, position=position)
     complaint = "" if value.value is None else objection(value.value)
     if complaint:

@@ -138,7 +138,7 @@ def _address(value: nodes.LiteralValue, _: Position) -> tuple[Value, GsqlType]:
 def _timestamp(value: nodes.LiteralValue, position: Position) -> tuple[Value, GsqlType]:
     moment = parse_timestamp(str(value))
     if moment is None:
-        message = f"{value!r} is not a time"
+        message = f"invalid time {value!r}"
         remedy = (
             "write seconds since 1970 or UTC: TIMEVAL'1700000000.5', TIMEVAL'2024-05-06 07:08:09'"
         )

@@ -63,7 +63,7 @@ def convert(
         return Literal(expression.value, target)
     steps = _STEPS.get((expression.type, target))
     if steps is None:
-        message = f"{target.value} is needed {where}, not {expression.type.value}"
+        message = f"expected {target.value} {where}, got {expression.type.value}"
         raise TypeMismatchError(message, position=position, remedy=_remedy(expression.type, target))
     for step in steps:
         expression = apply(step, expression)
@@ -162,7 +162,7 @@ def _read_text(literal: Literal, target: GsqlType, position: Position) -> Litera
     text = text_of(literal)
     value = read(text)
     if value is None:
-        message = f"{text!r} is not a valid {target.value}"
+        message = f"invalid {target.value} {text!r}"
         raise TypeMismatchError(message, position=position, remedy=f"write {example}")
     return Literal(value, target)
 

@@ -145,7 +145,7 @@ def _content(expression: Expression) -> str:
 def _protocol(text: str, position: Position) -> int:
     number = PROTOCOL_NUMBERS.get(text.strip().lower())
     if number is None:
-        message = f"{text!r} is not a protocol"
+        message = f"unknown protocol {text!r}"
         near = did_you_mean(text, _COMMON) or did_you_mean(text, PROTOCOL_NUMBERS)
         remedy = near or "write its number, or the name that IANA gave it: 'tcp'"
         if text.strip().lower() in _PORTS:
@@ -160,7 +160,7 @@ def _flags(text: str, position: Position) -> int:
     words = re.findall(r"[^\s,|+/-]+", text.upper())
     bits = [bit for word in words for bit in _flags_of(word)]
     if not bits or 0 in bits or len(set(bits)) < len(bits):
-        message = f"{text!r} is not a set of TCP flags"
+        message = f"invalid set of TCP flags {text!r}"
         remedy = (
             f"write letters of {_FLAG_LETTERS}, each once: flags = 'SA' is SYN and ACK and no other"
         )
@@ -187,7 +187,7 @@ def _seconds(text: str, position: Position) -> int:
 def _nanoseconds(text: str, position: Position) -> int:
     moment = parse_date(text)
     if moment is None:
-        message = f"{text!r} is not a time"
+        message = f"invalid time {text!r}"
         number = f"write the number without quotes: {text}, or " if _NUMBER.fullmatch(text) else ""
         raise TypeMismatchError(message, position=position, remedy=f"{number}write {TIME_EXAMPLE}")
     return moment

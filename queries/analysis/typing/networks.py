@@ -70,7 +70,7 @@ def split_networks(
             continue
         parsed = parse_network(text_of(choice)) if isinstance(choice, Literal) else None
         if parsed is None:
-            message = f"{text_of(choice)!r} is not a network" if isinstance(choice, Literal) else ""
+            message = f"invalid network {text_of(choice)!r}" if isinstance(choice, Literal) else ""
             remedy = "write an address and a length, such as '10.0.0.0/8' or '2001:db8::/32'"
             raise TypeMismatchError(message, position=position, remedy=remedy)
         base, bits = parsed
@@ -101,7 +101,7 @@ def _network(network: Literal, node: nodes.FunctionCall, position: Position) -> 
         parsed = (network.value, 128) if isinstance(network.value, int) else None
     if parsed is None or network.type not in (_STRING, _IP):
         shown = text_of(network) if network.type is _STRING else network.value
-        message = f"{shown!r} is not a network"
+        message = f"invalid network {shown!r}"
         remedy = f"write {node.name}[{_shown(node)}, '10.0.0.0/8']"
         raise TypeMismatchError(message, position=position, remedy=remedy)
     return parsed

@@ -63,7 +63,7 @@ def binary(
         TypeMismatchError: the operator does not apply to these types.
     """
     if operator in _LOGIC:
-        where = f"beside {operator.value}"
+        where = f"as an operand of {operator.value}"
         return apply(
             _LOGIC[operator], *(predicate(side, position, where) for side in (left, right))
         )
@@ -124,12 +124,12 @@ def unary(operator: UnaryOperator, operand: Expression, position: Position) -> E
         TypeMismatchError: the operator does not apply to this type.
     """
     if operator is UnaryOperator.NOT:
-        return apply("not", predicate(operand, position, "behind NOT"))
+        return apply("not", predicate(operand, position, "after NOT"))
     operand = _numeric(operand, operator.value, position)
     if operator is UnaryOperator.PLUS:
         return operand
     if operator is UnaryOperator.INVERT:
-        return apply("bit_not", convert(operand, _INT, position, "behind ~"))
+        return apply("bit_not", convert(operand, _INT, position, "after ~"))
     return apply("neg_float" if operand.type is _FLOAT else "neg_int", operand)
 
 
@@ -171,7 +171,7 @@ def _numeric(expression: Expression, operator: str, position: Position) -> Expre
 
 
 def _integer(expression: Expression, operator: BinaryOperator, position: Position) -> Expression:
-    return convert(expression, _INT, position, f"beside {operator.value}")
+    return convert(expression, _INT, position, f"as an operand of {operator.value}")
 
 
 def _check_shift(count: Expression, position: Position) -> None:

@@ -90,8 +90,8 @@ class Substitutes:
 def _declared_type(entry: nodes.ParamEntry) -> GsqlType:
     found = TYPE_NAMES.get(entry.type_name.upper())
     if found is None:
-        message = f"there is no type {entry.type_name}"
-        remedy = did_you_mean(entry.type_name, TYPE_NAMES, "types are")
+        message = f"unknown type {entry.type_name}"
+        remedy = did_you_mean(entry.type_name, TYPE_NAMES, "available types")
         raise ResolveError(message, position=entry.position, remedy=remedy)
     return found
 

@@ -197,7 +197,7 @@ class Typer:
 
     def _case_condition(self, node: nodes.Case, branch: nodes.CaseBranch) -> Expression:
         if node.operand is None:
-            return self.condition(branch.condition, "behind WHEN")
+            return self.condition(branch.condition, "after WHEN")
         sides = self.type(node.operand), self.type(branch.condition)
         return operators.binary(BinaryOperator.EQUAL, *sides, branch.condition.position)
 
@@ -230,7 +230,7 @@ class Typer:
             self.type(node.operand), GsqlType.STRING, node.operand.position, "before LIKE"
         )
         pattern = convert(
-            self.type(node.pattern), GsqlType.STRING, node.pattern.position, "behind LIKE"
+            self.type(node.pattern), GsqlType.STRING, node.pattern.position, "after LIKE"
         )
         if not isinstance(pattern, Literal):
             message = "the pattern of LIKE must be a constant"

@@ -120,11 +120,11 @@ def _values(pairs: Iterable[tuple[Any, int]]) -> list[Any]:
 
 
 def _part_objection(part: Any) -> str:
-    return "" if 0 <= part <= 1 else f"a quantile lies between 0 and 1, not at {part}"
+    return "" if 0 <= part <= 1 else f"invalid quantile: expected 0 to 1, got {part}"
 
 
 def _k_objection(k: Any) -> str:
-    return "" if 1 <= k <= LARGEST_K else f"k is from 1 to {LARGEST_K}, not {k}"
+    return "" if 1 <= k <= LARGEST_K else f"invalid k: expected 1 to {LARGEST_K}, got {k}"
 
 
 def _entry(

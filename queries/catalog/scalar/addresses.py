@@ -146,7 +146,7 @@ def _bits(largest: int) -> Parameter:
     def objection(value: Value) -> str:
         if isinstance(value, int) and 0 <= value <= largest:
             return ""
-        return f"a prefix length from 0 to {largest} is needed, not {value!r}"
+        return f"invalid prefix length: expected 0 to {largest}, got {value!r}"
 
     return Parameter(_INT, is_literal=True, objection=objection)
 

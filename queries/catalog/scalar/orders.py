@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def _not_negative(value: Value) -> str:
-    return "" if isinstance(value, int) and value >= 0 else "a band is 0 or more"
+    if isinstance(value, int) and value >= 0:
+        return ""
+    return f"invalid band: expected 0 or more, got {value!r}"
 
 
 _ANY = Parameter(None)

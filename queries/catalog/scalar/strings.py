@@ -22,11 +22,11 @@ _FNV_PRIME = 0x100000001B3
 
 def _regex_objection(value: Value) -> str:
     if not isinstance(value, bytes):
-        return "a regular expression is needed"
+        return "invalid regular expression: expected a text"
     try:
         check_regex(value)
     except RegexError as error:
-        return f"not a regular expression: {error}"
+        return f"invalid regular expression: {error}"
     return ""
 
 

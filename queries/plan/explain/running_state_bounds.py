@@ -24,7 +24,7 @@ _UNKNOWN = _Unknown()
 
 def running_state_bound(node: RunningNode) -> str:
     """Return what bounds the state of ``node``, or the warning that nothing does."""
-    parts = [f"one row of state a live group; it closes when {show(node.closing)}"]
+    parts = [f"one row of state for each live group; it closes when {show(node.closing)}"]
     if any(a.function == DISTINCT_VALUES for a in node.aggregates):
         parts.append("each row holds the set of values that its group has seen")
     parts.extend(

@@ -59,7 +59,7 @@ def node_state_bound(node: HftaNode) -> str:
             return running_state_bound(node)
         case WatchlistJoinNode():
             return (
-                f"no state but the table {node.watchlist.name}, which is as large as its file; each "
+                f"no state except the table {node.watchlist.name}, which is as large as its file; each "
                 "row is emitted immediately"
             )
         case JoinNode(interval=Interval() as interval):
@@ -90,7 +90,7 @@ def _interval_bound(node: JoinNode, interval: Interval) -> str:
     )
     if node.kind is JoinKind.OUTER:
         text += (
-            f", and up to {show_extent(interval.width, kind)} longer to find those without match"
+            f", and up to {show_extent(interval.width, kind)} longer to find those without a match"
         )
     return f"{text}; heartbeats advance both watermarks even when a side is silent"
 

@@ -48,7 +48,7 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 def test_no_file_is_loaded_without_being_named(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = _run(capsys, "check", "-e", LOW)
     assert code == 2
-    assert "there is no function slot" in err
+    assert "unknown function slot" in err
 
 
 def test_check_and_explain_know_user_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,7 +161,7 @@ def test_unnamed_queries_are_called_like_their_file() -> None:
 def test_only_what_is_wanted_is_planned() -> None:
     text = "Query a: SELECT time FROM IP; Query b: SELECT time FROM a; Query c: SELECT time FROM a"
     assert [q.name for q in plan(text, only=("b",)).queries] == ["a", "b"]
-    with pytest.raises(ResolveError, match="there is no query d"):
+    with pytest.raises(ResolveError, match="unknown query d"):
         plan(text, only=("d",))
 
 

@@ -120,19 +120,19 @@ def test_a_date_is_the_number_that_the_column_counts(moment: str) -> None:
 def test_all_comparisons_take_names() -> None:
     assert constant("protocol IN ('tcp', 'udp', 1)") == 1
     assert constant("protocol IN (1, 'udp', 'tcp')") == 6
-    assert "'xyz' is not a protocol" in refusal("protocol BETWEEN 'icmp' AND 'xyz'")
+    assert "unknown protocol 'xyz'" in refusal("protocol BETWEEN 'icmp' AND 'xyz'")
 
 
 @pytest.mark.parametrize(
     ("condition", "reason", "remedy"),
     [
-        ("protocol = 'tpc'", "'tpc' is not a protocol", "did you mean tcp"),
-        ("flags = 'X'", "'X' is not a set of TCP flags", "letters of FSRPAUEC"),
-        ("flags = 'SS'", "'SS' is not a set of TCP flags", "letters of FSRPAUEC"),
-        ("time > 'yesterday'", "'yesterday' is not a time", "2024-05-06 07:08:09"),
+        ("protocol = 'tpc'", "unknown protocol 'tpc'", "did you mean tcp"),
+        ("flags = 'X'", "invalid set of TCP flags 'X'", "letters of FSRPAUEC"),
+        ("flags = 'SS'", "invalid set of TCP flags 'SS'", "letters of FSRPAUEC"),
+        ("time > 'yesterday'", "invalid time 'yesterday'", "2024-05-06 07:08:09"),
         ("time > '2016-08-02 02:20:00.5'", "time counts whole seconds", "compare timestamp"),
-        ("time > '2016-13-02'", "'2016-13-02' is not a time", "2024-05-06 07:08:09"),
-        ("time_ns > '1470104400'", "is not a time", "without quotes: 1470104400"),
+        ("time > '2016-13-02'", "invalid time '2016-13-02'", "2024-05-06 07:08:09"),
+        ("time_ns > '1470104400'", "invalid time", "without quotes: 1470104400"),
         ("time/60 > '2016-08-02'", "INT and STRING", "compare time, timestamp or time_ns"),
         ("srcPort = '80'", "INT and STRING", "without quotes: 80"),
         ("len = 'tcp'", "INT and STRING", "protocol = 'tcp'"),

@@ -134,7 +134,7 @@ def test_a_query_must_be_able_to_write_the_name(name: str) -> None:
         ("1 / 0", "mine.py:2: ZeroDivisionError: division by zero"),
         (
             '@function("INT", returns="NUMBER")\ndef f(x):\n    return x',
-            "mine.py:2: there is no type 'NUMBER'; there are BOOL, INT",
+            "mine.py:2: unknown type 'NUMBER'; available: BOOL, INT",
         ),
         (
             '@function("INT", "INT", returns="INT")\ndef f(x):\n    return x',
@@ -146,7 +146,7 @@ def test_a_query_must_be_able_to_write_the_name(name: str) -> None:
         ),
         (
             '@function("INT", returns="INT", monotone=[1, 1])\ndef f(x):\n    return x',
-            "monotone of f has 2 numbers for 1 parameters",
+            "invalid monotone of f: expected one number for each parameter (1), got 2",
         ),
         (
             '@function("STRING", returns="INT", lfta_safe=True)\ndef f(x):\n    return 1',
