@@ -99,7 +99,7 @@ class Daemon:
             (self._run_dir / folder).mkdir(mode=0o700, exist_ok=True)
         if supervisor_fd == 0 and any("-" in each.files for each in settings.interfaces):
             message = (
-                "standard input cannot be a capture and the supervisor's pipe; "
+                "standard input cannot be both a capture and the supervisor's pipe; "
                 "name another descriptor"
             )
             raise UsageError(message)

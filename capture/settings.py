@@ -79,7 +79,10 @@ class DeviceSettings:
             ("timestamps", self.timestamps, TIMESTAMPS),
         ):
             if value not in allowed:
-                message = f"{self.device}: {name} is {value!r}; there are {', '.join(allowed)}"
+                message = (
+                    f"{self.device}: invalid {name}: expected one of {', '.join(allowed)},"
+                    f" got {value!r}"
+                )
                 raise UsageError(message)
         if self.source == "scapy" and (self.fanout > 1 or self.timestamps == "hardware"):
             message = f"{self.device}: scapy supports neither fanout nor hardware timestamps"
@@ -194,11 +197,12 @@ class CaptureSettings:
             "log_bytes",
         ):
             if getattr(self, name) < 1:
-                message = f"{name} is {getattr(self, name)!r}; expected a positive number"
+                message = f"invalid {name}: expected a positive number, got {getattr(self, name)!r}"
                 raise UsageError(message)
         if self.speed is not None and not 0 < self.speed <= MAX_SPEED:
             message = (
-                f"speed is {self.speed!r}; expected a positive number of at most {MAX_SPEED:g}"
+                f"invalid speed: expected a positive number of at most {MAX_SPEED:g},"
+                f" got {self.speed!r}"
             )
             raise UsageError(message)
         names = [interface.name for interface in self.interfaces]
@@ -215,9 +219,9 @@ class CaptureSettings:
                 raise UsageError(message)
             if interface.device is not None and interface.skew_ns < MIN_LIVE_SKEW_NS:
                 message = (
-                    f"the skew of the live interface {interface.name!r} is {interface.skew_ns} ns; it"
-                    f" must be at least {MIN_LIVE_SKEW_NS} ns, the time that the kernel may hold a"
-                    " block back"
+                    f"invalid skew of the live interface {interface.name!r}: expected at least"
+                    f" {MIN_LIVE_SKEW_NS} ns, as long as the kernel may hold packets back,"
+                    f" got {interface.skew_ns} ns"
                 )
                 raise UsageError(message)
 
@@ -258,7 +262,7 @@ def _ensure_type(value: object, wanted: Any, where: str) -> object:
     if isinstance(wanted, type) and issubclass(wanted, StrEnum) and value in list(wanted):
         return wanted(str(value))
     if type(value) is not wanted:
-        message = f"{where} is {value!r:.100}; expected {getattr(wanted, '__name__', wanted)}"
+        message = f"{where}: expected {getattr(wanted, '__name__', wanted)}, got {value!r:.100}"
         raise UsageError(message)
     return value
 
@@ -267,7 +271,7 @@ def _dataclass(value: dict[str, object], wanted: type, where: str) -> object:
     hints = typing.get_type_hints(wanted)
     for key in value:
         if key not in hints:
-            hint = suggestion(key, hints, f"there are {sorted(hints)}", is_quoted=True)
+            hint = suggestion(key, hints, f"available: {', '.join(sorted(hints))}", is_quoted=True)
             message = f"{where} has an unknown key {key!r}; {hint}"
             raise UsageError(message)
     fields = {key: _ensure_type(v, hints[key], f"{where}.{key}") for key, v in value.items()}

@@ -78,7 +78,7 @@ class Commands(click.Group):
         """Return the command that ``args`` start with; suggest one for an unknown name."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            hint = suggestion(name, COMMANDS, f"there are {', '.join(COMMANDS)}")
+            hint = suggestion(name, COMMANDS, f"available: {', '.join(COMMANDS)}")
             message = f"unknown command {name!r}; {hint}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)

@@ -45,7 +45,7 @@ class Demands:
         """
         unknown = [stream for stream in wanted if stream not in self._streams]
         if unknown:
-            message = f"unknown stream {unknown[0]!r}; there are {sorted(self._streams)}"
+            message = f"unknown stream {unknown[0]!r}; available: {sorted(self._streams)}"
             raise StreamError(message)
         if not self._is_served:
             message = "this run does not send heartbeats on demand; see heartbeat.mode"

@@ -36,10 +36,11 @@ class LftaSettings:
         slots = self.table_slots
         if slots < MIN_TABLE_SLOTS or slots & (slots - 1):
             message = (
-                f"table_slots is {slots!r}; expected a power of two of at least {MIN_TABLE_SLOTS}"
+                f"invalid table_slots: expected a power of two of at least {MIN_TABLE_SLOTS},"
+                f" got {slots!r}"
             )
             raise UsageError(message)
         for name in ("batch_rows", "heap_bytes", "buffers"):
             if getattr(self, name) < 1:
-                message = f"{name} is {getattr(self, name)!r}; expected a positive number"
+                message = f"invalid {name}: expected a positive number, got {getattr(self, name)!r}"
                 raise UsageError(message)

@@ -75,7 +75,7 @@ class Acknowledgements:
             StreamError: it is not.
         """
         if consumer not in self._consumers:
-            problem = f"unknown consumer {consumer!r}; there are {sorted(self._consumers)}"
+            problem = f"unknown consumer {consumer!r}; available: {sorted(self._consumers)}"
             raise StreamError(problem)
 
     def store(self) -> None:

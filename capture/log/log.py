@@ -428,7 +428,7 @@ class StreamLog:
     def _ensure_readable(self, stream: str, cursor: int) -> None:
         held = self._held.get(stream)
         if held is None:
-            problem = f"unknown stream {stream!r}; there are {sorted(self._held)}"
+            problem = f"unknown stream {stream!r}; available: {sorted(self._held)}"
             raise StreamError(problem)
         if not held.base <= cursor <= held.end:
             problem = f"stream {stream!r} holds messages {held.base} to {held.end}, not {cursor}"

@@ -195,7 +195,7 @@ class Ledger:
         self.acknowledged.ensure_known(consumer)
         for stream in wanted:
             if stream not in self.held:
-                problem = f"unknown stream {stream!r}; there are {sorted(self.held)}"
+                problem = f"unknown stream {stream!r}; available: {sorted(self.held)}"
                 raise StreamError(problem)
         there: set[tuple[str, int]] = set()
         gone: dict[str, list[int]] = {}
@@ -332,8 +332,9 @@ class Ledger:
             # Shed on a full disk, with no room to say so before a crash.
             self.shed(batch)
             return
-        found = "is missing" if size is None else f"has {size} bytes"
-        problem = f"the segment {self._folder / batch.path} of {batch.size_bytes} bytes {found}"
+        found = "none: it is missing" if size is None else f"{size}"
+        path = self._folder / batch.path
+        problem = f"invalid segment {path}: expected {batch.size_bytes} bytes, got {found}"
         raise StreamError(problem)
 
     def _thin(self) -> None:

@@ -88,7 +88,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         """Run an action; see the module."""
         handler = _ACTIONS.get(action.type)
         if handler is None:
-            message = f"unknown action {action.type!r}; there are {sorted(_ACTIONS)}"
+            message = f"unknown action {action.type!r}; available: {sorted(_ACTIONS)}"
             raise flight.FlightServerError(message)
         with _client_errors():
             return [json.dumps(handler(self, action.body.to_pybytes())).encode()]
@@ -100,7 +100,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
     def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         with self._counting:
             if self._subscriptions >= MAX_SUBSCRIPTIONS:
-                message = f"there are {MAX_SUBSCRIPTIONS} subscriptions already"
+                message = f"too many subscriptions: expected at most {MAX_SUBSCRIPTIONS}"
                 raise flight.FlightServerError(message)
             self._subscriptions += 1
         try:
@@ -134,7 +134,7 @@ def _punctuate(server: LogServer, body: bytes) -> object:
     """Request heartbeats of streams as soon as they can promise the given bounds."""
     wanted = _parsed(body).get("wanted")
     if not isinstance(wanted, dict):
-        message = f"wanted must be an object of promises by stream, not {wanted!r:.100}"
+        message = f"invalid wanted: expected an object of promises by stream, got {wanted!r:.100}"
         raise StreamError(message)
     server.demands.ask({stream: _bounds(promises) for stream, promises in wanted.items()})
     return {}
@@ -196,14 +196,14 @@ def _parsed(body: bytes) -> dict[str, object]:
 
 def _bounds(value: object) -> dict[str, int]:
     if not isinstance(value, dict) or any(type(bound) is not int for bound in value.values()):
-        message = f"promises must be an object of bounds, not {value!r:.100}"
+        message = f"invalid promises: expected an object of bounds, got {value!r:.100}"
         raise StreamError(message)
     return value
 
 
 def _cursors(value: object) -> dict[str, int]:
     if not isinstance(value, dict) or any(type(cursor) is not int for cursor in value.values()):
-        message = f"cursors must be an object of sequence numbers, not {value!r:.100}"
+        message = f"invalid cursors: expected an object of sequence numbers, got {value!r:.100}"
         raise StreamError(message)
     return value
 
@@ -213,6 +213,8 @@ def _sequences(value: object) -> dict[str, list[int]]:
         isinstance(numbers, list) and all(type(number) is int for number in numbers)
         for numbers in value.values()
     ):
-        message = f"batches must be an object of lists of sequence numbers, not {value!r:.100}"
+        message = (
+            f"invalid batches: expected an object of lists of sequence numbers, got {value!r:.100}"
+        )
         raise StreamError(message)
     return value

@@ -133,7 +133,7 @@ def _remove(run: RunRecord) -> None:
         raise GscopeError(message)
     remove_run(run.path)
     os.close(lock)
-    click.echo(f"{run.name} had {_END[run.standing]}; its folder is removed")
+    click.echo(f"{run.name} had {_END[run.standing]}; removed its folder")
 
 
 class _StoppedRunSummary:

@@ -78,18 +78,19 @@ def live_interfaces(
     live = {name: each.device for name, each in configured.items() if each.device is not None}
     devices = dict(_device(text, live) for text in given) if given else live
     if len(devices) < len(given):
-        message = f"an interface is given twice: {', '.join(given)}"
+        message = f"duplicate interface: expected each once, got {', '.join(given)}"
         raise UsageError(message)
     if not devices:
         there = ", ".join(name for _, name in socket.if_nameindex())
-        message = f"no interface to capture on: name one with -i; there are {there}"
+        message = f"no interface to capture on: name one with -i; available: {there}"
         raise UsageError(message)
     skew_ns = dict.fromkeys(devices, LIVE_SKEW_NS) | given_skews(skews, devices, configured)
     for name, skew in skew_ns.items():
         if skew < MIN_LIVE_SKEW_NS:
             message = (
-                f"a skew of {show_duration(skew)} is too short for the live interface {name}: the"
-                f" kernel may hold packets back for {show_duration(MIN_LIVE_SKEW_NS)}"
+                f"invalid skew of the live interface {name}: expected at least"
+                f" {show_duration(MIN_LIVE_SKEW_NS)}, as long as the kernel may hold packets back,"
+                f" got {show_duration(skew)}"
             )
             raise UsageError(message)
     return tuple(

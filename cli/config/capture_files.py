@@ -43,7 +43,7 @@ def chosen_interfaces(
     files = interfaces_of(captures) if captures else _configured_files(configured)
     for name in names:
         if name not in files:
-            message = f"unknown interface {name!r}; there are {', '.join(files) or 'none'}"
+            message = f"unknown interface {name!r}; available: {', '.join(files) or 'none'}"
             raise UsageError(message)
     if not files:
         message = "nothing to read: name a capture, such as gscope replay trace.pcap …"
@@ -164,7 +164,7 @@ def given_skews(
     for text in texts:
         name, equals, duration = text.rpartition("=")
         if equals and name not in names:
-            message = f"--skew {text}: unknown interface {name!r}; there are {', '.join(names)}"
+            message = f"--skew {text}: unknown interface {name!r}; available: {', '.join(names)}"
             raise UsageError(message)
         try:
             value = parse_duration(duration)

@@ -56,7 +56,7 @@ def parse_positive_duration(text: str) -> int:
     """
     value = parse_duration(text)
     if value < 1:
-        message = f"{text!r} is too short: expected more than 0"
+        message = f"invalid duration {text!r}: expected more than 0"
         raise ValueError(message)
     return value
 
@@ -115,6 +115,6 @@ def _quantity(text: str) -> tuple[Decimal | None, str]:
 
 def _whole(value: Decimal, text: str) -> int:
     if value > MAX_INT:
-        message = f"{text!r} is too large"
+        message = f"invalid value {text!r}: too large"
         raise ValueError(message)
     return int(value)

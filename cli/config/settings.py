@@ -103,7 +103,7 @@ def _at_least(least_ns: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = parse_duration(text)
         if value < least_ns:
-            message = f"{text!r} is too short: expected at least {show_duration(least_ns)}"
+            message = f"invalid duration {text!r}: expected at least {show_duration(least_ns)}"
             raise ValueError(message)
         return value
 
@@ -113,7 +113,7 @@ def _at_least(least_ns: int) -> Callable[[str], int]:
 def _parse_positive_size(text: str) -> int:
     value = parse_size(text)
     if value < 1:
-        message = f"{text!r} is too small: expected more than 0"
+        message = f"invalid size {text!r}: expected more than 0"
         raise ValueError(message)
     return value
 

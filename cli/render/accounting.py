@@ -62,7 +62,7 @@ def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterat
     if log.get("shed_tuples_total", 0):
         yield f"  {tuple_equation(final(log))}"
         yield from _shed_streams(capture)
-        yield "  shed tuples are in no answer: the log was full; raise its limit with --log"
+        yield "  shed tuples are missing from answers: the log was full; raise its limit with --log"
     for query, count in carried.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
         yield f"  {rows} waiting for {query} shed; raise the limit with --job-disk"

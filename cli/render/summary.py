@@ -56,9 +56,11 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _left_out(capture)
     for query, count in outcome.late_tuples.items():
         came = (
-            "row came too late for {} and is" if count == 1 else "rows came too late for {} and are"
+            "row arrived too late for {} and is"
+            if count == 1
+            else "rows arrived too late for {} and are"
         )
-        yield f"  {count:,} {came.format(query)} in no answer"
+        yield f"  {count:,} {came.format(query)} missing from its answer"
     for function, count in outcome.undecodable.items():
         yield f"  {_counted(count, 'payload')} not decodable by {function}"
     for query, count in outcome.wrapped_sums.items():

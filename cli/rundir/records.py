@@ -155,8 +155,8 @@ def _named(runs: Sequence[RunRecord], name: str) -> RunRecord:
     for run in runs:
         if run.name == name:
             return run
-    hint = suggestion(name, [run.name for run in runs], f"there are: {_listed(runs)}")
-    message = f"there is no run {name!r}; {hint}"
+    hint = suggestion(name, [run.name for run in runs], f"available: {_listed(runs)}")
+    message = f"unknown run {name!r}; {hint}"
     raise UsageError(message)
 
 

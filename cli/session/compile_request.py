@@ -170,7 +170,7 @@ def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...
     known = sorted({*config.interfaces, *interfaces})
     for name, members in config.sets.items() if config.interfaces else ():
         if strange := [member for member in members if member not in known]:
-            hint = suggestion(strange[0], known, f"there are {', '.join(known)}", is_quoted=True)
+            hint = suggestion(strange[0], known, f"available: {', '.join(known)}", is_quoted=True)
             message = f"set {name} has an unknown interface {strange[0]!r}; {hint}"
             raise UsageError(message)
     present = {

@@ -206,7 +206,7 @@ class _TextFile:
             found = file.readline(len(self._heading) + 1)
         if self._heading and found and found != self._heading:
             message = (
-                f"{self._path} has other columns than this result; move it away, or name another "
+                f"{self._path} differs in its columns from this result; move it away, or name another "
                 "folder with -w"
             )
             raise UsageError(message)

@@ -247,7 +247,7 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
         text += f"; {job['state']} has been running for {duration(now_ns - job['state_since_ns'])}"
         still_ns = int((job.get("current_step") or {}).get("still_seconds", 0) * 1e9)
         if still_ns >= MIN_STILL_NS:
-            text += f", and no task of it has ended for {duration(still_ns)}"
+            text += f", and none of its tasks has finished for {duration(still_ns)}"
     return text
 
 

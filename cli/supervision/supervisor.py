@@ -318,13 +318,13 @@ class Supervisor:
         if not self._processes[JOB].state.is_working:
             return  # reported by a job that was ended since
         if self._limits.step_s is not None and still_s > self._limits.step_s:
-            reason = f"ended no task of step {step} for {still_s:.0f} s"
+            reason = f"finished no task of step {step} for {still_s:.0f} s"
             self._recovery.on_failure(JOB, reason)
         elif still_s >= STILL_S and step != self._notified_step:
             self._notified_step = step
             self._notify(
-                f"no task of step {step} has ended for {still_s:.0f} s; it is waited for, see"
-                " --failure-step-timeout"
+                f"no task of step {step} has finished for {still_s:.0f} s; still waiting,"
+                " see --failure-step-timeout"
             )
 
     def _on_rows(self, found: StreamRows, answers: Delivery) -> None:

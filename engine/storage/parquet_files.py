@@ -141,7 +141,7 @@ def _compare(folder: Path, file: WrittenFile) -> None:
         found = _described(path, file.name, columns)
     except (OSError, pa.ArrowException) as error:
         message = (
-            f"a task reported the file {path} with {file.rows} rows, which cannot be read here;"
+            f"cannot read the file {path}, which a task reported with {file.rows} rows;"
             " executors must share the folder of the job"
         )
         raise EngineError(message) from error
@@ -149,7 +149,7 @@ def _compare(folder: Path, file: WrittenFile) -> None:
     extents = tuple(extent for extent in file.extents if extent.column in known)
     if found != replace(file, extents=extents):
         message = (
-            f"the file {path} is not as its task reported it: expected {_shown(file)},"
+            f"the file {path} differs from the report of its task: expected {_shown(file)},"
             f" got {_shown(found)}"
         )
         raise EngineError(message)

@@ -60,8 +60,8 @@ def _row(texts: Sequence[str], watchlist: Watchlist, line: int) -> Row:
     columns = watchlist.schema.columns
     if len(texts) != len(columns):
         message = (
-            f"{watchlist.path}:{line}: {len(texts)} fields, "
-            f"but the watchlist {watchlist.name} has {len(columns)}"
+            f"{watchlist.path}:{line}: invalid number of fields: expected "
+            f"{len(columns)}, as the watchlist {watchlist.name} declares, got {len(texts)}"
         )
         raise EngineError(message)
     values = []

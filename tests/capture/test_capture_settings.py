@@ -56,7 +56,7 @@ def test_what_is_missing_has_its_default() -> None:
         ('{"interfaces": [{"name": "a", "files": ["f"]}], "sped": 2}', "did you mean 'speed'"),
         (
             '{"interfaces": [{"name": "a", "files": ["f"]}], "xyz": 2}',
-            "unknown key 'xyz'; there are",
+            "unknown key 'xyz'; available",
         ),
         (
             '{"interfaces": [{"name": "a", "files": ["f"]}], "speed": 0}',
@@ -64,7 +64,10 @@ def test_what_is_missing_has_its_default() -> None:
         ),
         ('{"interfaces": [{"name": "a", "files": ["f"]}], "log_bytes": "1"}', "expected int"),
         ('{"interfaces": [{"name": "a", "files": ["f"]}], "log_bytes": true}', "expected int"),
-        ('{"interfaces": [{"name": 1, "files": ["f"]}]}', r"interfaces\[0\].name is 1"),
+        (
+            '{"interfaces": [{"name": 1, "files": ["f"]}]}',
+            r"interfaces\[0\].name: expected str, got 1",
+        ),
     ],
 )
 def test_a_mistake_is_reported(text: str, complaint: str) -> None:

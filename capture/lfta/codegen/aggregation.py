@@ -145,7 +145,7 @@ def _check_epoch(lfta: Lfta) -> None:
     ordering = lfta.schema[lfta.epoch or ""].ordering
     integers = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.INTERVAL)
     if epoch.type not in integers or ordering.direction is not Direction.INCREASING:
-        message = f"the epoch {lfta.epoch!r} of {lfta.name!r} is no increasing integer"
+        message = f"the epoch {lfta.epoch!r} of {lfta.name!r} is not an increasing integer"
         raise UnsupportedError(message)
 
 

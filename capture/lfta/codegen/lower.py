@@ -98,7 +98,7 @@ def _fold(call: Call, arguments: tuple[Lowered, ...]) -> Value:
 
 
 def _no_leaf(leaf: PacketField | Column) -> Value:
-    message = f"{leaf.name} is no constant"
+    message = f"{leaf.name} is not a constant"
     raise ValueError(message)
 
 

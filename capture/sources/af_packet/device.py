@@ -65,8 +65,8 @@ def look_up(any_socket: socket.socket, name: str) -> Device | None:
 def unknown_device(name: str) -> str:
     """Return the error message for a device that does not exist."""
     names = [each for _, each in socket.if_nameindex()]
-    hint = suggestion(name, names, f"there are {', '.join(names)}")
-    return f"there is no network interface {name!r}; {hint}"
+    hint = suggestion(name, names, f"available: {', '.join(names)}")
+    return f"unknown network interface {name!r}; {hint}"
 
 
 def request(name: str) -> bytes:

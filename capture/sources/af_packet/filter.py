@@ -68,7 +68,7 @@ def compile_filter(
         )
         raise CaptureError(message)
     if len(program) > MAX_INSTRUCTIONS:
-        message = f"the filter is too long for the kernel: {len(program)} instructions, at most {MAX_INSTRUCTIONS}"
+        message = f"the filter is too long for the kernel: expected at most {MAX_INSTRUCTIONS} instructions, got {len(program)}"
         raise CaptureError(message)
     return program
 

@@ -115,7 +115,7 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
         to.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, described)
     except OSError as error:
         reason = os_reason(error)
-        message = f"the kernel refuses the filter of {len(program)} instructions: {reason}"
+        message = f"the kernel rejected the filter of {len(program)} instructions: {reason}"
         raise CaptureError(message) from error
 
 

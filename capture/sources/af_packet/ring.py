@@ -115,7 +115,7 @@ class MappedRing:
         except OSError as error:
             reason = os_reason(error)
             message = (
-                f"the kernel refuses a ring of {shape.size_bytes} bytes ({reason}); choose a smaller "
+                f"the kernel rejected a ring of {shape.size_bytes} bytes ({reason}); choose a smaller "
                 "one"
             )
             raise CaptureError(message) from error

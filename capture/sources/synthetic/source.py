@@ -127,7 +127,7 @@ class TrafficProfile:
 
 def _require(condition: bool, name: str, value: float, allowed: str) -> None:
     if not condition:
-        message = f"traffic profile: {name} is {value!r}; allowed is {allowed}"
+        message = f"traffic profile: invalid {name}: expected {allowed}, got {value!r}"
         raise UsageError(message)
 
 
@@ -140,7 +140,7 @@ def file_header(profile: TrafficProfile) -> bytes:
 def packet_blocks(profile: TrafficProfile, packets: int) -> Iterator[NDArray[np.uint8]]:
     """Yield the first ``packets`` packets of a profile as pcap records, some megabytes each."""
     if packets < 0:
-        message = f"the number of packets must not be negative, is {packets!r}"
+        message = f"invalid number of packets: expected 0 or more, got {packets!r}"
         raise UsageError(message)
     traffic = Traffic(profile)
     frames = FrameBuilder(profile, traffic.slots)

@@ -35,7 +35,7 @@ def cause_in(lines: Sequence[str]) -> str:
         if any(map(str.isalnum, line)) and not (_FRAME.match(line) or _ASIDE.match(line))
     ]
     if not informative:
-        return "it wrote nothing"
+        return "no output"
     if _HEADING.fullmatch(informative[0]) and len(informative) > 1:
         return f"{informative[0]}: {informative[1]}"
     return informative[0]

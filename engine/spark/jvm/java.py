@@ -144,7 +144,7 @@ def _ask(origin: str, launcher: Path) -> Java:
     said = run.stderr + run.stdout
     properties = dict(re.findall(r"^\s+(java\.\S+) = (.+?)\s*$", said, re.MULTILINE))
     if run.returncode != 0 or not {"java.home", "java.version"} <= properties.keys():
-        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+        last = said.strip().splitlines()[-1:] or ["no output"]
         message = f"exit code {run.returncode}, {last[0].strip()!r}"
         raise ValueError(message)
     major_version(properties["java.version"])

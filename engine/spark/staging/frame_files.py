@@ -76,7 +76,7 @@ def write_frame(
     try:
         files = files_in(folder, pattern, temporal)
     except (OSError, pa.ArrowException) as error:
-        message = f"tasks wrote to {folder} what cannot be read here ({error}); {_REMEDY}"
+        message = f"cannot read what tasks wrote to {folder}: {error}; {_REMEDY}"
         raise EngineError(message) from error
     _ensure_whole(folder, files, counted.get, temporal)
     return files
@@ -100,8 +100,8 @@ def _ensure_whole(
     expected = {name: counted[name] for name in found}
     if found != expected:
         message = (
-            f"tasks wrote other rows to {folder} than can be read here (expected {expected},"
-            f" got {found}); {_REMEDY}"
+            f"rows in {folder} differ from those that tasks reported: expected {expected},"
+            f" got {found}; {_REMEDY}"
         )
         raise EngineError(message)
 

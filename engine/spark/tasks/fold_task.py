@@ -225,7 +225,7 @@ class Groups:
                 return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
         except (OSError, pa.ArrowException) as error:
             message = (
-                f"the state of {self.rows} groups in {self.folder} cannot be read here ({error});"
+                f"cannot read the state of {self.rows} groups in {self.folder}: {error};"
                 " executors must share the folder of the job"
             )
             raise EngineError(message) from error

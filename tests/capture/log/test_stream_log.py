@@ -209,7 +209,7 @@ def test_a_segment_that_is_missing_or_cut_is_an_error(tmp_path: Path) -> None:
     log.close()
     (segment,) = segments(tmp_path)
     segment.write_bytes(segment.read_bytes()[:-1])
-    with pytest.raises(StreamError, match="of 169 bytes has 168 bytes"):
+    with pytest.raises(StreamError, match="expected 169 bytes, got 168"):
         StreamLog(tmp_path)
     segment.unlink()
     with pytest.raises(StreamError, match="is missing"):

@@ -120,7 +120,7 @@ def test_what_a_killed_run_left_is_removed_when_it_is_named(
     assert "flows is stale" in capsys.readouterr().err
     assert path.exists()
     assert stop(tmp_path, "--run", "flows") == 0
-    assert capsys.readouterr().out == "flows had been killed; its folder is removed\n"
+    assert capsys.readouterr().out == "flows had been killed; removed its folder\n"
     assert not path.exists()
 
 

@@ -53,9 +53,9 @@ def test_flags_count_more_than_the_configuration() -> None:
 @pytest.mark.parametrize(
     ("given", "skews", "complaint"),
     [
-        ([], [], "name one with -i; there are .*lo"),
-        (["lo", "lo"], [], "given twice"),
-        (["lo"], ["1ms"], "a skew of 1ms is too short for the live interface lo"),
+        ([], [], "name one with -i; available: .*lo"),
+        (["lo", "lo"], [], "duplicate interface"),
+        (["lo"], ["1ms"], "invalid skew of the live interface lo: expected at least 50ms"),
         (["lo"], ["eth=1s"], "unknown interface 'eth'"),
     ],
 )

@@ -57,7 +57,7 @@ def test_without_captures_the_configured_ones_are_read() -> None:
     ("captures", "names", "skews", "complaint"),
     [
         ([], [], [], "nothing to read"),
-        (["a.pcap"], ["b"], [], "unknown interface 'b'; there are a"),
+        (["a.pcap"], ["b"], [], "unknown interface 'b'; available: a"),
         (["a.pcap"], [], ["b=1s"], "unknown interface 'b'"),
         (["a.pcap"], [], ["a=soon"], "invalid duration"),
     ],

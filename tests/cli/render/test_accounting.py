@@ -27,7 +27,7 @@ def test_what_was_shed_is_reported_by_stream_with_its_remedy() -> None:
     assert list(shed_lines(capture, {"talkers": 3})) == [
         "  1,000 partial tuples = 900 released + 100 shed",
         "    flow@eth0: 100 of 600 (12,345 packets)",
-        "  shed tuples are in no answer: the log was full; raise its limit with --log",
+        "  shed tuples are missing from answers: the log was full; raise its limit with --log",
         "  3 rows waiting for talkers shed; raise the limit with --job-disk",
     ]
     assert list(shed_lines({"log": {"tuples_total": 5}}, {})) == []

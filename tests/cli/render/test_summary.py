@@ -91,7 +91,7 @@ def test_one_of_a_kind_is_not_in_the_plural() -> None:
     outcome.late_tuples = {"q": 1}
     assert list(summary_lines(outcome, {"q": 1})) == [
         "gscope: 1 packet received = 1 accepted; 1 row in 1.2 s",
-        "  1 row came too late for q and is in no answer",
+        "  1 row arrived too late for q and is missing from its answer",
     ]
 
 

@@ -115,7 +115,7 @@ def test_several_runs_are_listed_and_a_wrong_name_gets_a_hint(tmp_path: Path) ->
             choose_run(tmp_path, None)
         with pytest.raises(UsageError, match="did you mean flows"):
             choose_run(tmp_path, "flow")
-        with pytest.raises(UsageError, match=r"there are: old \(stale\), flows, dns"):
+        with pytest.raises(UsageError, match=r"available: old \(stale\), flows, dns"):
             choose_run(tmp_path, "zzz")
 
 

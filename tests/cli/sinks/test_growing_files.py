@@ -155,7 +155,7 @@ def test_rows_after_a_rotation_begin_a_new_file(tmp_path: Path, is_kept: bool) -
 
 def test_rows_of_another_answer_are_not_mixed_in(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("time,srcIP\n1,10.0.0.1\n")
-    with pytest.raises(UsageError, match=r"q.csv has other columns.*move it away"):
+    with pytest.raises(UsageError, match=r"q.csv differs in its columns.*move it away"):
         opened(tmp_path, "csv")
     assert [path.name for path in tmp_path.iterdir()] == ["q.csv"]
 

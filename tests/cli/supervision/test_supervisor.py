@@ -344,7 +344,7 @@ def test_a_step_that_stands_still_is_reported_once_and_waited_for(stage: Stage) 
     stage.start(CAPTURES, READY + STANDS_STILL + FINISHES)
     stage.run()
     (notice,) = stage.observer.notices
-    assert notice.startswith("no task of step 7 has ended for 301 s; it is waited for")
+    assert notice.startswith("no task of step 7 has finished for 301 s; still waiting")
     assert stage.supervisor.outcome.restarts == {}
 
 
@@ -356,7 +356,7 @@ def test_a_step_that_stands_still_for_too_long_is_tried_again(
     stage.start(CAPTURES, READY + hangs + FINISHES)
     stage.run()
     (notice,) = stage.observer.notices
-    assert notice == "the HFTA job ended no task of step 7 for 301 s; restarting it"
+    assert notice == "the HFTA job finished no task of step 7 for 301 s; restarting it"
     assert stage.answers.steps == [1]
 
 

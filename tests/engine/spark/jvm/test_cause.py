@@ -48,8 +48,8 @@ LOGGED = """\
         (CLASS, "java.lang.ClassNotFoundException: org.apache.spark.deploy.SparkSubmit"),
         (LOGGED, "java.net.BindException: no port"),
         ("java: No space left on device\n", "java: No space left on device"),
-        ("", "it wrote nothing"),
-        ("----\n\tat x.Y.z(Y.java:1)\n", "it wrote nothing"),
+        ("", "no output"),
+        ("----\n\tat x.Y.z(Y.java:1)\n", "no output"),
     ],
 )
 def test_the_first_exception_is_the_cause(text: str, expected: str) -> None:
