@@ -73,7 +73,7 @@ def test_an_error_of_a_run_in_the_background_is_reported_before_the_command_ends
 ) -> None:
     done = run("run", "-d", "-e", NUMBERED, "-i", "nix0", "-w", work.parent, "--work-dir", work)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no network interface 'nix0'" in done.stderr
+    assert "unknown network interface 'nix0'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(work.iterdir()) == []
 

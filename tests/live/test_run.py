@@ -251,7 +251,7 @@ def test_no_thread_of_the_daemon_has_a_capability(live: Any) -> None:
 def test_an_interface_that_is_not_there_is_one_sentence() -> None:
     done = run("run", "-e", PACKETS, "-i", "nix0")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no network interface 'nix0'" in done.stderr
+    assert "unknown network interface 'nix0'" in done.stderr
 
 
 def test_ndjson_comes_line_by_line(live: Any) -> None:

@@ -260,6 +260,6 @@ def test_scapy_and_the_ring_see_the_same() -> None:
 def test_an_unknown_device_is_one_sentence() -> None:
     with own_network():
         source = ScapySource("main", "nix0", snaplen=100)
-        with pytest.raises(CaptureError, match="no network interface 'nix0'"):
+        with pytest.raises(CaptureError, match="unknown network interface 'nix0'"):
             source.open()
         source.close()

@@ -211,7 +211,7 @@ def test_closing_twice_is_harmless_and_using_it_then_is_reported(live: Opener) -
 
 def test_an_unknown_interface_gets_a_suggestion(live: Opener) -> None:
     with pytest.raises(
-        CaptureError, match=f"no network interface 'veth_im'; did you mean {DEVICE}"
+        CaptureError, match=f"unknown network interface 'veth_im'; did you mean {DEVICE}"
     ):
         live("veth_im")
 
