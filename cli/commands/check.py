@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_texts
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.session.request import QueryRequest
@@ -56,6 +57,7 @@ def check(
         read_text,
     )
 
+    refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
     files = offer_user_code(config)
     values = parse_parameters(request.parameters)
     texts: list[QueryText] = []

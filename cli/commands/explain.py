@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     OF_RUNS,
     with_config,
@@ -72,6 +73,7 @@ def explain(
     from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
     from gscope.cli.session.compile_request import compile_request
 
+    refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
     request.ensure_some(how="")
     compiled = compile_request(request, interfaces or tuple(config.interfaces), config)
     explanation = explain_compiled(compiled)

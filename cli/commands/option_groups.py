@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from gscope.cli.commands.options import Lines, WholeText, option, option_group
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.session.request import QueryRequest
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +134,31 @@ class OutputRequest:
     is_quiet: bool = False
 
 
+_CAPTURE_ENDINGS = (".pcap", ".pcapng", ".cap")
+
+
+def _folder(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Return the folder for answers; refuse a capture file, which tcpdump's -w would write."""
+    if path is not None and path.suffix in _CAPTURE_ENDINGS and not path.is_dir():
+        message = (
+            f"-w {path}: answers are rows, not packets; name a folder, and choose the format of its"
+            " files with -o csv, ndjson, parquet or arrow"
+        )
+        raise UsageError(message)
+    return path
+
+
+numeric_option = option(
+    "-n",
+    "--numeric",
+    heading="Output",
+    is_flag=True,
+    expose_value=False,
+    help="Do not resolve names, as in tcpdump; gscope never does, with or without -n.",
+)
+"""``-n``, which many type out of habit."""
+
+
 def with_output(files: str) -> Callable[[F], F]:
     """Return ``--write``, ``--timings`` and ``--quiet``; the command gets ``output``.
 
@@ -149,6 +175,7 @@ def with_output(files: str) -> Callable[[F], F]:
             heading="Output",
             metavar="DIR",
             type=click.Path(file_okay=False, path_type=Path),
+            callback=_folder,
             help=files,
         ),
         option(

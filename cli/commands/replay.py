@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
+from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
+    numeric_option,
     run_name_option,
     with_config,
     with_output,
@@ -32,21 +34,39 @@ class CaptureRequest:
     """The captures that a command line names.
 
     Attributes:
-        captures: ``FILE`` or ``NAME=FILE``; () for the configured interfaces that have files.
+        captures: ``FILE`` or ``NAME=FILE``, as arguments.
+        read: the same, given with ``-r``; with no capture in either, the configured interfaces that
+            have files are read.
         interfaces: names of the interfaces to read; () for all.
         skews: ``DURATION`` for all interfaces or ``NAME=DURATION`` for one.
         speed: the speed as a multiple of that of the trace; None for as fast as possible.
     """
 
     captures: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ()
     skews: tuple[str, ...] = ()
     speed: float | None = None
+
+    @property
+    def all_captures(self) -> tuple[str, ...]:
+        """All captures, in the order in which files of one interface are read."""
+        return (*self.read, *self.captures)
 
 
 with_captures = option_group(
     "inputs",
     CaptureRequest,
+    option(
+        "-r",
+        "--read",
+        "read",
+        heading="Capture",
+        metavar="[NAME=]CAPTURE",
+        multiple=True,
+        type=Lines(),
+        help="Read CAPTURE, like an argument; those given with -r come first. May be repeated.",
+    ),
     option(
         "-i",
         "--interface",
@@ -84,6 +104,7 @@ with_captures = option_group(
 @with_queries
 @with_captures
 @with_output("Write each result to a file in DIR, which appears when it is complete.")
+@numeric_option
 @run_name_option(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
     " made unique."
@@ -118,8 +139,13 @@ def replay(
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
 
+    for captures in (inputs.read, inputs.captures):
+        refuse_misplaced(captures, "a capture", filter_option="-f", takes_names=False)
+    refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
     request.ensure_some()
-    chosen = chosen_interfaces(inputs.captures, inputs.interfaces, inputs.skews, config.interfaces)
+    chosen = chosen_interfaces(
+        inputs.all_captures, inputs.interfaces, inputs.skews, config.interfaces
+    )
     _ensure_piped(chosen)
     session = Session(
         request,

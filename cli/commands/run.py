@@ -12,7 +12,9 @@ import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
+from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
+    numeric_option,
     run_name_option,
     with_config,
     with_output,
@@ -239,6 +241,7 @@ with_service = option_group(
     "Append each result to a file in DIR as answers are emitted; parquet and arrow results are"
     " split into files of at most one minute."
 )
+@numeric_option
 @with_service
 @with_config(without=("limits.block",))
 def run(
@@ -272,6 +275,7 @@ def run(
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
 
+    refuse_misplaced(request.queries, "a query file", filter_option="-f", takes_names=True)
     request.ensure_some()
     session = Session(
         request,
