@@ -90,6 +90,23 @@ class DeviceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterProgram:
+    """A packet filter for captures, compiled to classic BPF for one link type.
+
+    Attributes:
+        linktype: pcap link type of the packets that it is for.
+        instructions: four numbers an instruction: code, jump if true, jump if false, operand.
+    """
+
+    linktype: int
+    instructions: tuple[int, ...]
+
+    def rows(self) -> list[tuple[int, ...]]:
+        """Return the instructions, one a row."""
+        return [self.instructions[i : i + 4] for i in range(0, len(self.instructions), 4)]
+
+
+@dataclass(frozen=True, slots=True)
 class InterfaceSettings:
     """One interface: captures or a device.
 
@@ -104,6 +121,8 @@ class InterfaceSettings:
         is_latent: whether a merge of only such interfaces forwards rows as they come, in no order.
         finds_skew: for captures, whether a walk over them before the replay may raise the skew so
             that no packet is late.
+        filters: for captures, the packet filter, for each link type to which it applies; () for
+            none.
     """
 
     name: str
@@ -112,6 +131,7 @@ class InterfaceSettings:
     device: DeviceSettings | None = None
     is_latent: bool = False
     finds_skew: bool = False
+    filters: tuple[FilterProgram, ...] = ()
 
     @property
     def promise_skew_ns(self) -> int:
@@ -156,8 +176,9 @@ class CaptureSettings:
         log_bytes: disk budget of the log.
         memory_bytes: limit of the memory that the capture may use; None for half of the machine's.
         is_strict: whether to exit with code 3 if packets were lost or input was damaged.
-        packets: number of packets after which a live capture ends, over all interfaces; None for no
-            limit.
+        packets: number of packets after which a capture ends, over all interfaces and of those that
+            its filter accepts; None for no limit. Of captures, the first packets in the order of
+            time.
         duration_ns: duration after which a live capture ends; None for no limit.
         allow_missing_devices: whether a live capture continues without interfaces whose devices are
             missing while there is another one, as a restarted daemon does.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
 from gscope.capture.sources.empty import NoPackets
 from gscope.capture.sources.files.backward_steps import BackwardSteps
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
 from gscope.capture.sources.files.open import open_source
+from gscope.capture.sources.files.selected import SelectedSource, first_packets
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.errors import CaptureError, NotACaptureError
 
@@ -40,9 +42,12 @@ class OpenInputs:
         self._steps: BackwardSteps | None = None
         self.refused: dict[str, str] = {}
         problems: list[str] = []
+        shares = _shares(settings)
         for interface in settings.interfaces:
             try:
-                self._sources[interface.name] = self._open(interface, settings)
+                self._sources[interface.name] = self._open(
+                    interface, settings, shares.get(interface.name, settings.packets)
+                )
             except NotACaptureError as error:
                 self._sources[interface.name] = NoPackets(interface.files[0])
                 self.refused[interface.name] = str(error)
@@ -88,7 +93,15 @@ class OpenInputs:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _open(self, interface: InterfaceSettings, settings: CaptureSettings) -> CaptureSource:
+    def _open(
+        self, interface: InterfaceSettings, settings: CaptureSettings, most: int | None
+    ) -> CaptureSource:
+        source = self._open_whole(interface, settings)
+        if not interface.filters and most is None:
+            return source
+        return SelectedSource(source, _programs(interface), most)
+
+    def _open_whole(self, interface: InterfaceSettings, settings: CaptureSettings) -> CaptureSource:
         file = open_source(
             *interface.files, block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES
         )
@@ -99,3 +112,27 @@ class OpenInputs:
         ring = RingSource(file)
         ring.start()
         return ring
+
+
+def _programs(interface: InterfaceSettings) -> dict[int, list[tuple[int, ...]]]:
+    """Return the packet filter of ``interface`` by link type; {} if it has none."""
+    return {each.linktype: each.rows() for each in interface.filters}
+
+
+def _shares(settings: CaptureSettings) -> dict[str, int]:
+    """Return how many packets to read of each interface; {} if one alone has the limit, or none.
+
+    Reads the captures of several interfaces as far as the limit reaches; inputs that cannot be
+    opened are left to the caller to report.
+    """
+    if settings.packets is None or len(settings.interfaces) < 2:
+        return {}
+    with ExitStack() as opened:
+        sources: dict[str, CaptureSource] = {}
+        for interface in settings.interfaces:
+            with suppress(CaptureError):
+                source = open_source(*interface.files)
+                opened.callback(source.close)
+                sources[interface.name] = SelectedSource(source, _programs(interface), None)
+        counts = first_packets(list(sources.values()), settings.packets)
+    return dict(zip(sources, counts, strict=True))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from gscope.cli.commands.options import Lines, WholeText, option, option_group
+from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
+from gscope.cli.config.quantities import parse_count
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.session.request import QueryRequest
 from gscope.errors import UsageError
@@ -146,6 +147,26 @@ def _folder(_context: click.Context, _parameter: click.Parameter, path: Path | N
         )
         raise UsageError(message)
     return path
+
+
+def filter_option(help_text: str) -> Callable[[F], F]:
+    """Return ``-f``: the packet filter, in the syntax of pcap-filter(7)."""
+    return option(
+        "-f", "--filter", "filter", heading="Capture", metavar="EXPRESSION", help=help_text
+    )
+
+
+def count_option(help_text: str) -> Callable[[F], F]:
+    """Return ``-c``: the number of packets after which to stop; the command gets ``packets``."""
+    return option(
+        "-c",
+        "--count",
+        "packets",
+        heading="Capture",
+        metavar="N",
+        callback=quantity(parse_count),
+        help=help_text,
+    )
 
 
 numeric_option = option(

@@ -12,6 +12,8 @@ import click
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
+    count_option,
+    filter_option,
     numeric_option,
     run_name_option,
     with_config,
@@ -19,7 +21,12 @@ from gscope.cli.commands.option_groups import (
     with_queries,
 )
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
-from gscope.cli.config.capture_files import STDIN, chosen_interfaces
+from gscope.cli.config.capture_files import (
+    STDIN,
+    chosen_interfaces,
+    ensure_countable,
+    filtered_interfaces,
+)
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +44,8 @@ class CaptureRequest:
         captures: ``FILE`` or ``NAME=FILE``, as arguments.
         read: the same, given with ``-r``; with no capture in either, the configured interfaces that
             have files are read.
+        filter: an expression of pcap-filter(7); None for every packet.
+        packets: the number of packets after which the replay ends; None for no limit.
         interfaces: names of the interfaces to read; () for all.
         skews: ``DURATION`` for all interfaces or ``NAME=DURATION`` for one.
         speed: the speed as a multiple of that of the trace; None for as fast as possible.
@@ -44,6 +53,8 @@ class CaptureRequest:
 
     captures: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    filter: str | None = None
+    packets: int | None = None
     interfaces: tuple[str, ...] = ()
     skews: tuple[str, ...] = ()
     speed: float | None = None
@@ -66,6 +77,13 @@ with_captures = option_group(
         multiple=True,
         type=Lines(),
         help="Read CAPTURE, like an argument; those given with -r come first. May be repeated.",
+    ),
+    filter_option(
+        "Read only packets that match EXPRESSION, in the syntax of pcap-filter(7), as `tcpdump -r`"
+        " does; the others are counted as filtered."
+    ),
+    count_option(
+        "Stop after N packets: the first that match -f, in the order of time over all interfaces."
     ),
     option(
         "-i",
@@ -146,11 +164,14 @@ def replay(
     chosen = chosen_interfaces(
         inputs.all_captures, inputs.interfaces, inputs.skews, config.interfaces
     )
+    chosen = filtered_interfaces(chosen, inputs.filter)
     _ensure_piped(chosen)
+    if inputs.packets is not None:
+        ensure_countable(chosen)
     session = Session(
         request,
         chosen,
-        RunLimits(speed=inputs.speed),
+        RunLimits(inputs.speed, inputs.packets),
         expected_bytes(chosen),
         output.folder,
         config,

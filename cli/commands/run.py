@@ -14,6 +14,8 @@ from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
+    count_option,
+    filter_option,
     numeric_option,
     run_name_option,
     with_config,
@@ -88,14 +90,7 @@ with_devices = option_group(
 with_overrides = option_group(
     "overrides",
     Overrides,
-    option(
-        "-f",
-        "--filter",
-        "filter",
-        heading="Capture",
-        metavar="EXPRESSION",
-        help="Capture only packets that match EXPRESSION, in the syntax of pcap-filter(7).",
-    ),
+    filter_option("Capture only packets that match EXPRESSION, in the syntax of pcap-filter(7)."),
     option(
         "-s",
         "--snaplen",
@@ -159,15 +154,7 @@ with_overrides = option_group(
 with_limits = option_group(
     "limits",
     RunLimits,
-    option(
-        "-c",
-        "--count",
-        "packets",
-        heading="Capture",
-        metavar="N",
-        callback=quantity(parse_count),
-        help="Stop after N packets, counted over all interfaces.",
-    ),
+    count_option("Stop after N packets, counted over all interfaces."),
     option(
         "--duration",
         "duration_ns",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import stat
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from gscope.capture.settings import InterfaceSettings
+from gscope.capture.packet.link_names import READ_LINK_TYPES
+from gscope.capture.settings import FilterProgram, InterfaceSettings
+from gscope.capture.sources.af_packet.filter import compile_for_captures
 from gscope.cli.config.quantities import parse_duration
 from gscope.cli.config.settings import DEFAULT_SKEW_NS
 from gscope.errors import CaptureError, UsageError
@@ -60,6 +64,44 @@ def chosen_interfaces(
         for name, paths in files.items()
         if not names or name in names
     )
+
+
+def filtered_interfaces(
+    interfaces: Sequence[InterfaceSettings], expression: str | None
+) -> tuple[InterfaceSettings, ...]:
+    """Return ``interfaces`` with the filter ``expression`` of pcap-filter(7); None for none.
+
+    Raises:
+        UsageError: the expression is invalid.
+        CaptureError: there is no libpcap to compile it.
+    """
+    if expression is None or not expression.strip():
+        return tuple(interfaces)
+    programs = compile_for_captures(expression, READ_LINK_TYPES)
+    filters = tuple(
+        FilterProgram(link_type, tuple(chain.from_iterable(program)))
+        for link_type, program in programs.items()
+    )
+    return tuple(replace(each, filters=filters) for each in interfaces)
+
+
+def ensure_countable(interfaces: Sequence[InterfaceSettings]) -> None:
+    """Refuse a limit of packets over several interfaces of which one is not a regular file.
+
+    Which packets are the first ones is found by reading the captures before the replay.
+
+    Raises:
+        UsageError: an input cannot be read twice.
+    """
+    if len(interfaces) < 2:
+        return
+    for file in (file for interface in interfaces for file in interface.files):
+        if file == STDIN or (Path(file).exists() and not Path(file).is_file()):
+            message = (
+                f"-c over several interfaces requires regular files: {file} cannot be read twice;"
+                " give one capture, or omit -c"
+            )
+            raise UsageError(message)
 
 
 def interfaces_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ class RunLimits:
 
     Attributes:
         speed: of a replay, as a multiple of the speed of the trace; None: as fast as possible.
-        packets: a live run ends after this many packets; None: no limit.
+        packets: the run ends after this many packets; None: no limit.
         duration_ns: a live run ends after this time; None: no limit.
     """
 

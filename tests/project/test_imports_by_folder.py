@@ -135,8 +135,8 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan
     queries/plan/explain queries/plan/split queries/analysis/typing queries/analysis/names
     queries/compile.py
-cli capture: capture/heartbeats capture capture/confinement capture/sources/af_packet capture/lfta
-    capture/lfta/codegen
+cli capture: capture/heartbeats capture capture/packet capture/confinement
+    capture/sources/af_packet capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/sql engine/spark
 """

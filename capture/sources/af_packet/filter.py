@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.kernel_api import FILTER_INSTRUCTION
-from gscope.capture.sources.af_packet.link_type import LINKTYPE_RAW, LinkType
+from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET, LINKTYPE_RAW, LinkType
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Instruction = tuple[int, int, int, int]
 MAX_INSTRUCTIONS = 4096
 """The kernel's limit (BPF_MAXINSNS)."""
 
-_DLT = {LINKTYPE_RAW: 12}
+_DLT = {LINKTYPE_RAW: 12, 14: 12}
 """Link types whose number in libpcap differs from the one in files."""
 
 _TAGS = re.compile(r"\bvlan\b")
@@ -32,6 +32,7 @@ _RETURN = 0x06
 _ERROR_BYTES = 256
 _NETMASK_UNKNOWN = 0xFFFFFFFF
 _TCPDUMP_SECONDS = 10
+_WHOLE_PACKET = 262_144
 
 
 def accept_all(snaplen: int) -> list[Instruction]:
@@ -73,6 +74,39 @@ def compile_filter(
     return program
 
 
+def compile_for_captures(
+    expression: str, link_types: Iterable[int]
+) -> dict[int, list[Instruction]]:
+    """Return the program for ``expression`` on packets of captures, by pcap link type.
+
+    A link type to which the expression does not apply (``ether`` without Ethernet headers) is absent.
+    ``vlan`` reads the tag from the packet's bytes, as tcpdump does with a file.
+
+    Raises:
+        UsageError: the expression is invalid for every link type.
+        CaptureError: libpcap is not installed.
+    """
+    name = ctypes.util.find_library("pcap")
+    if name is None:
+        message = (
+            "filters of captures require libpcap to compile them: install it (such as `sudo apt-get"
+            " install libpcap0.8`), or omit -f and filter in WHERE"
+        )
+        raise CaptureError(message)
+    pcap = _library(name)
+    programs: dict[int, list[Instruction]] = {}
+    reasons: dict[int, UsageError] = {}
+    for link_type in sorted(link_types):
+        handle = pcap.pcap_open_dead(_DLT.get(link_type, link_type), _WHOLE_PACKET)
+        try:
+            programs[link_type] = _compiled(pcap, handle, expression)
+        except UsageError as error:
+            reasons[link_type] = error
+    if not programs:
+        raise reasons.get(LINKTYPE_ETHERNET) or next(iter(reasons.values()))
+    return programs
+
+
 class PcapProgram(ctypes.Structure):
     """``struct bpf_program`` of pcap/bpf.h."""
 
@@ -82,6 +116,22 @@ class PcapProgram(ctypes.Structure):
 def _by_libpcap(
     name: str, expression: str, device: str, link_type: LinkType, snaplen: int
 ) -> list[Instruction]:
+    pcap = _library(name)
+    handle = None if link_type.is_cooked else _live_handle(pcap, device, snaplen)
+    if handle is None:
+        if _TAGS.search(expression) and not link_type.is_cooked:
+            message = (
+                f"the filter {expression!r} depends on how {device} shows VLAN tags; the device must "
+                "be up"
+            )
+            raise CaptureError(message)
+        linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
+        handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
+    return _compiled(pcap, handle, expression)
+
+
+def _library(name: str) -> ctypes.CDLL:
+    """Return libpcap with the types of the functions that are used here."""
     pcap = ctypes.CDLL(name)
     pcap.pcap_create.restype = pcap.pcap_open_dead.restype = ctypes.c_void_p
     pcap.pcap_geterr.restype = ctypes.c_char_p
@@ -96,16 +146,11 @@ def _by_libpcap(
         ctypes.c_int,
         ctypes.c_uint32,
     )
-    handle = None if link_type.is_cooked else _live_handle(pcap, device, snaplen)
-    if handle is None:
-        if _TAGS.search(expression) and not link_type.is_cooked:
-            message = (
-                f"the filter {expression!r} depends on how {device} shows VLAN tags; the device must "
-                "be up"
-            )
-            raise CaptureError(message)
-        linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number
-        handle = pcap.pcap_open_dead(_DLT.get(linktype, linktype), snaplen)
+    return pcap
+
+
+def _compiled(pcap: ctypes.CDLL, handle: int | None, expression: str) -> list[Instruction]:
+    """Return the program of ``expression`` for an open handle, which is closed."""
     program = PcapProgram()
     try:
         compiled = pcap.pcap_compile(

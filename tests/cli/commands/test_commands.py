@@ -110,6 +110,12 @@ def test_variables_are_distinct() -> None:
         (["check", "SELECT time FROM TCP"], "use -e 'SELECT time FROM TCP'"),
         (["replay", "x.pcap", "-e", GOOD, "-w", "out.pcap"], "answers are rows, not packets"),
         (["run", "-e", GOOD, "-w", "out.pcapng"], "-o csv, ndjson, parquet or arrow"),
+        (
+            ["replay", "x.pcap", "-e", GOOD, "-f", "tcp prt 80"],
+            "the filter 'tcp prt 80' is invalid",
+        ),
+        (["replay", "x.pcap", "-", "-e", GOOD, "-c", "3"], "requires regular files"),
+        (["replay", "x.pcap", "-e", GOOD, "-c", "0"], "expected a positive integer"),
         (["check"], "nothing to check"),
         (["explain"], "write one with -e"),
         (["schema", "nix"], "neither a protocol nor a file nor a library query"),

@@ -51,6 +51,21 @@ def test_standard_input_can_be_the_capture() -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize(
+    ("options", "rows", "summary"),
+    [
+        (["-f", "udp port 53"], 3, "5 packets received = 3 accepted + 2 filtered; 3 rows"),
+        (["-f", "udp", "-c", "2", "-nn"], 2, "2 packets received = 2 accepted; 2 rows"),
+        (["-c", "4", "-r", f"again={DNS}"], 4, "4 packets received = 4 accepted; 4 rows"),
+    ],
+)
+def test_the_options_of_tcpdump_select_packets(options: list[str], rows: int, summary: str) -> None:
+    done = _replay("-r", DNS, *options, "-e", QUERY, "-o", "csv")
+    assert done.returncode == 0
+    assert summary.encode() in done.stderr
+    assert done.stdout.count(b"\n") == 1 + rows
+
+
 def test_a_truncated_capture_is_answered_as_far_as_it_goes(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(DNS.read_bytes()[:-10])
