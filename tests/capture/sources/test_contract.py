@@ -41,6 +41,7 @@ from gscope.capture.sources.empty import NoPackets
 from gscope.capture.sources.files.chain import ChainSource
 from gscope.capture.sources.files.file import FileSource
 from gscope.capture.sources.files.open import open_source
+from gscope.capture.sources.files.selected import SelectedSource
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.capture.sources.scapy_source import ScapySource
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
@@ -147,6 +148,10 @@ def pipe(folder: Path) -> FileSource:
     return FileSource(str(path), block_bytes=BLOCK_BYTES)
 
 
+def selection(folder: Path) -> SelectedSource:
+    return SelectedSource(pcap(folder), {1: [(0x06, 0, 0, 65535)]}, 10**9)
+
+
 def chain(folder: Path) -> ChainSource:
     content = pcap_of(PAYLOADS)
     half = 24 + sum(16 + len(data) for data in PAYLOADS[:200])
@@ -171,6 +176,7 @@ CAPTURES: dict[str, Callable[[Path], CaptureSource]] = {
     "pcapng": pcapng,
     "gzip": compressed,
     "pipe": pipe,
+    "selection": selection,
     "chain": chain,
     "read ahead": read_ahead,
     "empty": empty,
