@@ -37,7 +37,12 @@ _LONGEST_SHOWN = 60
 
 
 def refuse_misplaced(
-    arguments: Sequence[str], expected: str, *, filter_option: str | None, takes_names: bool
+    arguments: Sequence[str],
+    expected: str,
+    *,
+    filter_option: str | None,
+    takes_names: bool,
+    has_texts: bool = False,
 ) -> None:
     """Refuse arguments that are a query or a packet filter; a file of that name has precedence.
 
@@ -45,7 +50,8 @@ def refuse_misplaced(
         arguments: what was given where files, or names of queries, belong.
         expected: what the command expects there, with its article.
         filter_option: the option that takes a packet filter; None if the command has none.
-        takes_names: whether the name of a library query is valid there.
+        takes_names: whether the name of a query is valid there.
+        has_texts: whether there are other texts, whose queries can be named.
 
     Raises:
         UsageError: an argument is a query or a filter; the message gives the option to use.
@@ -61,7 +67,9 @@ def refuse_misplaced(
             raise UsageError(_remedy(argument, "a library query", expected, "-q"))
         if _QUERY.match(argument):
             raise UsageError(_remedy(text, "a query", expected, "-e"))
-        if filter_option is not None and is_filter(text):
+        # With another text, a single word may be the name of one of its queries.
+        is_name = takes_names and has_texts and len(text.split()) == 1
+        if filter_option is not None and not is_name and is_filter(text):
             raise UsageError(_remedy(text, "a packet filter", expected, filter_option))
 
 

@@ -262,7 +262,13 @@ def run(
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
 
-    refuse_misplaced(request.queries, "a query file", filter_option="-f", takes_names=True)
+    refuse_misplaced(
+        request.queries,
+        "a query file",
+        filter_option="-f",
+        takes_names=True,
+        has_texts=bool(request.expressions) or len(request.queries) > 1,
+    )
     request.ensure_some()
     session = Session(
         request,

@@ -59,3 +59,11 @@ def test_a_file_that_exists_has_precedence(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_name_of_the_library_is_valid_among_queries() -> None:
     refuse_misplaced(["top_talkers"], "a query file", filter_option="-f", takes_names=True)
+
+
+def test_a_word_may_name_a_query_of_another_text() -> None:
+    refuse_misplaced(["vlan"], "a query file", filter_option="-f", takes_names=True, has_texts=True)
+    with pytest.raises(UsageError, match=r"use -f 'vlan 7'$"):
+        refuse_misplaced(
+            ["vlan 7"], "a query file", filter_option="-f", takes_names=True, has_texts=True
+        )
