@@ -17,7 +17,8 @@ from pathlib import Path
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import StreamHeartbeat, StreamLog
+from gscope.capture.log.log import StreamLog
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.capture.process.statistics import memory_bytes
 from gscope.queries.streams.messages import Hop, Punctuation
 

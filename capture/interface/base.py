@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from gscope.capture.interface.summary import InterfaceSummary
-from gscope.capture.log.log import StreamHeartbeat
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:

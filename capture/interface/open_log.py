@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.batches import BatchLimits, StreamSpec
 from gscope.capture.log.budget import ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import BatchLimits, StreamLog
+from gscope.capture.log.log import StreamLog
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.punctuation import NO_BOUND
-from gscope.capture.log.log import StreamHeartbeat
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:

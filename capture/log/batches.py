@@ -57,6 +57,22 @@ class StreamSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Limits at which an open batch is sealed although no punctuation requires it.
+
+    Attributes:
+        rows: rows of one batch.
+        size_bytes: bytes of one batch in memory.
+        open_bytes: bytes of the open batches of all streams together; beyond it the largest batch
+            is sealed.
+    """
+
+    rows: int = 1 << 20
+    size_bytes: int = 64 << 20
+    open_bytes: int = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class TupleRows:
     """Tuples and the extent of each of their temporal columns."""
 

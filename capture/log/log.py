@@ -15,10 +15,10 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.batches import OpenBatch, StreamSpec
+from gscope.capture.log.batches import BatchLimits, OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.index import read_index
 from gscope.capture.log.merging import Merger
@@ -33,9 +33,7 @@ from gscope.queries.streams.messages import (
     EndOfStream,
     Extent,
     Heartbeat,
-    Hop,
     Message,
-    Punctuation,
 )
 
 if TYPE_CHECKING:
@@ -46,31 +44,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.log.consumers import Consumer
     from gscope.capture.log.counters import LogStats, StreamTotals
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """Limits at which an open batch is sealed although no punctuation requires it.
-
-    Attributes:
-        rows: rows of one batch.
-        size_bytes: bytes of one batch in memory.
-        open_bytes: bytes of the open batches of all streams together; beyond it the largest batch
-            is sealed.
-    """
-
-    rows: int = 1 << 20
-    size_bytes: int = 64 << 20
-    open_bytes: int = 128 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class StreamHeartbeat:
-    """The content of one heartbeat on one stream."""
-
-    stream: str
-    punctuations: tuple[Punctuation, ...]
-    trace: tuple[Hop, ...] = ()
+    from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 
 
 class StreamLog:
@@ -168,7 +142,7 @@ class StreamLog:
         for beat in map(self._raised, beats):
             passed = self._open[beat.stream].take_passed(beat.punctuations)
             messages += self._sealer.seal(beat.stream, passed)
-            messages.append(_heartbeat(_logged(beat, began_ns), identity, clock_ns))
+            messages.append(beat.through_log(began_ns).as_message(identity, clock_ns))
         self._publish(messages)
 
     def end(
@@ -199,7 +173,7 @@ class StreamLog:
                 continue
             messages += self._sealer.seal(stream, [self._open[stream].take_all()])
             if stream in last:
-                messages.append(_heartbeat(last[stream], identity, clock_ns))
+                messages.append(last[stream].as_message(identity, clock_ns))
             messages.append(EndOfStream(stream, UNNUMBERED))
         if not self._publish(messages):
             problem = f"cannot write to the stream log {self._folder}: the disk is full"
@@ -450,17 +424,3 @@ def read_log(folder: Path) -> list[Message]:
         StreamError: the index is unreadable or damaged.
     """
     return read_index(folder).messages
-
-
-def _logged(beat: StreamHeartbeat, began_ns: int) -> StreamHeartbeat:
-    """Return ``beat`` with the log's hop: queued until ``began_ns``, then worked until now."""
-    if not beat.trace:
-        return beat
-    last = beat.trace[-1]
-    arrived_ns = last.arrived_ns + last.queued_ns + last.worked_ns
-    hop = Hop("log", arrived_ns, max(0, began_ns - arrived_ns), max(0, time.time_ns() - began_ns))
-    return replace(beat, trace=(*beat.trace, hop))
-
-
-def _heartbeat(beat: StreamHeartbeat, identity: int, clock_ns: int) -> Heartbeat:
-    return Heartbeat(beat.stream, UNNUMBERED, identity, clock_ns, beat.punctuations, beat.trace)

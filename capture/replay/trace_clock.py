@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.heartbeats.demands import Demands
-    from gscope.capture.log.log import StreamHeartbeat, StreamLog
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.stream_heartbeat import StreamHeartbeat
     from gscope.capture.replay.trace_interface import TraceInterface
 
 HEARTBEAT_PACKETS = 250_000

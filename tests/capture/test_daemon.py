@@ -16,7 +16,7 @@ from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_progra
 
 from gscope.capture.daemon import Daemon
 from gscope.capture.interface.open_log import open_log
-from gscope.capture.log.log import StreamHeartbeat
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.capture.process.events import CaptureEvents
 from gscope.capture.settings import CaptureSettings, ConsumerSettings, InterfaceSettings
 from gscope.engine.log_client.flight_client import LogClient

@@ -21,10 +21,10 @@ from tests.support.shared_spark import plans_interpreted
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.log import merging
-from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.batches import BatchLimits, StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import BatchLimits, StreamLog, read_log
+from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.engine.sinks.columns import as_text, readable

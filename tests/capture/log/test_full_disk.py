@@ -13,8 +13,9 @@ import pytest
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Budget, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import StreamHeartbeat, StreamLog
+from gscope.capture.log.log import StreamLog
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation, Shed

@@ -13,8 +13,9 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.log import server as server_module
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import StreamHeartbeat, StreamLog
+from gscope.capture.log.log import StreamLog
 from gscope.capture.log.server import LogServer
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction

@@ -29,7 +29,8 @@ import sys
 from pathlib import Path
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import StreamHeartbeat, StreamLog
+from gscope.capture.log.log import StreamLog
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.capture.log.server import LogServer
 from gscope.queries.streams.messages import Punctuation
 folder = Path(sys.argv[1])

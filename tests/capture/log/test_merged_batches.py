@@ -16,9 +16,10 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.index import INDEX_NAME, read_index
-from gscope.capture.log.log import StreamHeartbeat, StreamLog
+from gscope.capture.log.log import StreamLog
 from gscope.capture.log.merging import FEWEST_PARTS, worth_merging
 from gscope.capture.log.segments import SegmentFolder
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import (
     Batch,

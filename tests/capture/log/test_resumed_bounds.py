@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.capture.log.batches import StreamSpec
-from gscope.capture.log.log import StreamHeartbeat, StreamLog, read_log
+from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.log.resumed_bounds import ResumedBounds
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation
 

@@ -18,7 +18,8 @@ from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.index import INDEX_NAME, Index, read_index
-from gscope.capture.log.log import StreamHeartbeat, StreamLog, read_log
+from gscope.capture.log.log import StreamLog, read_log
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Message, Punctuation

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.capture.log.batches import StreamSpec
+from gscope.capture.log.batches import BatchLimits, StreamSpec
 from gscope.capture.log.budget import Budget, Usage, WaitForRoom
 from gscope.capture.log.consumers import Consumer
-from gscope.capture.log.log import BatchLimits, StreamHeartbeat, StreamLog, read_log
+from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.log.sealing import WRITTEN_AT_ONCE_ROWS
+from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import (
