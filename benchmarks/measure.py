@@ -29,6 +29,7 @@ from benchmarks.uncharged import Uncharged
 if TYPE_CHECKING:
     import resource
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 RUNS = 5
 _PR_SET_CHILD_SUBREAPER = 36
@@ -92,6 +93,7 @@ def run_once(contestant: Contestant) -> Cost:
 
 def _run_command(command: Sequence[str], output: int) -> Cost:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    others = _children()
     begin = time.perf_counter()
     with (
         Uncharged() as uncharged,
@@ -108,7 +110,7 @@ def _run_command(command: Sequence[str], output: int) -> Cost:
         tail = complaint.decode(errors="replace").strip()[-500:]
         message = f"{shlex.join(command)} exited with {process.returncode}: {tail}"
         raise CommandFailedError(message)
-    charged = [usage, *_orphans()]
+    charged = [usage, *_orphans(others)]
     # A child's peak starts at the size of its parent, so this process stays small.
     return Cost(
         wall,
@@ -118,13 +120,21 @@ def _run_command(command: Sequence[str], output: int) -> Cost:
     )
 
 
-def _orphans() -> Iterator[resource.struct_rusage]:
-    """Return the cost of the processes that a command has left behind; wait for their ends."""
-    while True:
-        try:
-            yield os.wait4(-1, 0)[2]
-        except ChildProcessError:
-            return
+def _orphans(others: AbstractSet[int]) -> Iterator[resource.struct_rusage]:
+    """Return the cost of the processes that a command has left behind; wait for their ends.
+
+    Args:
+        others: children that this process had before the command, which are left alone.
+    """
+    while left := _children() - others:
+        for process in left:
+            yield os.wait4(process, 0)[2]
+
+
+def _children() -> set[int]:
+    """Return the processes whose parent is this one, ended or not."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(process) for each in lists for process in each.read_text().split()}
 
 
 def race(contestants: Sequence[Contestant], runs: int = RUNS) -> dict[str, list[Cost]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,16 @@ def test_cpu_time_and_memory_are_the_command_s_own() -> None:
     assert 0.3 <= cost.cpu_s < 2
     assert cost.wall_s >= 0.3
     assert cost.peak_mb > 60
+
+
+def test_what_a_command_leaves_behind_is_charged_and_other_children_are_left_alone() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    leaves = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {busy!r}])"
+    with subprocess.Popen(_python("input()"), stdin=subprocess.PIPE) as other:
+        assert run_once(Contestant("leaves", (_python(leaves),))).cpu_s >= 0.3
+        assert other.poll() is None
+        other.communicate(b"\n")
+    assert other.returncode == 0
 
 
 def test_commands_of_a_contestant_are_added_and_their_output_kept(tmp_path: Path) -> None:
