@@ -73,7 +73,7 @@ def test_a_file_that_changes_is_read_again_unless_it_is_wrong(
     write(path, "10.0.0.1,much,c\n")
     watchlists.refresh()
     assert answer(spark, program) == [(1, "b", 99), (2, "b", 4)]
-    assert "'much' is no INT" in caplog.text
+    assert "invalid INT: 'much'" in caplog.text
     path.unlink()
     watchlists.refresh()
     write(path, "")
