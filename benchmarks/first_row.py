@@ -82,7 +82,8 @@ def _main() -> None:
     gscope = str(Path(sys.executable).parent / "gscope")
     command = [gscope, "replay", str(trace(arguments.packets)), "-e", FLOW_QUERY, "-o", "csv"]
     figures: list[tuple[str, int, float, float]] = []
-    with tempfile.TemporaryDirectory() as cache:
+    # A background process of the last run may still be writing there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         warm = usable_cache(cache)
         build_archive(command, warm)
         figures += [
@@ -90,7 +91,7 @@ def _main() -> None:
         ]
         subprocess.run([*command, "--timings"], env=warm, stdout=subprocess.DEVNULL, check=True)
     for number in range(1, arguments.runs + 1):
-        with tempfile.TemporaryDirectory() as cache:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
             cold = {**usable_cache(cache), "GSCOPE_NO_ARCHIVE": "1"}
             figures.append(("cold", number, *first_row_s(command, cold)))
     print("| start | first row s | end s |\n| --- | ---: | ---: |")
