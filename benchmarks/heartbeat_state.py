@@ -302,7 +302,7 @@ def _main() -> None:
         with benchmark_session(folder) as session:
             for experiment in options.only:
                 for interval_s in options.intervals:
-                    # What waits at the merge is segments of the log, evaluated or not.
+                    # The merge holds segments of the log, evaluated or not.
                     is_evaluated = experiment != "merge" or interval_s in options.evaluated
                     spark = session if is_evaluated else None
                     row = run(experiment, interval_s, captures, folder / "run", spark)

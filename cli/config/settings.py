@@ -41,7 +41,7 @@ class Kind:
     """The values that a setting takes.
 
     Attributes:
-        metavar: the placeholder of a value in help; "" for a switch.
+        metavar: what help shows for a value, such as DURATION; "" for a switch.
         parse: turns text into a value; raises ValueError with a sentence.
         show: turns a value into text that ``parse`` reads.
     """

@@ -137,7 +137,7 @@ class Operator(Protocol):
 
 
 def pending_input(operator: Operator) -> PendingInput:
-    """Return what waits at ``operator``; a partially read batch counts as a whole."""
+    """Return the pending batches of ``operator``; a partially read batch counts as a whole."""
     batches = [batch for side in operator.sides for _, batch in side.pending]
     return PendingInput(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
 

@@ -346,10 +346,7 @@ def _fold_all(plan: Aggregation) -> Iterable[str]:
     yield "        at = end"
     yield "        if end == m:"
     yield "            break"
-    yield (
-        "        # The tags cannot tell this epoch from those in the tables: flush them and "
-        "start again."
-    )
+    yield "        # Tags have no room for this epoch beside those in the tables: flush them."
     yield f"        if not flush_{plan.number}(s, {MAX_INT}):"
     yield f"            s[{LftaState.RESUME}] = at"
     yield "            return True"

@@ -18,13 +18,13 @@ from tests.engine.spark.test_joins import (
     as_float,
     check,
     column,
+    joins_beyond_memory,
     many,
     number,
     value,
 )
 from tests.golden.driver import Variation
 
-from gscope.engine.spark import evaluation
 from gscope.engine.spark.tasks import task_planner
 from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import call
@@ -157,12 +157,7 @@ def test_an_interval_join_is_what_nested_loops_find(
 @pytest.mark.parametrize("name", ["inner_residual", "right_outer_around", "outer_residual"])
 def test_a_large_step_gives_the_same_pairs(name: str, spark: SparkSession, tmp_path: Path) -> None:
     check(INTERVALS[name], Traffic(tmp_path / "1"), Variation("at once"), spark, 0)
-    # none fits into the memory of a task
-    with (
-        mock.patch.object(evaluation, "MAX_TASK_ROWS", 0),
-        mock.patch.object(evaluation, "joined_rows", return_value=0),
-        mock.patch.object(task_planner, "MAX_TASK_ROWS", -1),
-    ):
+    with joins_beyond_memory():
         check(INTERVALS[name], Traffic(tmp_path / "2"), Variation("many", chunks=4), spark, 0)
 
 
