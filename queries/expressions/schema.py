@@ -12,6 +12,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockUnit:
+    """How a column counts time: its value times ``unit_ns`` is a time since 1970, UTC.
+
+    The column ``time/60*60 AS tb`` has the unit of a second and the grain of a minute.
+
+    Attributes:
+        unit_ns: the nanoseconds that 1 stands for.
+        grain_ns: every value is a time that is a multiple of this.
+    """
+
+    unit_ns: int
+    grain_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnSchema:
     """One column of a stream.
 
@@ -22,6 +37,8 @@ class ColumnSchema:
         ordering: how values move from tuple to tuple.
         is_binary: whether a STRING of a result holds bytes of packets rather than text; see
             ``queries/plan/payload_columns.py``.
+        clock: how an INT or TIMESTAMP of a result counts time; None if it is not known to be a
+            time; see ``queries/plan/clock_columns.py``.
     """
 
     name: str
@@ -29,6 +46,7 @@ class ColumnSchema:
     is_nullable: bool = False
     ordering: Ordering = VARYING
     is_binary: bool = False
+    clock: ClockUnit | None = None
 
 
 @dataclass(frozen=True, slots=True)
