@@ -26,7 +26,7 @@ from gscope.engine.settings import JobSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMATS = ("table", "ndjson", "csv", "parquet", "arrow")
+FORMATS = ("table", "vertical", "ndjson", "csv", "parquet", "arrow")
 AUTOMATIC = "auto"
 
 MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
@@ -189,7 +189,9 @@ SETTINGS: tuple[Setting, ...] = (
         "output_format",
         FORMAT,
         None,
-        "output format. Default: table on a terminal, ndjson in a pipe, csv in files",
+        "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
+        " psql, and a table becomes vertical if its rows do not fit. Default: table on a terminal,"
+        " ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",
     ),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gscope.cli.sinks.output_lock import lock_output, record_owner, unlock_output
 from gscope.cli.sinks.part_files import Parts
-from gscope.cli.sinks.replay_files import TEXT_WRITERS, in_sentences
+from gscope.cli.sinks.replay_files import FILE_KINDS, TEXT_WRITERS, in_sentences
 from gscope.engine.sinks.text import csv_header
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
@@ -34,7 +34,7 @@ class LiveFolder:
 
     Args:
         folder: the folder, created if it is missing.
-        kind: an output format other than ``table``.
+        kind: one of ``FILE_KINDS``.
         schemas: the columns of each result.
         before: what ``settle`` last returned before the run was killed; {} for a new run.
         monotonic: a clock in seconds, for the age of parts.
@@ -52,7 +52,7 @@ class LiveFolder:
         before: Mapping[str, Any],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        if kind == "table":
+        if kind not in FILE_KINDS:
             message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
         self._folder = folder

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from gscope.cli.delivery.delivery import Sink
     from gscope.queries.plan.program import Program
 
+TABLES = ("table", "vertical")
+"""The formats for people, which standard output alone takes."""
+
 
 def is_ndjson(kind: str | None) -> bool:
     """Return whether standard output gets NDJSON when the command line requests ``kind``."""
@@ -38,11 +41,16 @@ def sink_for(
         return _files(program, kind or "csv", folder, delivered)
     is_terminal = sys.stdout.isatty()
     kind = kind or ("table" if is_terminal else "ndjson")
-    if kind == "table":
-        from gscope.cli.sinks.table import TableSink, terminal_width
+    if kind in TABLES:
+        from gscope.cli.sinks.table import TableSink, TableStyle, terminal_style
 
-        width = terminal_width() if is_terminal else None
-        return TableSink(sys.stdout, queries, width, is_styled=is_terminal)
+        is_vertical = kind == "vertical"
+        style = (
+            terminal_style(is_vertical=is_vertical)
+            if is_terminal
+            else TableStyle(None, is_vertical)
+        )
+        return TableSink(sys.stdout, queries, style)
     from gscope.cli.sinks.replay_files import StreamSink
 
     return StreamSink(sys.stdout.buffer, kind, queries)

@@ -24,6 +24,9 @@ TEXT_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
     "ndjson": write_ndjson,
 }
 
+FILE_KINDS = (*TEXT_WRITERS, "parquet", "arrow")
+"""The formats of files."""
+
 _TURN_BYTES = 16 << 20
 """Rows of several results that are converted to text together."""
 
@@ -110,14 +113,14 @@ class FolderSink:
 
     Args:
         folder: the folder, created if it is missing.
-        kind: an output format other than ``table``.
+        kind: one of ``FILE_KINDS``.
 
     Raises:
         UsageError: the folder is not writable, or another run writes there.
     """
 
     def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
-        if kind == "table":
+        if kind not in FILE_KINDS:
             message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
         self._writers: dict[str, _FileWriter] = {}

@@ -1,10 +1,12 @@
-"""Answers as a table on a terminal.
+"""Answers as a table on a terminal or in a pipe; no value is ever shortened.
 
-Columns are as wide as the rows so far need; wider rows repeat the heading in new widths.
+The first rows determine the layout (``table_layout.py``). It changes, below a new heading, when a
+later row does not fit, or when the terminal has another width.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,62 +14,79 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.cli.sinks.table_cells import cell_lengths, printable, printable_column
+from gscope.cli.sinks.table_layout import Layout, TableColumn, first_layout, next_layout
+from gscope.cli.sinks.table_lines import grid_rows, heading, vertical_rows
 from gscope.engine.sinks.columns import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-_SIZED_BY_ROWS = 1_000
 _ROWS_AT_ONCE = 8_192
-_GAP = "  "
-_NARROWEST = 8
 _NULL = "NULL"
 _UNCLEAR = f"^$|^{_NULL}$|^'.*'$"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_NARROWEST = 8
 
 
-def terminal_width() -> int:
-    """The width of the terminal in columns."""
-    return shutil.get_terminal_size().columns
+@dataclass(frozen=True, slots=True)
+class TableStyle:
+    """How tables are shown.
+
+    Attributes:
+        screen: returns the columns and lines of the terminal; None for a pipe or a file, which
+            takes lines of any length and gets each heading once.
+        is_vertical: whether each value has a line of its own, whatever the width.
+        is_styled: whether headings are bold.
+    """
+
+    screen: Callable[[], os.terminal_size] | None = None
+    is_vertical: bool = False
+    is_styled: bool = False
+
+
+def terminal_style(*, is_vertical: bool) -> TableStyle:
+    """Return the style for standard output that is a terminal."""
+    is_styled = os.environ.get("TERM", "dumb") != "dumb"
+    return TableStyle(shutil.get_terminal_size, is_vertical, is_styled)
 
 
 class TableSink:
     """Tables on one text file, flushed with every delivery.
 
     Args:
+        file: where lines go; characters that its encoding lacks are escaped.
         queries: the results; with several, each change from one to another gets a title.
-        width: the width of the terminal in columns; None for no limit.
-        is_styled: whether headings are bold.
+        style: how they are shown.
     """
 
-    def __init__(
-        self, file: TextIO, queries: Sequence[str], width: int | None, *, is_styled: bool
-    ) -> None:
+    def __init__(self, file: TextIO, queries: Sequence[str], style: TableStyle) -> None:
         self._file = file
-        self._width = width
-        self._is_styled = is_styled
+        self._encoding: str | None = getattr(file, "encoding", None)
+        self._style = style
         self._has_titles = len(queries) > 1
-        self._schemas: dict[str, pa.Schema] = {}
-        self._layouts: dict[str, _Layout] = {}
+        self._columns: dict[str, list[TableColumn]] = {}
+        self._layouts: dict[str, Layout] = {}
         self._rows = dict.fromkeys(queries, 0)
         self._current: str | None = None
+        self._lines_since_heading = 0
 
     def begin(self, query: str, schema: pa.Schema) -> None:
         """Note that ``query`` may have rows."""
-        self._schemas[query] = schema
+        self._columns[query] = [
+            TableColumn(
+                printable(field.name, self._encoding), _is_number(field.type), _is_text(field)
+            )
+            for field in schema
+        ]
 
     def write(self, query: str, table: pa.Table) -> None:
         """Print rows."""
         if table.num_rows == 0:
             return
-        self._rows[query] += table.num_rows
         for batch in table.combine_chunks().to_batches(max_chunksize=_ROWS_AT_ONCE):
-            columns = [pc.fill_null(_shown(column), _NULL) for column in batch.columns]
-            before = self._layouts.get(query)
-            layout = self._layouts[query] = _layout(batch.schema, columns, self._width, before)
-            is_changed = before is None or layout.widths != before.widths
-            self._head(query, layout, is_changed=is_changed)
-            self._file.write(layout.lines(columns))
+            self._write(query, batch)
+            self._rows[query] += batch.num_rows
         self._file.flush()
 
     def settle(self, *, is_last: bool) -> dict[str, Any]:  # noqa: ARG002  # nothing is held back
@@ -81,10 +100,12 @@ class TableSink:
         """Print the number of rows, unless the answer is incomplete."""
         if not is_complete:
             return
-        for query, schema in self._schemas.items():
+        for query, columns in self._columns.items():
             if query not in self._layouts and not self._has_titles:
-                empty = [pa.array([], pa.string()) for _ in schema]
-                self._head(query, _layout(schema, empty, self._width, None), is_changed=True)
+                empty = [pa.array([], pa.string())] * len(columns)
+                layout = self._layout(None, columns, empty)
+                if layout.widths is not None:
+                    self._file.write(self._heading(columns, layout.widths))
         counts = [
             f"{query}: {_count(rows)}" if self._has_titles else _count(rows)
             for query, rows in self._rows.items()
@@ -92,126 +113,88 @@ class TableSink:
         self._file.write(f"({', '.join(counts)})\n")
         self._file.flush()
 
-    def _head(self, query: str, layout: _Layout, *, is_changed: bool) -> None:
-        """Print the title if another result was printed before, and the heading in new widths."""
-        if self._current == query and not is_changed:
+    def _write(self, query: str, batch: pa.RecordBatch) -> None:
+        columns = self._columns[query]
+        texts = [pc.fill_null(self._shown(column), _NULL) for column in batch.columns]
+        before = self._layouts.get(query)
+        layout = self._layouts[query] = self._layout(before, columns, texts)
+        is_other, widths = self._current != query, layout.widths
+        self._title(query)
+        if widths is None:
+            rows = vertical_rows(columns, texts, self._width, self._rows[query] + 1)
+            self._file.write("\n".join(rows) + "\n")
             return
+        has_changed = before is not None and before.widths != widths
+        if is_other or (has_changed and self._style.screen is not None):
+            self._file.write(self._heading(columns, widths))
+        self._write_pages(grid_rows(columns, texts, widths), columns, widths)
+
+    def _write_pages(
+        self, rows: list[str], columns: Sequence[TableColumn], widths: Sequence[int]
+    ) -> None:
+        """Write rows, and the heading again where a screen is full."""
+        if self._style.screen is None:
+            self._file.write("\n".join(rows) + "\n")
+            return
+        most = max(2, self._style.screen().lines - 2)
+        page: list[str] = []
+        for row in rows:
+            lines = 1 + row.count("\n")
+            if self._lines_since_heading + lines > most and self._lines_since_heading > 0:
+                page.append(self._heading(columns, widths))
+            page.append(f"{row}\n")
+            self._lines_since_heading += lines
+        self._file.write("".join(page))
+
+    def _title(self, query: str) -> None:
+        """Print the name of the result if another one was printed before."""
         if self._has_titles and self._current != query:
-            self._file.write(("\n" if self._current is not None else "") + f"{query}\n")
+            title = printable(query, self._encoding)
+            self._file.write(("\n" if self._current is not None else "") + f"{title}\n")
         self._current = query
-        heading = layout.heading()
-        self._file.write(f"{_BOLD}{heading}{_PLAIN}\n" if self._is_styled else f"{heading}\n")
 
+    def _heading(self, columns: Sequence[TableColumn], widths: Sequence[int]) -> str:
+        """Return the line with the names of the columns; rows are counted from there."""
+        self._lines_since_heading = 0
+        names = heading(columns, widths)
+        return f"{_BOLD}{names}{_PLAIN}\n" if self._style.is_styled else f"{names}\n"
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Names, widths and alignment of columns; ``needed`` is the width at which none is cut."""
+    def _layout(
+        self, before: Layout | None, columns: Sequence[TableColumn], texts: Sequence[pa.Array]
+    ) -> Layout:
+        if self._style.is_vertical:
+            return before or Layout((), None, None)
+        lengths = [cell_lengths(text) for text in texts]
+        if before is None:
+            return first_layout(columns, lengths, self._width)
+        return next_layout(before, columns, lengths, self._width)
 
-    names: tuple[str, ...]
-    needed: tuple[int, ...]
-    widths: tuple[int, ...]
-    is_number: tuple[bool, ...]
+    @property
+    def _width(self) -> int | None:
+        if self._style.screen is None:
+            return None
+        return max(_NARROWEST, self._style.screen().columns)
 
-    def heading(self) -> str:
-        cells = [
-            _cut(name, width).rjust(width) if number else _cut(name, width).ljust(width)
-            for name, width, number in zip(self.names, self.widths, self.is_number, strict=True)
-        ]
-        return _GAP.join(cells).rstrip()
-
-    def lines(self, columns: Sequence[pa.Array]) -> str:
-        cells = [
-            pc.utf8_lpad(column, width) if number else _padded(column, width)
-            for column, width, number in zip(columns, self.widths, self.is_number, strict=True)
-        ]
-        lines = pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*cells, _GAP))
-        return "\n".join(lines.to_pylist()) + "\n"
-
-
-def _shown(column: pa.Array) -> pa.Array:
-    """Return a column as text; quote texts that could be mistaken for NULL or for no value."""
-    text = as_text(column)
-    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-        return text
-    is_unclear = pc.match_substring_regex(text, _UNCLEAR)
-    if not pc.any(is_unclear).as_py():
-        return text
-    return pc.if_else(is_unclear, pc.binary_join_element_wise("'", text, "'", ""), text)
-
-
-def _layout(
-    schema: pa.Schema, columns: Sequence[pa.Array], limit: int | None, before: _Layout | None
-) -> _Layout:
-    """Return a layout for these rows and all earlier ones."""
-    least = before.needed if before is not None else map(_cells, schema.names)
-    needed = tuple(
-        max(width, _widest(column.slice(0, _SIZED_BY_ROWS)))
-        for width, column in zip(least, columns, strict=True)
-    )
-    if before is not None and needed == before.needed:
-        return before
-    numbers = tuple(_is_number(field.type) for field in schema)
-    widths = list(needed)
-    if limit is not None:
-        _narrow(widths, [i for i, is_number in enumerate(numbers) if not is_number], limit)
-    return _Layout(tuple(schema.names), needed, tuple(widths), numbers)
-
-
-def _narrow(widths: list[int], texts: list[int], limit: int) -> None:
-    """Narrow the widest text columns until all fit; numbers are never cut."""
-    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - limit
-    while excess > 0 and texts:
-        widest = max(texts, key=lambda i: widths[i])
-        second = max((widths[i] for i in texts if widths[i] < widths[widest]), default=0)
-        take = min(excess, widths[widest] - max(second, _NARROWEST, 1))
-        if widths[widest] <= _NARROWEST:
-            return
-        take = max(1, take)
-        widths[widest] -= take
-        excess -= take
-
-
-def _padded(column: pa.Array, width: int) -> pa.Array:
-    """Return text padded or cut to ``width`` terminal cells."""
-    if pc.all(pc.string_is_ascii(column)).as_py() is not False:
-        longest = pc.max(pc.utf8_length(column)).as_py() or 0
-        if longest > width:
-            cut = pc.binary_join_element_wise(
-                pc.utf8_slice_codeunits(column, 0, width - 1), "…", ""
-            )
-            column = pc.if_else(pc.greater(pc.utf8_length(column), width), cut, column)
-        return pc.utf8_rpad(column, width)
-    return pa.array([_fitted(value, width) for value in column.to_pylist()], pa.string())
-
-
-def _fitted(value: str, width: int) -> str:
-    value = _cut(value, width)
-    return value + " " * (width - _cells(value))
-
-
-def _cut(value: str, width: int) -> str:
-    if _cells(value) <= width:
-        return value
-    from rich.cells import set_cell_size
-
-    return set_cell_size(value, width - 1).rstrip() + "…"
-
-
-def _cells(value: str) -> int:
-    """Return the number of terminal cells of a text; East Asian characters take two."""
-    if value.isascii():
-        return len(value)
-    from rich.cells import cell_len
-
-    return cell_len(value)
-
-
-def _widest(column: pa.Array) -> int:
-    return max(map(_cells, column.unique().to_pylist()), default=0)
+    def _shown(self, column: pa.Array) -> pa.Array:
+        """Return a column as text; quote texts that could be mistaken for NULL or for no value."""
+        text = printable_column(as_text(column), self._encoding)
+        if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+            return text
+        is_unclear = pc.match_substring_regex(text, _UNCLEAR)
+        if not pc.any(is_unclear).as_py():
+            return text
+        return pc.if_else(is_unclear, pc.binary_join_element_wise("'", text, "'", ""), text)
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(field: pa.Field) -> bool:
+    """Return whether a column holds free text: neither addresses nor times nor numbers."""
+    kind = (field.metadata or {}).get(b"gscope.type", b"STRING")
+    is_string = pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+    return bool(is_string) and kind == b"STRING"
 
 
 def _count(rows: int) -> str:
