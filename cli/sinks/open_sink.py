@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink
+    from gscope.cli.sinks.table_times import TimeFormatter
     from gscope.queries.plan.program import Program
 
 TABLES = ("table", "vertical")
@@ -50,10 +51,27 @@ def sink_for(
             if is_terminal
             else TableStyle(None, is_vertical)
         )
-        return TableSink(sys.stdout, queries, style)
+        return TableSink(sys.stdout, queries, style, _time_formatters(program))
     from gscope.cli.sinks.replay_files import StreamSink
 
     return StreamSink(sys.stdout.buffer, kind, queries)
+
+
+def _time_formatters(program: Program) -> dict[str, dict[str, TimeFormatter]]:
+    """Return what formats the columns of each result that are times."""
+    from gscope.cli.sinks.table_times import TimeStyle, time_formatter
+
+    formatters = {
+        query: {
+            column.name: time_formatter(column, TimeStyle.UTC)
+            for column in program.schema(query).columns
+        }
+        for query, _ in program.results
+    }
+    return {
+        query: {name: each for name, each in of_query.items() if each is not None}
+        for query, of_query in formatters.items()
+    }
 
 
 def _files(program: Program, kind: str, folder: Path, delivered: DeliveryCheckpoint | None) -> Sink:

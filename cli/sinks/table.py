@@ -20,7 +20,9 @@ from gscope.cli.sinks.table_lines import grid_rows, heading, vertical_rows
 from gscope.engine.sinks.columns import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.cli.sinks.table_times import TimeFormatter
 
 _ROWS_AT_ONCE = 8_192
 _NULL = "NULL"
@@ -58,13 +60,21 @@ class TableSink:
         file: where lines go; characters that its encoding lacks are escaped.
         queries: the results; with several, each change from one to another gets a title.
         style: how they are shown.
+        times: for each result, what formats those of its columns that are times.
     """
 
-    def __init__(self, file: TextIO, queries: Sequence[str], style: TableStyle) -> None:
+    def __init__(
+        self,
+        file: TextIO,
+        queries: Sequence[str],
+        style: TableStyle,
+        times: Mapping[str, Mapping[str, TimeFormatter]] | None = None,
+    ) -> None:
         self._file = file
         self._encoding: str | None = getattr(file, "encoding", None)
         self._style = style
         self._has_titles = len(queries) > 1
+        self._times = times or {}
         self._columns: dict[str, list[TableColumn]] = {}
         self._layouts: dict[str, Layout] = {}
         self._rows = dict.fromkeys(queries, 0)
@@ -73,9 +83,12 @@ class TableSink:
 
     def begin(self, query: str, schema: pa.Schema) -> None:
         """Note that ``query`` may have rows."""
+        times = self._times.get(query, {})
         self._columns[query] = [
             TableColumn(
-                printable(field.name, self._encoding), _is_number(field.type), _is_text(field)
+                printable(field.name, self._encoding),
+                times[field.name].is_number if field.name in times else _is_number(field.type),
+                _is_text(field),
             )
             for field in schema
         ]
@@ -115,7 +128,11 @@ class TableSink:
 
     def _write(self, query: str, batch: pa.RecordBatch) -> None:
         columns = self._columns[query]
-        texts = [pc.fill_null(self._shown(column), _NULL) for column in batch.columns]
+        times = self._times.get(query, {})
+        texts = [
+            pc.fill_null(times[name](column) if name in times else self._shown(column), _NULL)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
         before = self._layouts.get(query)
         layout = self._layouts[query] = self._layout(before, columns, texts)
         is_other, widths = self._current != query, layout.widths

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from gscope.cli.sinks.table import TableSink, TableStyle
+from gscope.cli.sinks.table_times import TimeStyle, time_formatter
+from gscope.queries.expressions.schema import ClockUnit, ColumnSchema
+from gscope.queries.expressions.types import GsqlType
 
 NAME = ".".join(str(number) * 62 for number in range(1, 5))[:251] + "zz"
 TIME = pa.timestamp("ns")
@@ -157,6 +160,20 @@ def test_text_that_would_be_folded_into_a_tower_makes_the_table_vertical() -> No
     assert lines[-2] == "n     1234567890123"
 
 
+def test_an_integer_that_counts_time_is_shown_as_a_time() -> None:
+    column = ColumnSchema("tb", GsqlType.INT, clock=ClockUnit(60 * 10**9, 60 * 10**9))
+    formatter = time_formatter(column, TimeStyle.UTC)
+    assert formatter is not None
+    file = io.StringIO()
+    sink = TableSink(file, ["q"], TableStyle(), {"q": {"tb": formatter}})
+    table = pa.table({"tb": [28_333_333, None], "n": [1, 2]})
+    sink.begin("q", table.schema)
+    sink.write("q", table)
+    assert file.getvalue() == (
+        "tb                    n\n2023-11-14 22:13:00Z  1\nNULL                  2\n"
+    )
+
+
 def test_the_vertical_layout_can_be_chosen() -> None:
     table = pa.table({"srcIP": ["10.0.0.1", None], "cnt": [5, 12345]})
     assert _shown(("q", table), width=30, is_vertical=True).splitlines() == [
@@ -226,6 +243,11 @@ def _continues(lines: list[str], at: int, text: str) -> bool:
     return False
 
 
+def _cells(line: str) -> int:
+    """The cells of a line on a terminal that shows each character for itself."""
+    return sum(map(cell_len, line))
+
+
 @settings(max_examples=60)
 @given(
     st.lists(HOSTILE, min_size=1, max_size=5),
@@ -239,8 +261,8 @@ def test_hostile_text_stays_in_its_column(
     shown = _shown(("q", table), width=width, encoding=encoding)
     lines = shown.split("\n")[1:-2]
     assert all(line.isprintable() for line in lines)
-    assert max(map(cell_len, lines)) <= width
+    assert max(map(_cells, lines)) <= width
     if shown.startswith("-["):
         return
     assert sum(line.startswith("7 ") for line in lines) == len(values)
-    assert len({cell_len(line) for line in lines if line.startswith("7 ")}) == 1
+    assert len({_cells(line) for line in lines if line.startswith("7 ")}) == 1
