@@ -2,55 +2,109 @@
 
 from __future__ import annotations
 
-import re
+import json
 from typing import TYPE_CHECKING
 
 import click
 
+from gscope.cli.commands.options import option
+from gscope.cli.render.library_list import as_json, list_lines
 from gscope.errors import UsageError
-from gscope.queries.did_you_mean import suggestion
-from gscope.queries.library.files import leading_comment, library_files
+from gscope.queries.library.search import library_queries, resembling, search
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
+    from collections.abc import Sequence
 
-_END_OF_SENTENCE = re.compile(r"(?<=\.) ")
+    from gscope.queries.library.search import LibraryQuery
+
+_PUBLISHED = "published"
 
 
-@click.command(short_help="List or print the queries that ship with gscope.")
-@click.argument("names", nargs=-1, metavar="[NAME...]")
-def library(names: tuple[str, ...]) -> None:
-    """List the library queries and what their answers show, or print the named ones.
+@click.command(short_help="List, search or print the queries that ship with gscope.")
+@click.argument("words", nargs=-1, metavar="[NAME|WORD...]")
+@option(
+    "--search",
+    "searched",
+    multiple=True,
+    metavar="WORD",
+    help="List the queries with WORD in name, description or columns, even if WORD is the name of"
+    " a query.",
+)
+@option(
+    "--json", "is_json", is_flag=True, help="Print names, descriptions and texts as JSON."
+)
+def library(words: tuple[str, ...], searched: tuple[str, ...], *, is_json: bool) -> None:
+    """List the library queries by purpose, search them, or print the named ones.
+
+    A printed query begins with a comment that explains its columns. Words that are not names of
+    queries are searched for. Queries in published/ are those of the Gigascope papers as printed: a
+    name without published/ denotes one of these only if the library has no other of that name.
 
     \b
-      gscope library top_talkers
+      gscope library                     # the list
+      gscope library dns                 # queries about DNS
+      gscope library top_talkers         # print one
+      gscope library published           # list the published queries
       gscope replay trace.pcap -q top_talkers
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
-    files = library_files()
-    if not names:
-        listed = _listed(files)
-        width = max(map(len, listed))
-        for name, file in listed.items():
-            click.echo(f"{name:<{width}}  {_first_sentence(file)}")
-        return
-    for name in names:
-        if name not in files:
-            hint = suggestion(name, files, "`gscope library` lists them")
-            message = f"the library has no query {name!r}; {hint}"
-            raise UsageError(message)
-        click.echo(files[name].read_text(encoding="utf-8"), nl=False)
+    queries = library_queries()
+    named = [] if searched else _named(queries, words)
+    wanted = (*words, *searched)
+    found = named or (_found(queries, wanted) if wanted else queries)
+    if is_json:
+        click.echo(json.dumps([as_json(query) for query in found], indent=2))
+    elif named:
+        _print(queries, named)
+    elif wanted:
+        _echo_lines(found)
+    else:
+        _echo_lines([q for q in queries if q.description.group != _PUBLISHED])
+        _echo_more(sum(q.description.group == _PUBLISHED for q in queries))
 
 
-def _listed(files: Mapping[str, Traversable]) -> dict[str, Traversable]:
-    """Return each file once, by its bare name unless another file has that name."""
-    return {
-        name: file
-        for name, file in files.items()
-        if "/" not in name or files[name.rpartition("/")[2]] is not file
-    }
+def _named(queries: Sequence[LibraryQuery], names: Sequence[str]) -> list[LibraryQuery]:
+    """Return the queries of these names; [] unless each is the name of one."""
+    known = {query.name.rpartition("/")[2]: query for query in queries if "/" in query.name}
+    known |= {query.name: query for query in queries}
+    return [known[name] for name in names] if all(name in known for name in names) else []
 
 
-def _first_sentence(file: Traversable) -> str:
-    comment = leading_comment(file.read_text(encoding="utf-8")).replace("\n", " ")
-    return _END_OF_SENTENCE.split(comment, maxsplit=1)[0]
+def _found(queries: Sequence[LibraryQuery], words: Sequence[str]) -> list[LibraryQuery]:
+    """Return the queries that ``words`` find.
+
+    Raises:
+        UsageError: there are none.
+    """
+    found = search(queries, words)
+    if found:
+        return found
+    unknown = next((word for word in words if not search(queries, [word])), None)
+    if unknown is None:
+        message = f"the library has no query with all of the words {', '.join(map(repr, words))}"
+        raise UsageError(message)
+    close = resembling(queries, unknown)
+    hint = "`gscope library` lists them" if close is None else f"did you mean {close}?"
+    message = f"the library has no query {unknown!r}, and none with this word; {hint}"
+    raise UsageError(message)
+
+
+def _print(queries: Sequence[LibraryQuery], named: Sequence[LibraryQuery]) -> None:
+    full = {query.name for query in queries}
+    for query in named:
+        click.echo(query.text, nl=False)
+        if f"{_PUBLISHED}/{query.name}" in full:
+            note = f"gscope: the query that the papers call {query.name} is"
+            click.echo(f"{note} {_PUBLISHED}/{query.name}", err=True)
+
+
+def _echo_lines(queries: Sequence[LibraryQuery]) -> None:
+    for line in list_lines(queries):
+        click.echo(line)
+
+
+def _echo_more(published: int) -> None:
+    click.echo(
+        "\n`gscope library NAME` prints a query and what its columns mean, and"
+        "\n`gscope library WORD` searches. `gscope library published` lists the"
+        f"\n{published} queries of the Gigascope papers."
+    )

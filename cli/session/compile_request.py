@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
-from gscope.queries.library.files import library_files
+from gscope.queries.library.files import closest_query, library_files
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def gather_texts(request: QueryRequest) -> tuple[list[QueryText], tuple[str, ...
     for number, expression in enumerate(expressions, 1):
         texts.append(QueryText(expression, "query" if len(expressions) == 1 else f"query_{number}"))
     if names and not texts:
-        hint = suggestion(names[0], library, "`gscope library` lists those", is_quoted=True)
+        close = closest_query(names[0])
+        hint = f"did you mean {close!r}?" if close else "`gscope library` lists those"
         message = f"{names[0]!r} is neither a file nor a library query; {hint}"
         raise UsageError(message)
     return texts, tuple(dict.fromkeys((*request.delivered, *names)))

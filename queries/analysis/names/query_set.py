@@ -13,7 +13,7 @@ from gscope.queries.did_you_mean import did_you_mean, other_case
 from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body, print_query
-from gscope.queries.library.load import load_library_file
+from gscope.queries.library.load import library_remedy, load_library_file
 from gscope.queries.plan import part_names
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ class QuerySet:
         if name in protocols:
             return ResolvedPacketInput(protocols[name], self._interfaces(one), qualifiers)
         message = f"unknown query or protocol {one.name}"
-        remedy = did_you_mean(one.name, [*known, *entry.bindings], "available")
+        remedy = library_remedy(one.name)
+        remedy = remedy or did_you_mean(one.name, [*known, *entry.bindings], "available")
         raise ResolveError(message, position=one.position, remedy=remedy)
 
     def _reading(
