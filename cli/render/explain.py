@@ -40,7 +40,12 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
     program = compiled.program
     return {
         "queries": [
-            {"name": query.name, "text": query.text, "columns": show_schema(query.schema)}
+            {
+                "name": query.name,
+                "text": query.text,
+                **({"meaning": query.meaning} if query.meaning else {}),
+                "columns": show_schema(query.schema),
+            }
             for query in compiled.stages[0][1].queries
         ],
         "stages": [
@@ -87,6 +92,9 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
     for query in explanation["queries"]:
         yield f"Query {query['name']} ({query['columns']})"
         yield from _indented(query["text"].splitlines())
+        if "meaning" in query:
+            yield "  with aliases replaced:"
+            yield from _indented(query["meaning"].splitlines(), 2)
     before: dict[str, list[str]] = {}
     for stage in explanation["stages"]:
         yield ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError
 from gscope.queries.analysis.joins.merge import build_merge
+from gscope.queries.analysis.names.aliases import without_aliases
 from gscope.queries.analysis.names.query_set import (
     QueryEntry,
     QuerySet,
@@ -20,6 +21,7 @@ from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.printer import print_body
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 
 if TYPE_CHECKING:
@@ -84,8 +86,10 @@ def _plan(
     if isinstance(entry.body, nodes.MergeQuery):
         root = build_merge(entry.body, sources, substitutes)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
-    node = build_select(entry.body, sources, substitutes, is_unbounded=is_unbounded)
-    return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text)
+    body = without_aliases(entry.body, sources)
+    node = build_select(body, sources, substitutes, is_unbounded=is_unbounded)
+    meaning = "" if body == entry.body else print_body(body)
+    return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text, meaning)
 
 
 def _open(one: ResolvedInput, schemas: Mapping[str, Schema], facts: Mapping[str, Facts]) -> Source:

@@ -104,7 +104,6 @@ class _Select:
     def check(self) -> None:
         """Type every clause of a query that is parsed but not run, to report its mistakes first."""
         body = self.body
-        self._check_group_terms()
         self._filtered()
         if not self._is_grouped():
             self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
@@ -133,7 +132,6 @@ class _Select:
 
     def build(self) -> Node:
         body = self.body
-        self._check_group_terms()
         node = self._filtered()
         if self._is_grouped():
             return self._grouped(node)
@@ -218,13 +216,6 @@ class _Select:
             wanted.append((name, output.name is not None, output))
         names = unique_names(wanted)
         return tuple(NamedExpression(n, e) for n, e in zip(names, expressions, strict=True))
-
-    def _check_group_terms(self) -> None:
-        for term in self.body.group_by:
-            if isinstance(term.expression, nodes.LiteralSyntax):
-                message = "a constant cannot be a group-by term"
-                remedy = "GROUP BY takes the expressions themselves, not their positions"
-                raise TypeMismatchError(message, position=term.position, remedy=remedy)
 
     def _where_name(self, name: nodes.Name) -> Expression:
         try:

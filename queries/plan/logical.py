@@ -231,6 +231,7 @@ class LogicalQuery:
         is_external: whether the result is delivered even if other queries read it (``visibility
             'external'``).
         text: the query as canonical text, for explain.
+        meaning: the same with the expressions of its aliases in their place; "" if it uses none.
     """
 
     name: str
@@ -238,6 +239,7 @@ class LogicalQuery:
     schema: Schema
     is_external: bool
     text: str
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
 from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.analysis.typing.typer import Typer
+from gscope.queries.analysis.typing.unsupported import find_aggregates
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
@@ -29,7 +30,7 @@ from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from gscope.queries.analysis.names.scope import Source
     from gscope.queries.analysis.typing.parameters import Substitutes
@@ -74,7 +75,7 @@ class Grouping:
             GsqlError: a term is wrong.
         """
         grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
-        typer = grouping._term_typer(grouping._term_name)
+        typer = grouping._term_typer()
         expressions = [typer.type(term.expression) for term in body.group_by]
         names = unique_names(
             [
@@ -102,9 +103,9 @@ class Grouping:
             has_aggregate=lambda e: self.source.has_aggregate(self._written_out(e)),
         )
 
-    def _term_typer(self, name: Callable[[nodes.Name], Expression] | None = None) -> Typer:
-        """Return a typer of group-by terms, where a name stands for ``name`` if given."""
-        return Typer.over(self.source, self.substitutes, _not_in_term, name=name, is_term=True)
+    def _term_typer(self) -> Typer:
+        """Return a typer of group-by terms."""
+        return Typer.over(self.source, self.substitutes, _not_in_term, is_term=True)
 
     @property
     def is_running(self) -> bool:
@@ -134,21 +135,6 @@ class Grouping:
         )
         group = group_by(source, self.keys, keys, epoch, tuple(self.aggregates.values()))
         return group if closing is None else running_group(group, closing, keys, position)
-
-    def _term_name(self, name: nodes.Name) -> Expression:
-        """Return what a name in GROUP BY stands for: a column, else an expression of SELECT."""
-        try:
-            return self.source.resolve(name)
-        except ResolveError:
-            named = {
-                output.name: output.expression
-                for output in self.body.outputs
-                if isinstance(output, nodes.OutputItem) and output.name is not None
-            }
-            meant = _meant(name, named)
-            if meant is None:
-                raise
-            return self._term_typer().type(named[meant])
 
     def _known(self, node: nodes.Expression) -> Expression | None:
         """Return the key that a piece of syntax stands for, by name or as the same expression."""
@@ -196,13 +182,26 @@ class Grouping:
             raise
         message = f"{text} is neither grouped by nor inside an aggregate"
         remedy = f"add {text} to GROUP BY, or write max({text})"
+        if not self.body.group_by:
+            remedy = f"add {self._whole_clause()}, which is GROUP BY ALL, or write max({text})"
         raise TypeMismatchError(message, position=name.position, remedy=remedy)
+
+    def _whole_clause(self) -> str:
+        """Return the GROUP BY that a SELECT of columns and aggregates lacks."""
+        terms = [
+            output.name or print_expression(output.expression)
+            for output in self.body.outputs
+            if isinstance(output, nodes.OutputItem)
+            and not any(find_aggregates(output))
+            and not isinstance(output.expression, nodes.LiteralSyntax)
+        ]
+        return f"GROUP BY {', '.join(terms)}"
 
     def _remedy(self, text: str, of_columns: str) -> str:
         """Return the remedy for a name that is neither a column of the input nor a term."""
         outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
         if any(text == output.name for output in outputs):
-            return f"{text} is computed by SELECT: repeat its expression here"
+            return f"{text} is named further on in SELECT: move it to the front, or repeat its expression here"
         unnamed = [
             term.expression
             for term in self.body.group_by
