@@ -32,11 +32,15 @@ COMMANDS = {
     "library": "gscope.cli.commands.library:library",
     "interfaces": "gscope.cli.commands.interfaces:interfaces",
     "config": "gscope.cli.commands.config:config",
+    "completion": "gscope.cli.commands.completion:completion",
     "help": "gscope.cli.commands.help:show_help",
 }
 """The module of each command, which is imported only when the command is used or listed."""
 
 DEBUG_VARIABLE = "GSCOPE_DEBUG"
+COMPLETION_VARIABLE = "_GSCOPE_COMPLETE"
+"""Set by a shell that asks for candidates; click derives its name from that of the program."""
+
 _FIRST = """\
 A first command to try:
 
@@ -115,6 +119,9 @@ def run(arguments: Sequence[str]) -> int:
     settle()
     # Arrow Flight's transport would log each broken connection; gscope reports them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    if COMPLETION_VARIABLE in os.environ:
+        # Registers how bash, zsh and fish are answered.
+        importlib.import_module("gscope.cli.completion.shells")
     try:
         result = cli.main(list(arguments), prog_name="gscope", standalone_mode=False)
         sys.stdout.flush()

@@ -10,6 +10,7 @@ import click
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_texts
 from gscope.cli.commands.options import HeadedCommand, option
+from gscope.cli.completion import candidates
 from gscope.cli.session.request import QueryRequest
 from gscope.errors import GscopeError, GsqlError, ResolveError, UsageError
 
@@ -26,7 +27,9 @@ ONCE = "answers once, at the end of a replay or of a run with --duration or -c; 
 
 
 @click.command(cls=HeadedCommand, short_help="Check queries without running them.")
-@click.argument("queries", nargs=-1, metavar="FILE|DIR|NAME...")
+@click.argument(
+    "queries", nargs=-1, metavar="FILE|DIR|NAME...", shell_complete=candidates.query_sources
+)
 @with_texts
 @option(
     "--together",

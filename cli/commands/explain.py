@@ -15,6 +15,7 @@ from gscope.cli.commands.option_groups import (
     with_texts_to_deliver,
 )
 from gscope.cli.commands.options import HeadedCommand, option
+from gscope.cli.completion import candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=HeadedCommand, short_help="Show how queries are compiled, stage by stage.")
-@click.argument("queries", nargs=-1, metavar="FILE|NAME...")
+@click.argument(
+    "queries", nargs=-1, metavar="FILE|NAME...", shell_complete=candidates.query_sources
+)
 @with_texts_to_deliver
 @with_interfaces
 @option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.cli.commands.options import option
+from gscope.cli.completion import candidates
 from gscope.cli.render.library_list import as_json, list_lines
 from gscope.errors import UsageError
 from gscope.queries.library.search import library_queries, resembling, search
@@ -21,7 +22,9 @@ _PUBLISHED = "published"
 
 
 @click.command(short_help="List, search or print the queries that ship with gscope.")
-@click.argument("words", nargs=-1, metavar="[NAME|WORD...]")
+@click.argument(
+    "words", nargs=-1, metavar="[NAME|WORD...]", shell_complete=candidates.library_queries
+)
 @option(
     "--search",
     "searched",
@@ -30,9 +33,7 @@ _PUBLISHED = "published"
     help="List the queries with WORD in name, description or columns, even if WORD is the name of"
     " a query.",
 )
-@option(
-    "--json", "is_json", is_flag=True, help="Print names, descriptions and texts as JSON."
-)
+@option("--json", "is_json", is_flag=True, help="Print names, descriptions and texts as JSON.")
 def library(words: tuple[str, ...], searched: tuple[str, ...], *, is_json: bool) -> None:
     """List the library queries by purpose, search them, or print the named ones.
 

@@ -11,8 +11,9 @@ import click
 from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
+from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_count
-from gscope.cli.config.settings import SETTINGS
+from gscope.cli.config.settings import FOLDER, SETTINGS, USER
 from gscope.cli.session.request import QueryRequest
 from gscope.errors import UsageError
 
@@ -45,6 +46,7 @@ _PARAMETERS = option(
     heading="Queries",
     metavar="NAME=VALUE",
     multiple=True,
+    shell_complete=candidates.parameters,
     type=Lines(),
     help="Set a query parameter declared in PARAM. May be repeated.",
 )
@@ -59,6 +61,7 @@ def _expressions(text: str) -> Callable[[F], F]:
         heading="Queries",
         metavar="GSQL",
         multiple=True,
+        shell_complete=candidates.query_text,
         type=WholeText(),
         help=text,
     )
@@ -72,6 +75,7 @@ _QUERIES = option(
     heading="Queries",
     metavar="QUERY",
     multiple=True,
+    shell_complete=candidates.query_sources,
     type=Lines(),
     help="A .gsql file or the name of a library query (see `gscope library`). The name of a query"
     " in the given files and texts selects its result, like --deliver. May be repeated.",
@@ -82,6 +86,7 @@ _DELIVERED = option(
     heading="Queries",
     metavar="NAME",
     multiple=True,
+    shell_complete=candidates.results,
     type=Lines(),
     help="Deliver only the results of the named queries. May be repeated. Default: the results that"
     " no other query reads, and those of external queries.",
@@ -91,6 +96,7 @@ _USER_CODE = option(
     heading="Queries",
     metavar="FILE",
     multiple=True,
+    shell_complete=candidates.files,
     type=Lines(),
     help="Python file that defines functions and aggregates for queries. May be repeated."
     " Default: the files of the configuration file.",
@@ -195,6 +201,7 @@ def with_output(files: str) -> Callable[[F], F]:
             "folder",
             heading="Output",
             metavar="DIR",
+            shell_complete=candidates.folders,
             type=click.Path(file_okay=False, path_type=Path),
             callback=_folder,
             help=files,
@@ -225,6 +232,7 @@ def with_interfaces(function: F) -> F:
         heading="Queries",
         metavar="NAME",
         multiple=True,
+        shell_complete=candidates.interfaces,
         type=Lines(),
         help="Name of an interface that FROM may refer to; no packets are read. May be repeated."
         " Default: the interfaces of the configuration file, or any name if it has none.",
@@ -267,6 +275,7 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
             "--config",
             "config_path",
             metavar="FILE",
+            shell_complete=candidates.files,
             type=click.Path(dir_okay=False, path_type=Path),
             help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
         )(decorated)
@@ -283,7 +292,14 @@ def with_work_dir(function: F) -> F:
 
 def run_name_option(help_text: str) -> Callable[[F], F]:
     """Return ``--run``: the name of a run; the command gets ``name``."""
-    return option("--run", "name", heading="Runs and monitoring", metavar="NAME", help=help_text)
+    return option(
+        "--run",
+        "name",
+        heading="Runs and monitoring",
+        metavar="NAME",
+        shell_complete=candidates.runs,
+        help=help_text,
+    )
 
 
 def _setting_option(setting: Setting) -> Callable[[F], F]:
@@ -303,8 +319,23 @@ def _setting_option(setting: Setting) -> Callable[[F], F]:
         )
     names = [name for name in (setting.short, setting.long) if name]
     return option(
-        *names, setting.attribute, heading=heading, metavar=setting.kind.metavar, help=text
+        *names,
+        setting.attribute,
+        heading=heading,
+        metavar=setting.kind.metavar,
+        shell_complete=_completer(setting),
+        help=text,
     )
+
+
+def _completer(setting: Setting) -> candidates.Completer | None:
+    """Return what completes the values of a setting; None where they are quantities."""
+    if setting.kind is FOLDER:
+        return candidates.folders
+    if setting.kind is USER:
+        return candidates.users
+    words = setting.kind.metavar.split("|")
+    return candidates.words(*words) if len(words) > 1 else None
 
 
 def _origin(context: click.Context, setting: Setting) -> str:

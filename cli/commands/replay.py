@@ -21,6 +21,7 @@ from gscope.cli.commands.option_groups import (
     with_queries,
 )
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
+from gscope.cli.completion import candidates
 from gscope.cli.config.capture_files import (
     STDIN,
     chosen_interfaces,
@@ -75,6 +76,7 @@ with_captures = option_group(
         heading="Capture",
         metavar="[NAME=]CAPTURE",
         multiple=True,
+        shell_complete=candidates.captures,
         type=Lines(),
         help="Read CAPTURE, like an argument; those given with -r come first. May be repeated.",
     ),
@@ -92,6 +94,7 @@ with_captures = option_group(
         heading="Capture",
         metavar="NAME",
         multiple=True,
+        shell_complete=candidates.interfaces,
         type=Lines(),
         help="Read only interface NAME: a given capture, or an interface of the configuration file."
         " May be repeated. Default: all.",
@@ -118,7 +121,9 @@ with_captures = option_group(
 
 
 @click.command(cls=HeadedCommand, short_help="Answer queries over captures.")
-@click.argument("captures", nargs=-1, metavar="[NAME=]CAPTURE...")
+@click.argument(
+    "captures", nargs=-1, metavar="[NAME=]CAPTURE...", shell_complete=candidates.captures
+)
 @with_queries
 @with_captures
 @with_output("Write each result to a file in DIR, which appears when it is complete.")

@@ -30,6 +30,7 @@ from gscope.cli.commands.options import (
     quantity,
     switch_off,
 )
+from gscope.cli.completion import candidates
 from gscope.cli.config.capture_devices import Overrides
 from gscope.cli.config.quantities import parse_count, parse_positive_duration, parse_size
 from gscope.cli.config.run_limits import RunLimits
@@ -69,6 +70,7 @@ with_devices = option_group(
         heading="Capture",
         metavar="[NAME=]DEVICE",
         multiple=True,
+        shell_complete=candidates.devices,
         type=Lines(),
         help="Capture on the network device DEVICE; queries refer to it as NAME (default: DEVICE)."
         " NAME alone selects an interface of the configuration file. May be repeated."
@@ -203,6 +205,7 @@ with_service = option_group(
         "--log-file",
         heading="Runs and monitoring",
         metavar="FILE",
+        shell_complete=candidates.files,
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write events, messages of the run's processes and the summary to FILE. Rotated files"
         " are FILE.1 to FILE.4.",
@@ -219,7 +222,7 @@ with_service = option_group(
 
 
 @click.command(cls=HeadedCommand, short_help="Answer queries over live interfaces.")
-@click.argument("named", nargs=-1, metavar="[QUERY]...")
+@click.argument("named", nargs=-1, metavar="[QUERY]...", shell_complete=candidates.query_sources)
 @with_queries
 @with_devices
 @with_overrides

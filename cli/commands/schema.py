@@ -9,6 +9,7 @@ import click
 
 from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces
 from gscope.cli.commands.options import option
+from gscope.cli.completion import candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show the fields of protocols and the columns of queries.")
-@click.argument("names", nargs=-1, metavar="PROTOCOL|FILE|NAME...")
+@click.argument(
+    "names",
+    nargs=-1,
+    metavar="PROTOCOL|FILE|NAME...",
+    shell_complete=candidates.protocols_and_queries,
+)
 @option("--json", "is_json", is_flag=True, help="Print JSON.")
 @option("--functions", "is_functions", is_flag=True, help="List functions and aggregates.")
 @with_interfaces

@@ -113,13 +113,14 @@ engine/job.py: engine engine/log_client engine/storage engine/steps engine/monit
 cli:
 cli/rundir:
 cli/config: cli/rundir
+cli/completion: cli/rundir cli/config
 cli/render: cli/config
 cli/delivery: cli cli/config
 cli/sinks: cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
 cli/status: cli/rundir cli/render
-cli/commands: cli/rundir cli/config cli/render cli/session cli/status
+cli/commands: cli/rundir cli/config cli/completion cli/render cli/session cli/status
 cli/main.py: cli/render
 """
 

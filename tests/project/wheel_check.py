@@ -52,6 +52,7 @@ def check(folder: Path) -> None:
     version = run(folder, gscope, "--version")
     assert version.split()[-1] in wheel.name, f"the installed gscope is {version!r}"
     assert run(folder, gscope, "library").strip(), "the wheel has no library"
+    assert "compdef" in run(folder, gscope, "completion", "zsh"), "the wheel has no completion"
     assert answer(folder, gscope) == expected(), f"the rows of {CASE} are wrong"
 
 
