@@ -33,6 +33,7 @@ COMMANDS = {
     "interfaces": "gscope.cli.commands.interfaces:interfaces",
     "config": "gscope.cli.commands.config:config",
     "completion": "gscope.cli.commands.completion:completion",
+    "man": "gscope.cli.commands.man:man",
     "help": "gscope.cli.commands.help:show_help",
 }
 """The module of each command, which is imported only when the command is used or listed."""

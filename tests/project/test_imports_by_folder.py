@@ -114,13 +114,14 @@ cli:
 cli/rundir:
 cli/config: cli/rundir
 cli/completion: cli/rundir cli/config
+cli/manual: cli/rundir
 cli/render: cli/config
 cli/delivery: cli cli/config
 cli/sinks: cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
 cli/status: cli/rundir cli/render
-cli/commands: cli/rundir cli/config cli/completion cli/render cli/session cli/status
+cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/status
 cli/main.py: cli/render
 """
 

@@ -53,7 +53,14 @@ def check(folder: Path) -> None:
     assert version.split()[-1] in wheel.name, f"the installed gscope is {version!r}"
     assert run(folder, gscope, "library").strip(), "the wheel has no library"
     assert "compdef" in run(folder, gscope, "completion", "zsh"), "the wheel has no completion"
+    page = folder / "venv" / "share" / "man" / "man1" / "gscope-run.1"
+    assert undated(page.read_text()) == undated(run(folder, gscope, "man", "run")), "stale page"
     assert answer(folder, gscope) == expected(), f"the rows of {CASE} are wrong"
+
+
+def undated(page: str) -> list[str]:
+    """The lines of a manual page without the one that has its date."""
+    return [line for line in page.splitlines() if not line.startswith(".TH")]
 
 
 def answer(folder: Path, gscope: Path) -> list[list[str]]:

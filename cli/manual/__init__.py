@@ -1,0 +1,1 @@
+"""Manual pages, made from the help of the commands."""
