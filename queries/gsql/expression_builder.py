@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lark import Token, Transformer, v_args
@@ -125,6 +126,11 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def empty_call(self, name: Token, *_: Token) -> nodes.FunctionCall:
         return _call(name, ())
+
+    def filtered_call(
+        self, call: nodes.FunctionCall, _filter: Token, condition: Expression
+    ) -> nodes.FunctionCall:
+        return replace(call, filter=condition)
 
     def star_call(self, name: Token, *_: Token) -> nodes.FunctionCall:
         return _call(name, (), star=True)

@@ -123,6 +123,7 @@ class FunctionCall(Node):
         distinct: whether it is ``count(DISTINCT x)``.
         bracketed: whether it is ``p[a, b]``, the spelling of predicates.
         superaggregate: whether it is ``sum$(x)``, over the supergroup instead of the group.
+        filter: the condition of ``sum(x) FILTER (WHERE condition)``, None without one.
     """
 
     name: str
@@ -131,6 +132,7 @@ class FunctionCall(Node):
     distinct: bool = False
     bracketed: bool = False
     superaggregate: bool = False
+    filter: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

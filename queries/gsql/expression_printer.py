@@ -117,7 +117,10 @@ def _(expression: nodes.FunctionCall) -> str:
     if expression.distinct:
         arguments = f"DISTINCT {arguments}"
     name = f"{expression.name}$" if expression.superaggregate else expression.name
-    return f"{name}[{arguments}]" if expression.bracketed else f"{name}({arguments})"
+    call = f"{name}[{arguments}]" if expression.bracketed else f"{name}({arguments})"
+    if expression.filter is None:
+        return call
+    return f"{call} FILTER (WHERE {_print(expression.filter)})"
 
 
 @_print.register

@@ -71,6 +71,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DOTTED_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
 _NUMBER_TAIL = re.compile(r"[\w.]*")
+_BEFORE_BRACKET = frozenset({"FILTER"})
+"""Keywords only in front of a bracket; elsewhere they can name the column that ends there."""
+
 _SUPERAGGREGATE = re.compile(r"\$(?=\s*\()")
 _DIGITS = tuple("0123456789")
 """The digits of numbers: ``str.isdigit`` accepts ``²`` and ``٣`` as well."""
@@ -201,6 +204,8 @@ class Scanner:
         if mark:
             return self._make("SUPERAGGREGATE", word, at, end + 1)
         terminal = self._terminals.get(keyword)
+        if keyword in _BEFORE_BRACKET and not self._text.startswith("(", self._past_blanks(end)):
+            terminal = None
         if terminal is not None and (keyword in RESERVED or terminal in allowed):
             return self._make(terminal, word, at, end)
         return self._make("NAME", word, at, end)

@@ -136,7 +136,6 @@ FOREIGN_WORDS = {
     "ILIKE": "write lower(x) LIKE 'pattern'",
     "MOD": "write % or mod(a, b)",
     "XOR": "write <> between two conditions",
-    "FILTER": "write sum(if_else(SYN = 1, len, NULL)), which leaves NULL out",
     "UNKNOWN": "write IS NULL",
 }
 """Words of SQL that GSQL does not have, in capitals, and what to write instead."""

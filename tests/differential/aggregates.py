@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import reduce
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any
 
-from tests.differential.expressions import order, value_of, wrapped
+from tests.differential.expressions import holds, order, value_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ _Values = list[Any]
 
 def aggregated(call: Expression, rows: Rows) -> Value:
     """The value of an aggregate over the rows of a group."""
+    call, (rows,) = _selected(call, [rows])
     if not call.arguments:
         return len(rows)
     values = [value_of(call.arguments[0], row) for row in rows]
@@ -39,6 +41,7 @@ def running(call: Expression, life: list[Rows]) -> Value:
 
     Plain ones are about that epoch alone.
     """
+    call, life = _selected(call, life)
     name, _, rest = call.text.partition("(")
     if name not in RUNNING:
         return aggregated(call, life[-1])
@@ -50,6 +53,16 @@ def running(call: Expression, life: list[Rows]) -> Value:
     ]
     length = int(rest.rstrip(")").partition(",")[2] or len(epochs))
     return RUNNING[name]([value for values in epochs[-length:] for value in values])
+
+
+def _selected(call: Expression, life: list[Rows]) -> tuple[Expression, list[Rows]]:
+    """An aggregate without its FILTER, and the rows that this lets through."""
+    text, _, condition = call.text.partition(" FILTER ")
+    if not condition:
+        return call, life
+    *arguments, test = call.arguments
+    plain = replace(call, text=text, arguments=tuple(arguments))
+    return plain, [[row for row in rows if holds(test, row)] for rows in life]
 
 
 def _sum(values: _Values) -> int | float | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from tests.differential.growth import integer
 from tests.differential.syntax import Expression, Type
@@ -11,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tests.differential.growth import Grower
+
+FILTERED = 0.15
+"""The part of the aggregates that have a FILTER."""
 
 PLAIN: dict[Type, tuple[tuple[str, Type], ...]] = {
     Type.INT: (
@@ -75,11 +81,26 @@ def calls(
             return None
         text, of = grower.random.choice(known[wanted])
         if text.endswith("(*)"):
-            return Expression("aggregate", wanted, text=text)
+            return _filtered(grower, Expression("aggregate", wanted, text=text))
         argument: Expression | None = _argument(grower, text, of)
-        return None if argument is None else Expression("aggregate", wanted, (argument,), text)
+        if argument is None:
+            return None
+        return _filtered(grower, Expression("aggregate", wanted, (argument,), text))
 
     return make
+
+
+def _filtered(grower: Grower, call: Expression) -> Expression:
+    """The aggregate, now and then of the tuples alone that a condition selects.
+
+    Its chance is its own, so that a seed makes the queries that it made before there was FILTER.
+    """
+    own = replace(grower, random=Random(crc32(repr(call).encode())))
+    if own.random.random() > FILTERED:
+        return call
+    place = len(call.arguments)
+    text = f"{call.text} FILTER (WHERE {{{place}}})"
+    return replace(call, text=text, arguments=(*call.arguments, own.condition()))
 
 
 def _argument(grower: Grower, text: str, of: Type) -> Expression | None:

@@ -33,7 +33,12 @@ def test_every_operator_function_and_aggregate_is_asked_for() -> None:
     parts = [e for s in SCENARIOS for query in s.queries for e in expressions(query)]
     operators = {part.op for part in parts}
     assert set(STRICT) | set(LAZY) <= operators
-    called = {part.text for part in parts if part.op == "aggregate"}
+    texts = {part.text for part in parts if part.op == "aggregate"}
+    called = {text.partition(" FILTER ")[0] for text in texts}
+    selecting = {text.partition("(")[0] for text in texts if " FILTER " in text}
+    assert {"count", "sum", "first"} <= selecting
+    assert selecting & set(RUNNING)
+    assert len(selecting) > 12
     assert set(AGGREGATES) | set(ORDERED) | {"count(*)", "running_count(*)"} <= called
     assert set(RUNNING) <= {text.partition("(")[0] for text in called}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError, TypeMismatchError
-from gscope.queries.analysis.typing.aggregate_calls import order_of, type_arguments
+from gscope.queries.analysis.typing.aggregate_calls import counted, order_of, type_arguments
 from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS
 from gscope.queries.plan.logical import AggregateCall, GroupBy, RunningGroupBy
 
@@ -59,8 +59,11 @@ def type_running_call(
     if node.distinct:
         message = f"{node.name} does not take DISTINCT"
         raise TypeMismatchError(message, position=node.position)
+    if entry.sees_end and node.filter is not None:
+        message = f"{node.name} takes no FILTER: it reads no tuples"
+        raise TypeMismatchError(message, position=node.filter.position)
     if not node.args and entry.takes_star:
-        return ()
+        return counted(node, typer)
     value, constants = type_arguments(node, entry, typer)
     order = order_of(source) if entry.is_ordered else ()
     return (value, *order, *constants)

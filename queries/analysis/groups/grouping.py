@@ -18,7 +18,7 @@ from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
 from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, origin_of_call
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.analysis.typing.typer import Typer
-from gscope.queries.analysis.typing.unsupported import find_aggregates
+from gscope.queries.analysis.typing.unsupported import check_filter, find_aggregates
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
@@ -224,6 +224,8 @@ class Grouping:
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
         typer = Typer.over(self.source, self.substitutes, _not_nested, name=self._argument_name)
+        if node.filter is not None:
+            check_filter(node.filter)
         running = running_function(node.name, is_running=self.is_running)
         if running is None:
             function, arguments = type_aggregate_call(node, typer, self.source.node)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.names.scope import Source
 
 _ALL = "ALL"
-_CONDITIONS = frozenset({"WHERE", "FILTER", "GROUP BY"})
+_WITHOUT_TERMS = frozenset({"WHERE", "GROUP BY"})
 
 
 def without_aliases(body: nodes.Select, sources: Sequence[Source]) -> nodes.Select:
@@ -249,6 +249,7 @@ class _OwnNames:
         return replace(
             call,
             args=tuple(self.of_tuples(argument, where) for argument in call.args),
+            filter=None if call.filter is None else self.of_tuples(call.filter, "FILTER"),
         )
 
     def _tuple_name(self, name: nodes.Name, clause: str) -> nodes.Node | None:
@@ -258,8 +259,8 @@ class _OwnNames:
         if text in self.expanding or self._is_column(text):
             return None
         own = {**self.aliases, **self.terms}
-        if clause not in _CONDITIONS and _knows(self.terms, text):
-            return None  # the argument of an aggregate, where Grouping knows the terms
+        if clause not in _WITHOUT_TERMS and _knows(self.terms, text):
+            return None  # an aggregate, where Grouping knows the terms
         if text not in own:
             if self._column(text) is not None:
                 return None

@@ -26,7 +26,7 @@ def default_name(node: nodes.Expression, source: Source) -> str:
     """
     if isinstance(node, nodes.Name):
         return _own_name(node, source)
-    if isinstance(node, nodes.FunctionCall):
+    if isinstance(node, nodes.FunctionCall) and node.filter is None:
         function = node.name.lower()
         if function == "count" and not node.args:
             return "cnt"

@@ -48,7 +48,7 @@ def type_aggregate_call(
         function = _distinct_form(node, function)
     entry = AGGREGATES[function]
     if not node.args and entry.takes_star:
-        return function, ()
+        return function, counted(node, typer)
     value, constants = type_arguments(node, entry, typer)
     arguments = (value, *constants)
     if entry.is_ordered:
@@ -56,6 +56,13 @@ def type_aggregate_call(
     if entry.knows_type:
         arguments += (Literal(value.type.value.encode(), GsqlType.STRING),)
     return function, arguments
+
+
+def counted(node: nodes.FunctionCall, typer: Typer) -> tuple[Expression, ...]:
+    """Return the arguments of ``count(*)``: none, with FILTER what is not NULL where it holds."""
+    if node.filter is None:
+        return ()
+    return (_filtered(Literal(1, GsqlType.INT), node, typer),)
 
 
 def type_arguments(
@@ -67,7 +74,8 @@ def type_arguments(
         TypeMismatchError: there are too few or too many arguments, or one has the wrong type.
     """
     _check_count(node, entry)
-    return _value(node, entry, typer), _constants(node, entry, typer)
+    value = _filtered(_value(node, entry, typer), node, typer)
+    return value, _constants(node, entry, typer)
 
 
 def order_of(source: Node) -> tuple[Expression, ...]:
@@ -107,6 +115,14 @@ def _check_count(node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry)
     wanted = "one argument" if len(names) == 1 else f"{len(names)} arguments ({', '.join(names)})"
     message = f"{node.name} takes {wanted}, not {given}"
     raise TypeMismatchError(message, position=node.position)
+
+
+def _filtered(value: Expression, node: nodes.FunctionCall, typer: Typer) -> Expression:
+    """Return ``value``, NULL in tuples that FILTER rejects: every aggregate skips NULL."""
+    if node.filter is None:
+        return value
+    condition = typer.condition(node.filter, "in FILTER")
+    return apply("case", condition, value, Literal(None, value.type))
 
 
 def _value(

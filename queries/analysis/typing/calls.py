@@ -45,6 +45,10 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
         TypeMismatchError: a scalar function is called as an aggregate.
     """
     builder = BUILDERS.get(node.name.lower())
+    if builder is not None and node.filter is not None:
+        message = f"{node.name} is not an aggregate: it takes no FILTER"
+        remedy = "write if_else(SYN = 1, x, NULL), or FILTER behind the aggregate"
+        raise TypeMismatchError(message, position=node.filter.position, remedy=remedy)
     if builder is not None and not (node.star or node.distinct):
         return builder
     if builder is not None:

@@ -77,6 +77,21 @@ def check_where(node: nodes.Expression) -> None:
         raise TypeMismatchError(message, position=call.position, remedy="move it to HAVING")
 
 
+def check_filter(node: nodes.Expression) -> None:
+    """Refuse aggregates in FILTER, which selects the tuples of one.
+
+    Raises:
+        TypeMismatchError: there is an aggregate in it.
+    """
+    call = next(find_aggregates(node), None)
+    if call is not None:
+        message = (
+            f"aggregate {call.name} is not allowed in FILTER, which selects tuples before grouping"
+        )
+        remedy = "to test the group write HAVING, or if_else(count(*) > 1, sum(len), NULL)"
+        raise TypeMismatchError(message, position=call.position, remedy=remedy)
+
+
 def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
     """Yield the calls of aggregates in a piece of syntax, outermost first."""
     for part in walk(node):

@@ -173,11 +173,6 @@ CASES = [
         "SELECT date_trunc('minute', timestamp), time / 60 % 60 AS x FROM TCP",
     ),
     (
-        "SELECT tb, sum(len) FILTER (WHERE SYN = 1) FROM TCP GROUP BY time/60 AS tb",
-        "sum(if_else(SYN = 1, len, NULL))",
-        "SELECT tb, sum(if_else(SYN = 1, len, NULL)) FROM TCP GROUP BY time/60 AS tb",
-    ),
-    (
         "SELECT time FROM TCP WHERE srcIP IN (SELECT srcIP FROM UDP)",
         "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP",
         "SELECT a.time FILTER_JOIN(time, 5) FROM TCP a, UDP b WHERE a.srcIP = b.srcIP",

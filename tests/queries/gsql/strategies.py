@@ -123,8 +123,10 @@ def _calls(inner: SearchStrategy[Any]) -> SearchStrategy[nodes.FunctionCall]:
             st.just(()),
             star=st.just(True),
             superaggregate=flags,
+            filter=st.one_of(st.none(), inner),
             position=here,
         ),
+        st.builds(nodes.FunctionCall, identifiers, _some(inner), filter=inner, position=here),
         st.builds(
             nodes.FunctionCall, identifiers, _some(inner, 0), bracketed=st.just(True), position=here
         ),
