@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.analysis.typing.calls import BUILDERS
+from gscope.queries.analysis.typing.time_calls import UNIT_FUNCTIONS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
@@ -30,8 +31,9 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
         ("BOOL|FLOAT|INT|IP|STRING|TIMESTAMP", "INT", "low (no STRING), high"),
     ),
     **dict.fromkeys(("timestamp", "timeval"), ("INT|TIMESTAMP", "TIMESTAMP", "low, high")),
-    "date_trunc": ("'unit', TIMESTAMP", "TIMESTAMP", "low, high"),
-    "time_bucket": ("'length', TIMESTAMP", "TIMESTAMP", "low, high"),
+    "date_trunc": ("'unit', INT|TIMESTAMP", "TIMESTAMP", "low, high"),
+    "time_bucket": ("'length', INT|TIMESTAMP", "TIMESTAMP", "low, high"),
+    **dict.fromkeys(UNIT_FUNCTIONS, ("INT|TIMESTAMP", "TIMESTAMP", "low, high")),
     "to_timestamp": ("FLOAT|INT", "TIMESTAMP", "low, high"),
     **dict.fromkeys(("abs", "floor", "ceil", "round"), ("FLOAT|INT", "as given", "low, high")),
     # only LFTAs see tuples in the order of the packets

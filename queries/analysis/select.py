@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError
-from gscope.queries.analysis.groups.epochs import choose_epoch, terms_of
+from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, terms_of
 from gscope.queries.analysis.groups.grouping import Grouping, group_by
 from gscope.queries.analysis.joins.join import join_inputs
 from gscope.queries.analysis.names.column_names import default_name, unique_names
@@ -172,7 +172,7 @@ class _Select:
         def ordering(leaf: PacketField | Column) -> Ordering:
             return group.schema[leaf.name].ordering
 
-        if body.distinct and not _shows_keys(group, columns):
+        if body.distinct and not _shows_keys(group, columns, grouping.terms):
             return self._distinct(above, columns, ordering)
         return project(above, columns, ordering)
 
@@ -194,7 +194,7 @@ class _Select:
             is_unbounded=self.is_unbounded,
         )
         group = group_by(node, terms.keys, keys, epoch, ())
-        if terms.turned is None and epoch is not None:
+        if terms.turned is None and not terms.cores and epoch is not None:
             return group
         shown = [NamedExpression(c.name, terms.column(c.name)) for c in columns]
         return project(group, shown, lambda leaf: group.schema[leaf.name].ordering)
@@ -232,7 +232,10 @@ class _Select:
             raise
 
 
-def _shows_keys(group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression]) -> bool:
+def _shows_keys(
+    group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression], terms: Terms
+) -> bool:
     """Return whether rows are distinct already, because they show all keys."""
-    shown = {c.expression.name for c in columns if isinstance(c.expression, Column)}
-    return {key.name for key in written_keys(group.keys, group.epoch)} <= shown
+    shown = {c.expression for c in columns}
+    keys = written_keys(group.keys, group.epoch)
+    return all(terms.column(key.name) in shown for key in keys)

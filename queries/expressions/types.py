@@ -52,13 +52,16 @@ class Ordering:
         direction: whether values never decrease, never increase, never change, or vary.
         band: by how much the column may step against its direction, in its own unit; 0 for none.
         step: the difference of consecutive values, 0 where it varies; see
-            ``queries/catalog/ordering/progression.py``. Orderings that differ in it alone are
-            equal.
+            ``queries/catalog/ordering/progression.py``.
+        reach: the greatest absolute value while clocks show the times of these decades, 0 where it
+            is unknown; see ``queries/catalog/scalar/magnitudes.py``. Orderings that differ only in
+            it and in the step are equal.
     """
 
     direction: Direction
     band: int = 0
     step: int = field(default=1, compare=False)
+    reach: int = field(default=0, compare=False)
 
     @property
     def is_temporal(self) -> bool:

@@ -46,9 +46,9 @@ class Terms:
     """Group-by terms as written, and as the plan groups by them.
 
     Where no term increases but one decreases, the plan groups by its negative: the groups are the
-    same, and the epochs of every operator increase. A temporal term of groups that live across
-    epochs is grouped by its core, which moves in steps of 1; see
-    ``queries/catalog/ordering/progression.py``.
+    same, and the epochs of every operator increase. A temporal term is grouped by its core, which
+    moves in steps of 1: groups that live across epochs need that, and group tables keep apart only
+    epochs that are close; see ``queries/catalog/ordering/progression.py``.
 
     For ``GROUP BY -time/60 AS down, srcIP``:
 
@@ -78,18 +78,12 @@ class Terms:
         return map_expression(written, lambda part: value if part == core else part)
 
 
-def terms_of(
-    written: Sequence[NamedExpression],
-    ordering: Callable[[Leaf], Ordering],
-    *,
-    is_running: bool = False,
-) -> Terms:
+def terms_of(written: Sequence[NamedExpression], ordering: Callable[[Leaf], Ordering]) -> Terms:
     """Return the group-by terms, as keys of which one increases if any is temporal.
 
     Args:
         written: the terms.
         ordering: returns the ordering of a leaf.
-        is_running: whether groups live across epochs.
     """
     schemas = [column_schema(term, ordering) for term in written]
     directions = [schema.ordering.direction for schema in schemas]
@@ -99,7 +93,7 @@ def terms_of(
         turned = falling[0] if falling else None
     cores = {}
     for term, schema in zip(written, schemas, strict=True):
-        if is_running and schema.ordering.is_temporal and schema.ordering.step != 1:
+        if schema.ordering.is_temporal and schema.ordering.step != 1:
             core = core_of(term.expression, steps_by(ordering))
             if core is not None:
                 cores[term.name] = core

@@ -84,7 +84,7 @@ class Grouping:
             ]
         )
         written = [NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)]
-        grouping.terms = terms_of(written, source.ordering, is_running=grouping.is_running)
+        grouping.terms = terms_of(written, source.ordering)
         return grouping
 
     @property

@@ -157,7 +157,7 @@ class JoinColumns:
         spread = math.ceil(1 / abs(gain)) if abs(gain) < 1 else 0
         if leaf.input != first_side(self.kind):
             spread += math.ceil(self._width / abs(gain))
-        return Ordering(found.direction, found.band + spread, found.step)
+        return replace(found, band=found.band + spread)
 
     def _gain_along_clock(self, epoch: Expression, leaf: Column) -> Fraction | None:
         """Return by how much ``epoch`` grows with ``leaf`` if both are times of one packet.
@@ -233,5 +233,6 @@ def _common(one: Ordering, other: Ordering) -> Ordering:
     """Return the ordering of a column that takes its values from two columns."""
     if one.direction is other.direction and one.is_temporal:
         step = one.step if one.step == other.step == 1 else 0
-        return Ordering(one.direction, max(one.band, other.band), step)
+        reach = max(one.reach, other.reach) if one.reach and other.reach else 0
+        return Ordering(one.direction, max(one.band, other.band), step, reach)
     return VARYING

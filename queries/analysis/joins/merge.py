@@ -158,7 +158,10 @@ def _schema(sources: Sequence[Source], position: int, band: int) -> Schema:
         zip(*(source.node.schema.columns for source in sources), strict=True)
     ):
         step = 1 if all(c.ordering.step == 1 for c in alike) else 0
-        ordering = Ordering(Direction.INCREASING, band, step) if number == position else VARYING
+        reaches = [c.ordering.reach for c in alike]
+        reach = max(reaches) if all(reaches) else 0
+        merged = Ordering(Direction.INCREASING, band, step, reach)
+        ordering = merged if number == position else VARYING
         is_nullable = any(c.is_nullable for c in alike)
         columns.append(ColumnSchema(alike[0].name, alike[0].type, is_nullable, ordering))
     return Schema(tuple(columns))

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
+from gscope.queries.analysis.typing.time_calls import UNIT_FUNCTIONS
 from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.names.scope import Source
 
 _LONGEST = 40
+_NAMED_AFTER_FUNCTION = frozenset({*UNIT_FUNCTIONS, "time_bucket"})
 
 
 def default_name(node: nodes.Expression, source: Source) -> str:
     """Return the name of a column that the query leaves unnamed.
 
-    That is the column's own name, ``cnt`` for ``count(*)``, ``sum_len`` for ``sum(len)``, and
-    otherwise made from the text: ``tb_60`` for ``tb*60``.
+    That is the column's own name, ``cnt`` for ``count(*)``, ``sum_len`` for ``sum(len)``,
+    ``minute`` for ``minute(time)``, and otherwise made from the text: ``tb_60`` for ``tb*60``.
     """
     if isinstance(node, nodes.Name):
         return _own_name(node, source)
@@ -30,6 +32,8 @@ def default_name(node: nodes.Expression, source: Source) -> str:
         function = node.name.lower()
         if function == "count" and not node.args:
             return "cnt"
+        if function in _NAMED_AFTER_FUNCTION:
+            return function
         if len(node.args) == 1 and isinstance(node.args[0], nodes.Name):
             prefix = f"{function}_distinct" if node.distinct else function
             return f"{prefix}_{_own_name(node.args[0], source)}"

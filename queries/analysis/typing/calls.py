@@ -18,7 +18,7 @@ from gscope.queries.analysis.typing.conversions import (
 )
 from gscope.queries.analysis.typing.declarations import check_declaration
 from gscope.queries.analysis.typing.foreign_functions import instead_of
-from gscope.queries.analysis.typing.time_calls import date_trunc, time_bucket, to_timestamp
+from gscope.queries.analysis.typing.time_calls import ROUNDING, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
@@ -255,8 +255,7 @@ BUILDERS: dict[str, Builder] = {
         }
     ),
     "string": _by_type(STRING_STEPS),
-    "date_trunc": date_trunc,
-    "time_bucket": time_bucket,
+    **ROUNDING,
     "to_timestamp": to_timestamp,
     "strtoip": catalog_builder("string_to_ip"),
     "ipv4": _by_type({_IP: "ip_to_int"}),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from gscope.errors import TypeMismatchError, UnsupportedError
+from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
 from gscope.queries.analysis.typing import operators
 from gscope.queries.analysis.typing.calls import scalar_builder
 from gscope.queries.analysis.typing.casts import check_cast
 from gscope.queries.analysis.typing.constants import apply, from_literal
 from gscope.queries.analysis.typing.conversions import convert, predicate, unify, unify_compared
 from gscope.queries.analysis.typing.networks import split_networks
-from gscope.queries.analysis.typing.time_calls import check_unit
+from gscope.queries.analysis.typing.time_calls import (
+    PACKET_TIME,
+    ROUNDING,
+    check_unit,
+    takes_packet_time,
+)
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
@@ -177,12 +182,27 @@ class Typer:
             return self.aggregate(node)
         build = scalar_builder(node)
         arguments = tuple(self.type(argument) for argument in node.args)
+        if takes_packet_time(node):
+            node, time = self._packet_time(node)
+            arguments = (*arguments, time)
+        rounding = ROUNDING.get(node.name.lower())
+        if rounding is not None:
+            return rounding(arguments, node, self.meaning)
         result = build(arguments, node)
         check_cast(node, arguments, result)
         if node.name.lower() in _TIMES:
             for argument in arguments:
                 check_unit(self.meaning(argument), node)
         return result
+
+    def _packet_time(self, node: nodes.FunctionCall) -> tuple[nodes.FunctionCall, Expression]:
+        """Return ``time_bucket('10 sec')`` as a call over the packet's timestamp, and that."""
+        name = nodes.Name((PACKET_TIME,), position=node.position)
+        try:
+            return replace(node, args=(*node.args, name)), self.type(name)
+        except ResolveError as error:
+            error.remedy = f"write {node.name}('10 sec', x) with a column x that is a time"
+            raise
 
     def _case(self, node: nodes.Case) -> Expression:
         conditions = [self._case_condition(node, branch) for branch in node.branches]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.ordering.progression import whole_step
 from gscope.queries.catalog.protocols import PROTOCOLS
-from gscope.queries.catalog.scalar.magnitudes import can_wrap
+from gscope.queries.catalog.scalar.magnitudes import can_wrap, usual_magnitude
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import CONSTANT, VARYING, Direction, GsqlType, Ordering
@@ -47,7 +47,12 @@ def column_ordering(expression: Expression, leaf: Callable[[Leaf], Ordering]) ->
         return found
     if expression.type not in _CLOCK_TYPES:
         return VARYING
-    return replace(found, step=whole_step(expression, steps_by(leaf)))
+    reach = usual_magnitude(expression, lambda column: leaf(column).reach)
+    return replace(
+        found,
+        step=whole_step(expression, steps_by(leaf)),
+        reach=math.ceil(reach) if math.isfinite(reach) else 0,
+    )
 
 
 def steps_by(leaf: Callable[[Leaf], Ordering]) -> Callable[[Expression], int]:
@@ -77,7 +82,9 @@ def infer(expression: Expression, leaf: Callable[[Leaf], Ordering]) -> Ordering:
     orderings = [infer(argument, leaf) for argument in expression.arguments]
     if all(o.direction is Direction.CONSTANT for o in orderings):
         return CONSTANT if entry.is_pure else VARYING
-    if expression.is_nullable or not entry.gains or can_wrap(expression):
+    if expression.is_nullable or not entry.gains:
+        return VARYING
+    if can_wrap(expression, lambda column: leaf(column).reach):
         return VARYING
     direction: Direction | None = None
     band = 0

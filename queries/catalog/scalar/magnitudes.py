@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Reach = Callable[[Column], int]
 
 Magnitude = Fraction | float
 """The greatest absolute value; infinite if nothing bounds it."""
@@ -35,6 +41,7 @@ _CLOCKS = {"time": 1 << 31, "time_ns": 1 << 61, "timestamp": 1 << 61}
 """The values that clocks show until the years 2038 and 2043."""
 
 _WIDEST_FIELD = 1 << 32
+_CLOCK_TYPES = (GsqlType.INT, GsqlType.TIMESTAMP)
 _TYPES: dict[GsqlType, Magnitude] = {
     GsqlType.BOOL: Fraction(1),
     GsqlType.MAC: Fraction(1 << 48),
@@ -54,37 +61,42 @@ _CHOICES = frozenset({"coalesce", "min_of", "max_of"})
 
 def magnitude(expression: Expression) -> Magnitude:
     """Return a bound that no value exceeds; for arithmetic that wraps, that of its type."""
-    return _bound(expression, is_usual=False)
+    return _bound(expression, None)
 
 
-def usual_magnitude(expression: Expression) -> Magnitude:
+def usual_magnitude(expression: Expression, reach: Reach = lambda _: 0) -> Magnitude:
     """Return the same while clocks show values of these decades; see ``can_wrap``."""
-    return _bound(expression, is_usual=True)
+    return _bound(expression, reach)
 
 
-def can_wrap(expression: Call) -> bool:
+def can_wrap(expression: Call, reach: Reach) -> bool:
     """Return whether arithmetic on a clock exceeds 64 bits within these decades.
 
-    Columns of type INT are taken for seconds, TIMESTAMP for nanoseconds.
+    Args:
+        expression: the arithmetic.
+        reach: returns ``Ordering.reach`` of a column. Where it is 0, INT is taken for seconds, and
+            TIMESTAMP for nanoseconds.
     """
-    return expression.type is not GsqlType.FLOAT and _of_call(expression, is_usual=True) > INT_LIMIT
+    return expression.type is not GsqlType.FLOAT and _of_call(expression, reach) > INT_LIMIT
 
 
-def _bound(expression: Expression, *, is_usual: bool) -> Magnitude:
+def _bound(expression: Expression, reach: Reach | None) -> Magnitude:
+    """Return the bound of any value, or with ``reach`` that of the values of these decades."""
     match expression:
         case Literal(value):
             return _of_value(value)
         case PacketField(name):
-            known = {**_FIELDS, **(_CLOCKS if is_usual else {})}
+            known = {**_FIELDS, **(_CLOCKS if reach is not None else {})}
             bound = known.get(name.rpartition(".")[2])
             widest = _TYPES.get(expression.type, Fraction(_WIDEST_FIELD))
             return widest if bound is None else Fraction(bound)
-        case Column() if is_usual and expression.type in (GsqlType.INT, GsqlType.TIMESTAMP):
-            return Fraction(_CLOCKS["time" if expression.type is GsqlType.INT else "time_ns"])
+        case Column() if reach is not None and expression.type in _CLOCK_TYPES:
+            clock = "time" if expression.type is GsqlType.INT else "time_ns"
+            return Fraction(reach(expression) or _CLOCKS[clock])
         case Call() if expression.type is not GsqlType.FLOAT:
-            return min(_of_call(expression, is_usual=is_usual), INT_LIMIT)
+            return min(_of_call(expression, reach), INT_LIMIT)
         case Call():
-            return _of_call(expression, is_usual=is_usual)
+            return _of_call(expression, reach)
     return _TYPES.get(expression.type, INT_LIMIT)
 
 
@@ -94,12 +106,12 @@ def _of_value(value: object) -> Magnitude:
     return Fraction(abs(value)) if isinstance(value, int) else Fraction(0)
 
 
-def _of_call(call: Call, *, is_usual: bool) -> Magnitude:
+def _of_call(call: Call, reach: Reach | None) -> Magnitude:
     """Return the bound of a result before it wraps."""
     name, arguments = call.function, call.arguments
     if name in _CALLS:
         return Fraction(_CALLS[name])
-    bounds = [_bound(argument, is_usual=is_usual) for argument in arguments]
+    bounds = [_bound(argument, reach) for argument in arguments]
     constant = arguments[-1].value if arguments and isinstance(arguments[-1], Literal) else None
     if name in _SAME:
         return bounds[0]

@@ -47,7 +47,14 @@ FAMILIES: dict[str, dict[str, str]] = {
             "date_trunc('minute', t): the start of the microsecond, millisecond, second, minute, hour, day or "
             "week (from Monday) that contains t, in UTC."
         ),
-        "time_bucket": "time_bucket('10 sec', t): the start of the bucket that contains t; buckets are counted from 1970, UTC.",
+        "time_bucket": (
+            "time_bucket('10 sec', t): the start of the bucket that contains t, by default the packet's "
+            "timestamp; buckets are counted from 1970, UTC."
+        ),
+        "second": "The start of the second that contains the time.",
+        "minute": "The start of the minute that contains the time; time / 60 % 60 is the minute of the hour.",
+        "hour": "The start of the hour that contains the time, in UTC; time / 3600 % 24 is the hour of the day.",
+        "day": "The start of the day that contains the time, in UTC.",
         "to_timestamp": "The time given in seconds since 1970, UTC; FLOAT may have a fraction.",
     },
     "addresses": {
