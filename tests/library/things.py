@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 from scapy.layers.inet import ICMP, IP, UDP
 from tests.library import traffic
 from tests.library.traffic import ANN, BASE, BOB, EVE_MAC, NAMES, WEB, frame, tcp
+from tests.reference.reference import when
 
 if TYPE_CHECKING:
     from tests.library.traffic import Sent
 
-MINUTE, TEN, HOUR = BASE // 60, BASE // 10, BASE // 3600
+
+def start(seconds: int, later: int = 0) -> str:
+    """The start of the minute (60) or hour (3600) of the traffic, or of a later one, as in CSV."""
+    return when((BASE // seconds + later) * seconds * 10**9)
+
+
+MINUTE, TEN, HOUR = start(60), start(10), start(3600)
 Row = tuple[str, ...]
 
 
@@ -110,8 +117,8 @@ THINGS: dict[str, Thing] = {
     "connections": Thing(
         connection(),
         [
-            row(MINUTE + 1, WEB, 443, ANN, 40000, 1, 54, 0, "false", "false"),
-            row(MINUTE + 2, ANN, 40000, WEB, 443, 3, 162, 65, "false", "true"),
+            row(start(60, 1), WEB, 443, ANN, 40000, 1, 54, 0, "false", "false"),
+            row(start(60, 2), ANN, 40000, WEB, 443, 3, 162, 65, "false", "true"),
         ],
         NO_IP,
     ),
@@ -148,14 +155,14 @@ THINGS: dict[str, Thing] = {
     "icmp_unreachable": Thing(
         traffic.unreachable(12), [row(TEN, "10.9.9.9", ANN, 4, 12)], traffic.unreachable(9)
     ),
-    "link_load": Thing([(1, UDP_28.copy())], [row(BASE + 1, "trace", 1, 336, 42.0)], EMPTY),
+    "link_load": Thing([(1, UDP_28.copy())], [row(start(1, 1), "trace", 1, 336, 42.0)], EMPTY),
     "new_hosts": Thing(
         hosts([[ANN, BOB], [BOB, WEB], [BOB], [WEB]]),
         [
-            row(HOUR, ANN, 1, BASE),
-            row(HOUR, BOB, 1, BASE + 60),
-            row(HOUR + 1, WEB, 1, BASE + 3660),
-            row(HOUR + 3, WEB, 1, BASE + 10800),
+            row(HOUR, ANN, 1, start(1)),
+            row(HOUR, BOB, 1, start(1, 60)),
+            row(start(3600, 1), WEB, 1, start(1, 3660)),
+            row(start(3600, 3), WEB, 1, start(1, 10800)),
         ],
         NO_IP,
     ),

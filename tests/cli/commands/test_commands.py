@@ -267,7 +267,7 @@ def test_schema_lists_protocols_and_shows_fields(capsys: pytest.CaptureFixture[s
 def test_schema_of_a_query_has_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(capsys, "schema", "top_talkers", "--json")
     columns = json.loads(out)["top_talkers"]
-    assert [c["name"] for c in columns] == ["tb", "srcIP", "packets", "bytes"]
+    assert [c["name"] for c in columns] == ["minute", "srcIP", "packets", "bytes"]
     assert columns[0]["ordering"] == "increasing"
 
 
