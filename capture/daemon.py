@@ -22,6 +22,7 @@ capture, among others that are, is left out and reported in the summary); 2 inva
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
     from gscope.capture.process.statistics import CaptureStatistics
+    from gscope.capture.saving.packet_file import PacketFile
     from gscope.queries.plan.program import Program
 
 EXIT_LOST = 3
@@ -84,6 +86,7 @@ class Daemon:
         self._stop: Stopping | None = None
         self._is_stopping = threading.Event()
         self._has_begun = threading.Event()
+        self._packet_file: PacketFile | None = None
         self._confinement = Confinement()
         self._unconfined: list[str] = []
 
@@ -137,7 +140,9 @@ class Daemon:
                     inputs=inputs,
                     stop=stop,
                     observers=CaptureObservers(
-                        on_progress=self._events.on_progress, statistics=statistics
+                        on_progress=self._events.on_progress,
+                        statistics=statistics,
+                        packet_file=self._open_packet_file(settings),
                     ),
                     demands=demands,
                 )
@@ -180,6 +185,7 @@ class Daemon:
                         on_failure=self._events.on_interface_failure,
                         statistics=statistics,
                         watchdog=watchdog,
+                        packet_file=self._open_packet_file(settings),
                     ),
                     demands=demands,
                 )
@@ -226,16 +232,29 @@ class Daemon:
         )
         try:
             summary = capture(self._log, statistics, demands)
+            if self._packet_file is not None:
+                self._packet_file.close()
+                summary = dataclasses.replace(summary, saved=self._packet_file.account())
             statistics.write()
             self._send_summary(summary)
             server.ensure_listening()
             while not (self._log.wait_acknowledged(INTERVAL_S) or self._log.is_closed):
                 statistics.write()
         finally:
+            if self._packet_file is not None:
+                self._packet_file.close()
             self._log.close()
             self._has_begun.set()
             server.stop()
         return summary
+
+    def _open_packet_file(self, settings: CaptureSettings) -> PacketFile | None:
+        """Return the file for packets of selections; None if none are saved."""
+        if settings.saved is not None:
+            from gscope.capture.saving.packet_file import PacketFile
+
+            self._packet_file = PacketFile(settings.saved, self._run_dir, settings.is_live)
+        return self._packet_file
 
     def _renew_leases(self, log: StreamLog, settings: CaptureSettings) -> None:
         """Lease the batches that readers leased from an earlier daemon and still read."""

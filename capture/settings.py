@@ -154,6 +154,36 @@ class ConsumerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedQuery:
+    """A selection whose packets are saved.
+
+    Attributes:
+        lfta: name of the LFTA that selects them.
+        query: name of the query, the comment of each packet.
+    """
+
+    lfta: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPackets:
+    """The packets to save, and the file for them.
+
+    Attributes:
+        descriptor: of the open file, which the daemon inherits.
+        queries: the selections.
+        path: of the file, for reports.
+        limit_bytes: size that the file does not exceed; None for no limit.
+    """
+
+    descriptor: int
+    queries: tuple[SavedQuery, ...]
+    path: str = ""
+    limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
 
@@ -182,6 +212,7 @@ class CaptureSettings:
         duration_ns: duration after which a live capture ends; None for no limit.
         allow_missing_devices: whether a live capture continues without interfaces whose devices are
             missing while there is another one, as a restarted daemon does.
+        saved: the packets to save in a file; None for none.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -203,6 +234,7 @@ class CaptureSettings:
     packets: int | None = None
     duration_ns: int | None = None
     allow_missing_devices: bool = False
+    saved: SavedPackets | None = None
 
     @property
     def is_live(self) -> bool:

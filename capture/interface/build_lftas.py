@@ -10,6 +10,7 @@ from gscope.capture.interface.memory_budget import ensure_fits
 from gscope.capture.lfta.cache import load_kernel, prune_kernels
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.saving.packet_saver import PacketSaver
 from gscope.capture.sources.block import PADDING_BYTES, Block
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.saving.packet_file import PacketFile
     from gscope.capture.settings import CaptureSettings
     from gscope.queries.plan.program import Program
 
@@ -28,8 +30,15 @@ class LftaEngineFactory(Protocol):
         """Return the LFTAs of ``interface``; ``emit`` takes their output and releases it."""
 
 
-def compiled_engines(program: Program, settings: CaptureSettings) -> LftaEngineFactory:
+def compiled_engines(
+    program: Program, settings: CaptureSettings, packet_file: PacketFile | None = None
+) -> LftaEngineFactory:
     """Compile or load the kernel of a program, and return a factory of LFTAs that run it.
+
+    Args:
+        program: the compiled query set.
+        settings: sizes of the LFTAs' memory, and the interfaces.
+        packet_file: where packets of selections are saved; None to save none.
 
     Raises:
         UsageError: the LFTAs may need more memory than the settings allow.
@@ -40,12 +49,13 @@ def compiled_engines(program: Program, settings: CaptureSettings) -> LftaEngineF
         table_slots=settings.table_slots or defaults.table_slots,
         batch_rows=settings.output_rows or defaults.batch_rows,
     )
-    kernel = load_kernel(program.lftas)
+    kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
     slot_bytes = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
     ensure_fits(program.lftas, settings, sizes, [slot_bytes[lfta.name] for lfta in program.lftas])
 
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
+        marked = None if packet_file is None else PacketSaver(packet_file, interface)
+        return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
 
     make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
         _no_packets(), 0

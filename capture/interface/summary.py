@@ -68,6 +68,7 @@ class CaptureSummary:
         refused: for inputs left out because they are not captures, by interface, the reason.
         failed: for live interfaces that ended before the run, by interface, the reason.
         logged: for each stream, the account of its tuples in the log; see ``StreamTotals``.
+        saved: what became of packets to be saved, see ``SavingCounters``; {} if none were.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -78,11 +79,14 @@ class CaptureSummary:
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
+    saved: dict[str, int | str] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost on any interface or in the log."""
+        """Whether nothing was lost on any interface, in the log or in the file of packets."""
         lost = self.log.get("shed_tuples_total", 0)
+        # A limit on the file is kept on purpose.
+        lost += sum(int(self.saved.get(name, 0)) for name in ("unwritten", "outrun"))
         return not lost and all(interface.is_whole for interface in self.interfaces)
 
     def to_dict(self) -> dict[str, Any]:

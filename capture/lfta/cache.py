@@ -34,7 +34,7 @@ from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -70,18 +70,22 @@ class CompiledKernel:
     scratch_words: int
 
 
-def load_kernel(lftas: Sequence[Lfta]) -> CompiledKernel:
+def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> CompiledKernel:
     """Generate, write and import the kernel of ``lftas``.
 
     numba compiles it on its first run if there is no compiled one. The same LFTAs in another order
     have the same kernel.
+
+    Args:
+        lftas: the LFTAs.
+        marks: for selections that save their packets, by name, the bit that marks these.
 
     Raises:
         UnsupportedError: an LFTA needs something that kernels do not support.
         UsageError: a user function does not match its declaration.
     """
     lftas = sorted(lftas, key=lambda lfta: lfta.name)
-    generated = generate(lftas)
+    generated = generate(lftas, marks)
     name = hashlib.sha256((sources_digest() + generated.source).encode()).hexdigest()[:24]
     if generated.user_functions and not _is_written(name):
         from gscope.capture.lfta.user_kernels import check_user_kernel

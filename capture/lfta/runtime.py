@@ -82,6 +82,22 @@ class LftaEngine(Protocol):
         """Return a snapshot of one LFTA's counters."""
 
 
+class MarkedPackets(Protocol):
+    """What takes the packets that a kernel marked, for one interface."""
+
+    def begin(self, packets: int) -> int:
+        """Return the address of a cleared word for each packet of a block of ``packets``."""
+
+    def save(self, block: Block, first: int, stop: int) -> None:
+        """Take the marked packets from ``first`` to before ``stop``, and clear their words."""
+
+    def flush(self) -> None:
+        """Pass on what was taken so far, unless it can wait."""
+
+    def finish(self) -> None:
+        """Pass on everything that was taken."""
+
+
 class LftaRuntime:
     """Runs a compiled kernel on the packets of one interface; see ``LftaEngine``.
 
@@ -94,6 +110,7 @@ class LftaRuntime:
         settings: sizes of their memory.
         kernel: the compiled LFTAs.
         emit: receives finished batches, on the calling thread.
+        marked: takes the packets that the kernel marks; None for a kernel that marks none.
     """
 
     def __init__(
@@ -103,8 +120,10 @@ class LftaRuntime:
         settings: LftaSettings,
         kernel: CompiledKernel,
         emit: Callable[[str, ColumnBatch], None],
+        marked: MarkedPackets | None = None,
     ) -> None:
         self.bound_ns = NO_BOUND
+        self._marked = marked
         self._kernel = kernel
         numbers = {name: number for number, name in enumerate(kernel.lftas)}
         # In the order of the program, which streams keep.
@@ -138,14 +157,25 @@ class LftaRuntime:
         """See ``LftaEngine``."""
         # The arrays as they are: asking numpy for an address takes as long as ten packets.
         arrays = block_arrays(block)
+        first = start
+        if self._marked is not None:
+            self._state.lftas[:, LftaState.MARKS] = self._marked.begin(block.count)
         while True:
             span = PacketRange(
                 first=start, stop=block.count, until_ns=until_ns, bound_ns=self.bound_ns
             )
             full = self._kernel.run(*run_arguments(arrays, span, self._memory, self._state))
             if full < 0:
-                return self._position
+                break
             start = self.make_room(full)
+        if self._marked is not None:
+            self._marked.save(block, first, self._position)
+        return self._position
+
+    @property
+    def marks_packets(self) -> bool:
+        """Whether packets have to pass through ``process``, which takes those that are marked."""
+        return self._marked is not None
 
     def kernel_entry(self, block: Block) -> KernelEntry:
         """Return the compiled ``run`` for blocks like ``block``.
@@ -178,6 +208,8 @@ class LftaRuntime:
             promise = punctuations(running.lfta, self.bound_ns, running.floors)
             running.promise(promise)
             promises[running.lfta.name] = promise
+        if self._marked is not None:
+            self._marked.flush()
         return promises
 
     def finish(self) -> None:
@@ -186,6 +218,8 @@ class LftaRuntime:
             if running.lfta.is_aggregation:
                 self._flush(number, MAX_TIME_NS)
             running.hand_over()
+        if self._marked is not None:
+            self._marked.finish()
 
     def _flush(self, number: int, last: int) -> None:
         running = self._lftas[number]

@@ -103,7 +103,10 @@ class LftaState(_Word):
     """Epoch from which on an aggregation's rows go to the back of the output buffer."""
     CROWDED = 24
     """With fewer free rows than this in the output buffer, a new epoch gets a buffer of its own."""
-    DECLARED = 25
+    MARKS = 25
+    """Address of a word for each packet of the block, with a bit for each selection that saves its
+    packets; 0 if none does."""
+    DECLARED = 26
     """For each declared order the least value (of a decreasing one: of its negative) that keeps it.
     """
     COLUMNS = DECLARED + MAX_DECLARED

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gscope.capture.interface.base import Feed
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.process.thread_watchdog import ThreadWatchdog
+    from gscope.capture.saving.packet_file import PacketFile
     from gscope.queries.streams.process_events import CaptureProgress
 
 
@@ -30,6 +31,7 @@ class CaptureObservers:
             others, and the reason.
         statistics: counters for other processes; None if no such file is written.
         watchdog: detects capture threads that hang; None if the threads are not watched.
+        packet_file: where packets of selections are saved; None if none are.
     """
 
     on_ready: Callable[[], object] = _ignore
@@ -38,6 +40,7 @@ class CaptureObservers:
     on_failure: Callable[[str, str], object] = _ignore
     statistics: CaptureStatistics | None = None
     watchdog: ThreadWatchdog | None = None
+    packet_file: PacketFile | None = None
 
     def on_turn(self, feed: Feed) -> None:
         """Note the state of an interface; called repeatedly by the thread that runs it."""

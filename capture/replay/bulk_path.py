@@ -59,10 +59,14 @@ class Pump:
 
     @classmethod
     def between(cls, source: CaptureSource, engine: LftaEngine) -> Pump | None:
-        """Return a pump, or None if it does not support a source or an engine of this kind."""
-        if isinstance(source, FileSource) and isinstance(engine, LftaRuntime):
-            return cls(source, engine)
-        return None
+        """Return a pump, or None if it does not support a source or an engine of this kind.
+
+        An engine that saves packets takes them from each block, which the compiled loop does not
+        hand out.
+        """
+        if not isinstance(source, FileSource) or not isinstance(engine, LftaRuntime):
+            return None
+        return None if engine.marks_packets else cls(source, engine)
 
     def run(self, latest_ns: int, skew_ns: int, until_ns: int) -> Pumped | None:
         """Process blocks while their packets are all before ``until_ns`` and none is late.

@@ -81,7 +81,8 @@ def replay_capture(
         began = time.perf_counter()
         stop.watch(opened)
         try:
-            engines = engines or compiled_engines(program, settings)
+            packet_file = None if observers is None else observers.packet_file
+            engines = engines or compiled_engines(program, settings, packet_file)
             interfaces = [
                 _interface(program, interface, opened, log, engines)
                 for interface in settings.interfaces

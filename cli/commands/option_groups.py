@@ -12,7 +12,8 @@ from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
 from gscope.cli.completion import candidates
-from gscope.cli.config.quantities import parse_count
+from gscope.cli.config.quantities import parse_count, parse_size
+from gscope.cli.config.saving import save_request
 from gscope.cli.config.settings import FOLDER, SETTINGS, USER
 from gscope.cli.session.request import QueryRequest
 from gscope.errors import UsageError
@@ -174,6 +175,40 @@ def count_option(help_text: str) -> Callable[[F], F]:
         help=help_text,
     )
 
+
+with_saving = option_group(
+    "saving",
+    save_request,
+    option(
+        "--save-packets",
+        "save_path",
+        heading="Output",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        shell_complete=candidates.files,
+        help="Save the packets whose rows are in the answers of selections to FILE, a new pcapng"
+        " file. The comment of a packet names its queries.",
+    ),
+    option(
+        "--save-packets-of",
+        "save_queries",
+        heading="Output",
+        metavar="QUERY",
+        multiple=True,
+        type=Lines(),
+        shell_complete=candidates.results,
+        help="Save only packets of QUERY. May be repeated. Default: all results.",
+    ),
+    option(
+        "--save-packets-limit",
+        "save_limit",
+        heading="Output",
+        metavar="SIZE",
+        callback=quantity(parse_size),
+        help="Save no more packets once FILE has reached SIZE; those left out are counted.",
+    ),
+)
+"""``--save-packets`` and what belongs to it; the command gets ``saving``."""
 
 numeric_option = option(
     "-n",

@@ -19,6 +19,7 @@ from gscope.cli.commands.option_groups import (
     with_config,
     with_output,
     with_queries,
+    with_saving,
 )
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
 from gscope.cli.completion import candidates
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gscope.capture.settings import InterfaceSettings
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
+    from gscope.cli.config.saving import SaveRequest
     from gscope.cli.session.request import QueryRequest
 
 
@@ -127,6 +129,7 @@ with_captures = option_group(
 @with_queries
 @with_captures
 @with_output("Write each result to a file in DIR, which appears when it is complete.")
+@with_saving
 @numeric_option
 @run_name_option(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
@@ -137,6 +140,7 @@ def replay(
     request: QueryRequest,
     inputs: CaptureRequest,
     output: OutputRequest,
+    saving: SaveRequest | None,
     name: str | None,
     config: Config,
 ) -> int:
@@ -181,6 +185,7 @@ def replay(
         output.folder,
         config,
         None if name is None else ensure_name(name),
+        saving=saving,
     )
     report = Report(output.is_quiet, output.has_timings, config.is_strict)
     return session.answer(run_observer(is_quiet=output.is_quiet), report, began)

@@ -21,6 +21,7 @@ from gscope.cli.commands.option_groups import (
     with_config,
     with_output,
     with_queries,
+    with_saving,
 )
 from gscope.cli.commands.options import (
     HeadedCommand,
@@ -40,6 +41,7 @@ from gscope.errors import UsageError
 if TYPE_CHECKING:
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
+    from gscope.cli.config.saving import SaveRequest
     from gscope.cli.session.detach import Detached
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
@@ -231,6 +233,7 @@ with_service = option_group(
     "Append each result to a file in DIR as answers are emitted; parquet and arrow results are"
     " split into files of at most one minute."
 )
+@with_saving
 @numeric_option
 @with_service
 @with_config(without=("limits.block",))
@@ -240,6 +243,7 @@ def run(
     overrides: Overrides,
     limits: RunLimits,
     output: OutputRequest,
+    saving: SaveRequest | None,
     service: ServiceRequest,
     config: Config,
 ) -> int:
@@ -282,6 +286,7 @@ def run(
         config,
         None if service.name is None else ensure_name(service.name),
         service.log_file,
+        saving,
     )
     listeners: tuple[Listener, ...] = ()
     if service.is_detached:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TERMS = ("dropped", "filtered", "shed", "late", "unread")
 _LOST = ("dropped", "shed", "late", "unread")
+_UNSAVED = ("unwritten", "outrun")
+"""Packets that the file of saved packets has lost; those above its limit are left out on purpose."""
 _INTERFACES_SHOWN = 8
 _DAMAGE_SHOWN = 20
 
@@ -26,6 +28,7 @@ _DAMAGE_SHOWN = 20
 def is_whole(outcome: Outcome) -> bool:
     """Return whether nothing was lost: on interfaces, in the log, in the job, with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
+    lost += sum(outcome.capture.get("saved", {}).get(name, 0) for name in _UNSAVED)
     lost += sum(outcome.late_tuples.values())
     return (
         not lost
@@ -67,6 +70,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
         yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
     yield from shed_lines(capture, outcome.shed_tuples)
+    yield from _saved(capture.get("saved", {}))
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
@@ -166,6 +170,20 @@ def _rows(rows: Mapping[str, int]) -> str:
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _saved(saved: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what became of the packets to be saved; nothing if none were to be."""
+    if not saved:
+        return
+    yield f"  {_counted(saved['packets'], 'packet')} saved in {saved['path']}"
+    for counter, why in (
+        ("over_limit", "the file has reached --save-packets-limit"),
+        ("outrun", "the disk was too slow"),
+        ("unwritten", saved["failure"]),
+    ):
+        if count := saved[counter]:
+            yield f"  {_counted(count, 'packet')} not saved: {why}"
 
 
 def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:

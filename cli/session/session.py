@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gscope.capture.confinement.plan import Confinement
-    from gscope.capture.settings import InterfaceSettings
+    from gscope.capture.settings import InterfaceSettings, SavedPackets
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
+    from gscope.cli.config.saving import SaveRequest
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.run_dir import RunDir
@@ -63,6 +64,7 @@ class Session:
         config: the settings.
         name: the name of the run; None: that of the first query, made unique.
         log_file: a further file for the run's log; None: none.
+        saving: the packets to save; None: none.
     """
 
     request: QueryRequest
@@ -73,6 +75,7 @@ class Session:
     config: Config
     name: str | None = None
     log_file: Path | None = None
+    saving: SaveRequest | None = None
 
     @property
     def is_live(self) -> bool:
@@ -176,7 +179,13 @@ class Session:
                         latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
                     )
                 )
-                rows = self._deliver(run_dir, supervisor, program or self._compiled(run_dir))
+                program = program or self._compiled(run_dir)
+                from gscope.cli.session.saved_packets import opened_packet_file
+
+                with opened_packet_file(
+                    self.saving, program, run_dir.path, is_live=self.is_live
+                ) as saved:
+                    rows = self._deliver(run_dir, supervisor, program, saved)
             finally:
                 supervisor.stop()
         return supervisor.outcome, rows
@@ -239,7 +248,11 @@ class Session:
         return list(dict.fromkeys(p.parent for p in paths if not can_reach(p, identity)))
 
     def _deliver(
-        self, run_dir: RunDir, supervisor: Supervisor, program: Program
+        self,
+        run_dir: RunDir,
+        supervisor: Supervisor,
+        program: Program,
+        saved: SavedPackets | None,
     ) -> Mapping[str, int]:
         """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")
@@ -253,7 +266,10 @@ class Session:
         elif closed := self._closed_watchlists(program):
             supervisor.restart_job(closed)
         supervisor.start_capture(
-            program, capture_settings(program, self.interfaces, self.config, self.limits)
+            program,
+            replace(
+                capture_settings(program, self.interfaces, self.config, self.limits), saved=saved
+            ),
         )
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint

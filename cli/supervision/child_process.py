@@ -47,6 +47,7 @@ class ChildProcess:
             last line is kept.
         is_privileged: whether the child keeps this process's capabilities, to drop them itself.
         gets_stdin: whether the child reads this process's standard input.
+        inherited: open descriptors that the child inherits.
         grace_s: seconds that the child has to end its own children before it is killed; 0: none.
     """
 
@@ -60,6 +61,7 @@ class ChildProcess:
         on_words: Callable[[str], None] | None = None,
         is_privileged: bool = False,
         gets_stdin: bool = False,
+        inherited: tuple[int, ...] = (),
         grace_s: float = 0.0,
     ) -> None:
         self.name = name
@@ -78,7 +80,7 @@ class ChildProcess:
                 stdin=None if gets_stdin else reader,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=(reader,) if gets_stdin else (),
+                pass_fds=(*inherited, *((reader,) if gets_stdin else ())),
                 process_group=0,
             )
         self._listener = threading.Thread(target=self._listen, name=f"words-{name}", daemon=True)

@@ -16,6 +16,7 @@
         capture.sock         the server of the stream log
         stats.json           counters
         leases-READER.json   batches that a reader is reading
+        saved.json           how much of the file of saved packets is whole
     job/                     writable for the HFTA job
         outputs/             answers of steps
         stats.json           counters
@@ -43,6 +44,7 @@ LOG_FOLDER = "log"
 CAPTURE_FOLDER = "capture"
 SOCKET_FILE = f"{CAPTURE_FOLDER}/capture.sock"
 CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
+SAVED_PACKETS_FILE = f"{CAPTURE_FOLDER}/saved.json"
 JOB_FOLDER = "job"
 JOB_STATISTICS_FILE = f"{JOB_FOLDER}/stats.json"
 TEMPORARY_FOLDER = "tmp"

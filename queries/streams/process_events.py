@@ -107,6 +107,7 @@ class CaptureFinished(ProcessEvent):
         refused: why inputs that are no captures were left out, by interface.
         failed: why live interfaces ended before the run, by interface.
         logged: what became of the tuples of each stream in the log.
+        saved: what became of the packets to be saved in a file; {} if none were.
     """
 
     kind = "summary"
@@ -118,6 +119,7 @@ class CaptureFinished(ProcessEvent):
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
+    saved: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

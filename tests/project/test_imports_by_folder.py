@@ -79,16 +79,18 @@ capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
 capture/lfta/runtime.py: capture/kernels capture/packet capture/sources capture/lfta
     capture/lfta/cache.py
 capture/log: capture/heartbeats
+capture/saving: capture capture/kernels capture/sources
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
-    capture/lfta/cache.py capture/lfta/runtime.py capture/log
-capture/process: capture capture/confinement capture/lfta capture/log capture/interface
+    capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving
+capture/process: capture capture/confinement capture/lfta capture/log capture/saving
+    capture/interface
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process
 capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
-    capture/log capture/interface capture/process capture/replay capture/live
+    capture/log capture/saving capture/interface capture/process capture/replay capture/live
 engine:
 engine/log_client:
 engine/watermarks:

@@ -28,7 +28,7 @@ from gscope.capture.packet.fields import INNER
 from gscope.queries.expressions.expressions import Literal, PacketField, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
@@ -93,8 +93,12 @@ class GeneratedKernel:
     user_functions: tuple[str, ...] = ()
 
 
-def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
+def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> GeneratedKernel:
     """Return the kernel that runs ``lftas`` side by side.
+
+    Args:
+        lftas: the LFTAs.
+        marks: for selections that save their packets, by name, the bit that marks these.
 
     Raises:
         UnsupportedError: an LFTA needs something that kernels do not support.
@@ -120,7 +124,8 @@ def generate(lftas: Sequence[Lfta]) -> GeneratedKernel:
             slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
             scratch_words = max(scratch_words, plan.scratch_words)
         else:
-            parts.append(selection_source(lfta, number, shared, literals))
+            mark = None if marks is None else marks.get(lfta.name)
+            parts.append(selection_source(lfta, number, shared, literals, mark))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]
     stage = "stage_plain" if has_plain else "stage"

@@ -22,9 +22,20 @@ if TYPE_CHECKING:
 
 
 def selection_source(
-    lfta: Lfta, number: int, shared: Sequence[Expression], literals: Literals
+    lfta: Lfta,
+    number: int,
+    shared: Sequence[Expression],
+    literals: Literals,
+    mark: int | None = None,
 ) -> list[str]:
     """Return the functions of a selecting LFTA; ``lfta_<number>`` processes a batch.
+
+    Args:
+        lfta: the LFTA.
+        number: its number in the kernel.
+        shared: the predicates that LFTAs share.
+        literals: the bytes of STRING literals.
+        mark: the bit that it sets in the marks of packets that pass; None to mark none.
 
     Raises:
         UnsupportedError: it has more declared orders than kernels support.
@@ -44,7 +55,7 @@ def selection_source(
         lines.append(f"        if version == {int(variant)}:")
         scope = Scope(variant, literals, indent=3)
         if passes(scope, lfta.predicate, shared, "continue"):
-            _put_out(scope, lfta)
+            _put_out(scope, lfta, mark)
         else:
             scope.lines.clear()
         scope.emit("continue")
@@ -74,7 +85,7 @@ def _keep_order(scope: Scope, lfta: Lfta) -> None:
         scope.emit(f"    {at} = max({at}, {least})")
 
 
-def _put_out(scope: Scope, lfta: Lfta) -> None:
+def _put_out(scope: Scope, lfta: Lfta, mark: int | None) -> None:
     if lfta.declared:
         _keep_order(scope, lfta)
     layout = output_layout(lfta)
@@ -82,6 +93,9 @@ def _put_out(scope: Scope, lfta: Lfta) -> None:
     for n, (column, value) in enumerate(zip(layout.columns, values, strict=True)):
         for line in store(n, column, value.parts, value.null):
             scope.emit(line)
+    if mark is not None:
+        at = f"s[{LftaState.MARKS}] + 8 * p"
+        scope.emit(f"st64({at}, ld64({at}) | {1 << mark})")
     scope.emit(f"s[{LftaState.ROWS}] = row + 1")
     scope.emit("matched += 1")
     scope.emit("out += 1")

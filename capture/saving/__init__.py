@@ -1,0 +1,1 @@
+"""Saving of packets: those that selections accept, in a pcapng file."""
