@@ -140,6 +140,7 @@ class Daemon:
                     inputs=inputs,
                     stop=stop,
                     observers=CaptureObservers(
+                        on_compile=self._events.send,
                         on_progress=self._events.on_progress,
                         statistics=statistics,
                         packet_file=self._open_packet_file(settings),
@@ -179,6 +180,7 @@ class Daemon:
                     devices.inputs,
                     stop=stop,
                     observers=CaptureObservers(
+                        on_compile=self._events.send,
                         on_ready=lambda: self._renew_leases(log, settings),
                         on_begin=self._has_begun.set,
                         on_progress=self._events.on_progress,

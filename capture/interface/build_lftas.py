@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from gscope.capture.interface.memory_budget import ensure_fits
-from gscope.capture.lfta.cache import load_kernel, prune_kernels
+from gscope.capture.lfta.cache import compiling_noted, load_kernel, prune_kernels
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.saving.packet_saver import PacketSaver
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gscope.capture.saving.packet_file import PacketFile
     from gscope.capture.settings import CaptureSettings
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.process_events import KernelCompiling
 
 
 class LftaEngineFactory(Protocol):
@@ -31,7 +32,10 @@ class LftaEngineFactory(Protocol):
 
 
 def compiled_engines(
-    program: Program, settings: CaptureSettings, packet_file: PacketFile | None = None
+    program: Program,
+    settings: CaptureSettings,
+    packet_file: PacketFile | None = None,
+    on_compile: Callable[[KernelCompiling], object] = lambda _: None,
 ) -> LftaEngineFactory:
     """Compile or load the kernel of a program, and return a factory of LFTAs that run it.
 
@@ -39,6 +43,7 @@ def compiled_engines(
         program: the compiled query set.
         settings: sizes of the LFTAs' memory, and the interfaces.
         packet_file: where packets of selections are saved; None to save none.
+        on_compile: called before a kernel is compiled, which takes seconds.
 
     Raises:
         UsageError: the LFTAs may need more memory than the settings allow.
@@ -57,12 +62,14 @@ def compiled_engines(
         marked = None if packet_file is None else PacketSaver(packet_file, interface)
         return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
 
-    make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
-        _no_packets(), 0
-    )
-    # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not wait
-    # for a compiler.
-    kernel.flush(-1, np.zeros(1, np.int64), 0)
+    queries = tuple(dict.fromkeys(lfta.query for lfta in program.lftas))
+    with compiling_noted(kernel, queries, on_compile):
+        make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
+            _no_packets(), 0
+        )
+        # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not
+        # wait for a compiler.
+        kernel.flush(-1, np.zeros(1, np.int64), 0)
     prune_kernels()
     return make
 

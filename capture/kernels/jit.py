@@ -17,9 +17,9 @@ import hashlib
 import logging
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numba
 from numba.core import cgutils as _cgutils
@@ -32,7 +32,7 @@ from gscope.queries.ownership import ensure_private_folder
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 # Partly typed in numba; what builds LLVM code is not checkable anyway.
 types: Any = _types
@@ -112,12 +112,22 @@ class _KernelCache(_FunctionCache):  # type: ignore[misc]
     has_saved = False
     """Whether this process has compiled anything."""
 
+    on_miss: ClassVar[Callable[[Path], object] | None] = None
+    """Called with the source of a kernel that is about to be compiled."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._source = Path(function.__code__.co_filename)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:
             # A file truncated by a crash, or just removed: numba raises whatever unpickling raises.
-            return None
+            found = None
+        if found is None and _KernelCache.on_miss is not None:
+            _KernelCache.on_miss(self._source)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         _KernelCache.has_saved = True
@@ -177,6 +187,19 @@ def kernels_folder() -> Path:
 def has_compiled() -> bool:
     """Return whether this process has compiled a kernel that was not in the cache."""
     return _KernelCache.has_saved
+
+
+@contextmanager
+def compiling_reported(on_compile: Callable[[Path], object]) -> Iterator[None]:
+    """Call ``on_compile`` with the source of each kernel that is compiled meanwhile.
+
+    Kernels that no folder can keep are compiled without a call.
+    """
+    _KernelCache.on_miss = on_compile
+    try:
+        yield
+    finally:
+        _KernelCache.on_miss = None
 
 
 @functools.cache

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,13 +28,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gscope.capture.kernels.disk_cache import mark_used, prune
-from gscope.capture.kernels.jit import has_compiled, kernels_folder, sources_digest
+from gscope.capture.kernels.jit import (
+    compiling_reported,
+    has_compiled,
+    kernels_folder,
+    sources_digest,
+)
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.queries.ownership import ensure_private_folder, is_trusted_file
+from gscope.queries.streams.process_events import KernelCompiling
 from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -108,6 +114,21 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
         generated.slot_bytes,
         generated.scratch_words,
     )
+
+
+@contextmanager
+def compiling_noted(
+    kernel: CompiledKernel,
+    queries: tuple[str, ...],
+    on_compile: Callable[[KernelCompiling], object],
+) -> Iterator[None]:
+    """Report each kernel that is compiled meanwhile: that of ``queries``, and those of gscope."""
+
+    def on_miss(source: Path) -> None:
+        on_compile(KernelCompiling(queries if source == kernel.path else ()))
+
+    with compiling_reported(on_miss):
+        yield
 
 
 def prune_kernels() -> None:

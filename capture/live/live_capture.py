@@ -59,7 +59,9 @@ def capture_live(
     stop = stop or LiveStop()
     observers = observers or CaptureObservers()
     began = time.perf_counter()
-    engines = engines or compiled_engines(program, settings, observers.packet_file)
+    engines = engines or compiled_engines(
+        program, settings, observers.packet_file, observers.on_compile
+    )
     clocks = {name: inputs.make_clock() for name in inputs.sources}
     now_ns = max((clock.now_ns() for clock in clocks.values()), default=0)
     names = [each.name for each in settings.interfaces]

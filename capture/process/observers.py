@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.process.thread_watchdog import ThreadWatchdog
     from gscope.capture.saving.packet_file import PacketFile
-    from gscope.queries.streams.process_events import CaptureProgress
+    from gscope.queries.streams.process_events import CaptureProgress, KernelCompiling
 
 
 def _ignore(*_: object) -> None:
@@ -24,6 +24,7 @@ class CaptureObservers:
     """The observers of one capture, each of them optional.
 
     Attributes:
+        on_compile: called before a kernel is compiled that was not in the cache.
         on_ready: called once by a live capture that is set up, before the first row is logged.
         on_begin: called once by a live capture when packets are let in.
         on_progress: called at every heartbeat, by the thread that sends it.
@@ -34,6 +35,7 @@ class CaptureObservers:
         packet_file: where packets of selections are saved; None if none are.
     """
 
+    on_compile: Callable[[KernelCompiling], object] = _ignore
     on_ready: Callable[[], object] = _ignore
     on_begin: Callable[[], object] = _ignore
     on_progress: Callable[[CaptureProgress], object] = _ignore

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.interface.base import attach
 from gscope.capture.interface.build_lftas import compiled_engines
 from gscope.capture.interface.summary import CaptureSummary
+from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay.open_inputs import OpenInputs
 from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.interface.build_lftas import LftaEngineFactory
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.process.observers import CaptureObservers
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.queries.plan.program import Program
 
@@ -81,8 +81,10 @@ def replay_capture(
         began = time.perf_counter()
         stop.watch(opened)
         try:
-            packet_file = None if observers is None else observers.packet_file
-            engines = engines or compiled_engines(program, settings, packet_file)
+            seen = observers or CaptureObservers()
+            engines = engines or compiled_engines(
+                program, settings, seen.packet_file, seen.on_compile
+            )
             interfaces = [
                 _interface(program, interface, opened, log, engines)
                 for interface in settings.interfaces

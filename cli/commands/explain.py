@@ -12,6 +12,7 @@ from gscope.cli.commands.option_groups import (
     OF_RUNS,
     with_config,
     with_interfaces,
+    with_pager,
     with_texts_to_deliver,
 )
 from gscope.cli.commands.options import HeadedCommand, option
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 @option(
     "--json", "is_json", heading="Output", is_flag=True, help="Print everything as one JSON object."
 )
+@with_pager
 @with_config(without=OF_RUNS)
 def explain(
     request: QueryRequest,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from gscope.cli.commands.option_groups import with_pager
 from gscope.cli.completion import candidates
 
 
 @click.command(name="help", short_help="Describe gscope or one of its commands.")
 @click.argument("command", required=False, shell_complete=candidates.commands)
+@with_pager
 @click.pass_context
 def show_help(context: click.Context, command: str | None) -> None:
     """List the commands, or describe COMMAND as `gscope COMMAND -h` does.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.cli.commands.option_groups import with_pager
 from gscope.cli.commands.options import option
 from gscope.cli.completion import candidates
 from gscope.cli.render.library_list import as_json, list_lines
@@ -34,6 +35,7 @@ _PUBLISHED = "published"
     " a query.",
 )
 @option("--json", "is_json", is_flag=True, help="Print names, descriptions and texts as JSON.")
+@with_pager
 def library(words: tuple[str, ...], searched: tuple[str, ...], *, is_json: bool) -> None:
     """List the library queries by purpose, search them, or print the named ones.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -135,11 +136,13 @@ class OutputRequest:
         folder: the folder for files of answers; None for standard output.
         has_timings: whether to report how long each phase took.
         is_quiet: whether to leave progress and the summary out.
+        hides_progress: whether to show no progress line, even if standard error is a terminal.
     """
 
     folder: Path | None = None
     has_timings: bool = False
     is_quiet: bool = False
+    hides_progress: bool = False
 
 
 _CAPTURE_ENDINGS = (".pcap", ".pcapng", ".cap")
@@ -221,6 +224,31 @@ numeric_option = option(
 """``-n``, which many type out of habit."""
 
 
+pager_option = option(
+    "--no-pager",
+    "is_unpaged",
+    heading="Output",
+    is_flag=True,
+    help="Print long tables and texts directly. By default, what exceeds the screen of a terminal is"
+    " shown with $GSCOPE_PAGER, else $PAGER, else less.",
+)
+"""``--no-pager``; the command gets ``is_unpaged``."""
+
+
+def with_pager(function: F) -> F:
+    """Add ``--no-pager``, and show what the command prints with the pager if it is long."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, is_unpaged: bool, **named: Any) -> Any:
+        from gscope.cli.render.pager import paged_stdout
+
+        with nullcontext() if is_unpaged else paged_stdout():
+            return function(*arguments, **named)
+
+    paged: F = pager_option(cast("F", command))
+    return paged
+
+
 def with_output(files: str) -> Callable[[F], F]:
     """Return ``--write``, ``--timings`` and ``--quiet``; the command gets ``output``.
 
@@ -247,6 +275,13 @@ def with_output(files: str) -> Callable[[F], F]:
             heading="Output",
             is_flag=True,
             help="Report on standard error how long each phase took.",
+        ),
+        option(
+            "--no-progress",
+            "hides_progress",
+            heading="Output",
+            is_flag=True,
+            help="Show no progress line on standard error.",
         ),
         option(
             "--quiet",

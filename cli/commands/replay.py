@@ -15,6 +15,7 @@ from gscope.cli.commands.option_groups import (
     count_option,
     filter_option,
     numeric_option,
+    pager_option,
     run_name_option,
     with_config,
     with_output,
@@ -130,6 +131,7 @@ with_captures = option_group(
 @with_captures
 @with_output("Write each result to a file in DIR, which appears when it is complete.")
 @with_saving
+@pager_option
 @numeric_option
 @run_name_option(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
@@ -141,6 +143,7 @@ def replay(
     inputs: CaptureRequest,
     output: OutputRequest,
     saving: SaveRequest | None,
+    is_unpaged: bool,
     name: str | None,
     config: Config,
 ) -> int:
@@ -161,6 +164,7 @@ def replay(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.config.run_limits import RunLimits
+    from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.request import expected_bytes
     from gscope.cli.session.run_name import ensure_name
@@ -186,9 +190,11 @@ def replay(
         config,
         None if name is None else ensure_name(name),
         saving=saving,
+        pager=None if is_unpaged else pager_command(),
     )
     report = Report(output.is_quiet, output.has_timings, config.is_strict)
-    return session.answer(run_observer(is_quiet=output.is_quiet), report, began)
+    observer = run_observer(is_quiet=output.is_quiet, has_progress=not output.hides_progress)
+    return session.answer(observer, report, began)
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

@@ -294,7 +294,11 @@ def run(
         if isinstance(detached, int):
             return detached
         listeners = (detached.on_change,)
-    shown = run_observer(is_quiet=output.is_quiet or service.is_detached, is_live=True)
+    shown = run_observer(
+        is_quiet=output.is_quiet or service.is_detached,
+        has_progress=not output.hides_progress,
+        is_live=True,
+    )
     metrics = service.metrics
     with served(metrics) if metrics is not None else nullcontext() as endpoint:
         if endpoint is not None:

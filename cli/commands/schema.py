@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces
+from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_pager
 from gscope.cli.commands.options import option
 from gscope.cli.completion import candidates
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @option("--json", "is_json", is_flag=True, help="Print JSON.")
 @option("--functions", "is_functions", is_flag=True, help="List functions and aggregates.")
 @with_interfaces
+@with_pager
 @with_config(without=OF_RUNS)
 def schema(
     names: tuple[str, ...],

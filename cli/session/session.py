@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings, SavedPackets
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
     from gscope.cli.render.outcome import Outcome
+    from gscope.cli.render.pager import PagedOutput
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
@@ -65,6 +67,7 @@ class Session:
         name: the name of the run; None: that of the first query, made unique.
         log_file: a further file for the run's log; None: none.
         saving: the packets to save; None: none.
+        pager: the command that shows tables that are longer than the terminal; None: no pager.
     """
 
     request: QueryRequest
@@ -76,6 +79,7 @@ class Session:
     name: str | None = None
     log_file: Path | None = None
     saving: SaveRequest | None = None
+    pager: str | None = None
 
     @property
     def is_live(self) -> bool:
@@ -91,13 +95,13 @@ class Session:
         """
         from gscope.cli.sinks.open_sink import is_ndjson
 
+        return self.is_of_files and self.folder is None and is_ndjson(self.config.output_format)
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether all packets come from regular files: the input is finite, and all there."""
         files = [file for interface in self.interfaces for file in interface.files]
-        return (
-            not self.is_live
-            and self.folder is None
-            and is_ndjson(self.config.output_format)
-            and all(Path(file).is_file() for file in files)
-        )
+        return not self.is_live and all(Path(file).is_file() for file in files)
 
     def answer(
         self, observer: RunObserver, report: Report, began: float, *listeners: Listener
@@ -165,7 +169,8 @@ class Session:
         supervisor = Supervisor(
             run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )
-        with signal_handlers(supervisor):
+        # The pager may outlive the processes: the user reads what they have answered.
+        with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
                 # Before the queries compile: starting Java is the longest part of a small run.
                 supervisor.start_job(
@@ -185,10 +190,27 @@ class Session:
                 with opened_packet_file(
                     self.saving, program, run_dir.path, is_live=self.is_live
                 ) as saved:
-                    rows = self._deliver(run_dir, supervisor, program, saved)
+                    rows = self._deliver(run_dir, supervisor, program, saved, output)
             finally:
                 supervisor.stop()
         return supervisor.outcome, rows
+
+    def _paged_output(self, observer: RunObserver) -> AbstractContextManager[PagedOutput | None]:
+        """Return the pager for tables of a finite input; None if rows go out as they come."""
+        from gscope.cli.sinks.open_sink import is_table
+
+        if (
+            self.pager is None
+            or self.folder is not None
+            or not self.is_of_files
+            or self.limits.speed is not None
+            or not is_table(self.config.output_format)
+            or not sys.stdout.isatty()
+        ):
+            return nullcontext()
+        from gscope.cli.render.pager import paged_output
+
+        return paged_output(self.pager, observer)
 
     def _prepared(self, run_dir: RunDir) -> Confinement:
         """Prepare the run's folder for processes that drop privileges."""
@@ -253,6 +275,7 @@ class Session:
         supervisor: Supervisor,
         program: Program,
         saved: SavedPackets | None,
+        output: PagedOutput | None,
     ) -> Mapping[str, int]:
         """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")
@@ -278,7 +301,7 @@ class Session:
         from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
-        sink = sink_for(program, self.config.output_format, self.folder, delivered)
+        sink = sink_for(program, self.config.output_format, self.folder, delivered, output)
         answers = Delivery(
             program,
             supervisor.outputs,
@@ -296,6 +319,8 @@ class Session:
             with suppress(*() if is_complete else (GscopeError, OSError)):
                 answers.finish()
             sink.close(is_complete=is_complete)
+            if output is not None:
+                output.finish()
         return answers.rows
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink
+    from gscope.cli.sinks.table import TextOutput
     from gscope.cli.sinks.table_times import TimeFormatter
     from gscope.queries.plan.program import Program
 
@@ -22,8 +23,17 @@ def is_ndjson(kind: str | None) -> bool:
     return (kind or ("table" if sys.stdout.isatty() else "ndjson")) == "ndjson"
 
 
+def is_table(kind: str | None) -> bool:
+    """Return whether standard output gets a table when the command line requests ``kind``."""
+    return (kind or ("table" if sys.stdout.isatty() else "ndjson")) in TABLES
+
+
 def sink_for(
-    program: Program, kind: str | None, folder: Path | None, delivered: DeliveryCheckpoint | None
+    program: Program,
+    kind: str | None,
+    folder: Path | None,
+    delivered: DeliveryCheckpoint | None,
+    output: TextOutput | None = None,
 ) -> Sink:
     """Return the sink that a command line requests.
 
@@ -33,6 +43,7 @@ def sink_for(
         folder: the folder for files; None for standard output.
         delivered: the checkpoint of a live run; None for a replay, whose files appear when they
             are complete.
+        output: where a table goes; None for standard output.
 
     Raises:
         UsageError: the destination does not support the format, or is not writable.
@@ -51,7 +62,7 @@ def sink_for(
             if is_terminal
             else TableStyle(None, is_vertical)
         )
-        return TableSink(sys.stdout, queries, style, _time_formatters(program))
+        return TableSink(output or sys.stdout, queries, style, _time_formatters(program))
     from gscope.cli.sinks.replay_files import StreamSink
 
     return StreamSink(sys.stdout.buffer, kind, queries)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,20 @@ _NULL = "NULL"
 _UNCLEAR = f"^$|^{_NULL}$|^'.*'$"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _NARROWEST = 8
+
+
+class TextOutput(Protocol):
+    """Where a table goes: a text file or a pager."""
+
+    @property
+    def encoding(self) -> str | None:
+        """What encodes the text; None if nothing does."""
+
+    def write(self, text: str, /) -> int:
+        """Write text."""
+
+    def flush(self) -> None:
+        """Show what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +79,13 @@ class TableSink:
 
     def __init__(
         self,
-        file: TextIO,
+        file: TextOutput,
         queries: Sequence[str],
         style: TableStyle,
         times: Mapping[str, Mapping[str, TimeFormatter]] | None = None,
     ) -> None:
         self._file = file
-        self._encoding: str | None = getattr(file, "encoding", None)
+        self._encoding = file.encoding
         self._style = style
         self._has_titles = len(queries) > 1
         self._times = times or {}

@@ -30,7 +30,9 @@ from gscope.cli.events import (
 )
 from gscope.cli.render.accounting import standing_lines
 from gscope.cli.render.outcome import Outcome
+from gscope.cli.render.progress_text import RunPhase, compiled_text
 from gscope.cli.render.summary import counter_line
+from gscope.cli.supervision.epochs import epoch_lengths_ns
 from gscope.cli.supervision.liveness import STILL_S, SilenceLimits
 from gscope.cli.supervision.process_set import RunProcesses
 from gscope.cli.supervision.recovery import Recovery
@@ -47,6 +49,7 @@ from gscope.queries.streams.process_events import (
     JavaFailed,
     JavaStarted,
     JobFinished,
+    KernelCompiling,
     Listening,
     ProcessError,
     SparkReady,
@@ -115,6 +118,7 @@ class Supervisor:
         self._log = log
         self._began = began
         self._progress: CaptureProgress | None = None
+        self._is_captured = False
         self._notified_step: int | None = None
         self._events: Events = queue.SimpleQueue()
         self._processes = RunProcesses(
@@ -142,7 +146,9 @@ class Supervisor:
 
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Write the program and start the capture daemon, which compiles its kernel first."""
-        self._observer.on_phase("compiling")
+        self._observer.on_phase(RunPhase.STARTING, "the capture")
+        if settings.is_live:
+            self._observer.on_epochs(epoch_lengths_ns(program))
         self._processes.start_capture(program, settings)
 
     def reached(self, phase: str) -> None:
@@ -211,13 +217,15 @@ class Supervisor:
                 self._processes.on_streams_delivered()
             case StopRequest():
                 self._file.enter("stopping")
-                self._observer.on_phase("closing windows")
+                self._observer.on_phase(RunPhase.CLOSING)
                 self._processes.close_windows()
                 self._recovery.on_stopping()
             case CountersRequest():
                 self._show_counters(answers)
             case ProcessError() as error if is_current or event.source == PASSTHROUGH:
                 self._on_error(event.source, error)
+            case KernelCompiling(queries=queries) if is_current:
+                self._observer.on_phase(RunPhase.COMPILING, compiled_text(queries))
             case Listening() if is_current and self._processes[CAPTURE].state.is_up:
                 self._on_listening(answers, passthrough)
             case InterfaceFailed(interface=name, message=why):
@@ -225,7 +233,8 @@ class Supervisor:
             case CaptureFinished() as summary:
                 self.outcome.capture = asdict(summary)
                 self.reached("capture finished")
-                self._observer.on_phase("answering")
+                self._is_captured = True
+                self._show_job()
                 # What follows, until the last step is acknowledged, takes as long as it takes.
                 self._processes[CAPTURE].liveness.expect(self._stream_s())
             case ProcessExit(code=code) if is_current:
@@ -244,14 +253,26 @@ class Supervisor:
                 job.on_child(pid)
             case JavaAlive(step=int(step), still_s=float(still_s)):
                 self._on_step(step, still_s)
+                self._show_job(step)
             case JavaFailed(message=message, out_of_memory=out_of_memory):
                 job.complaint, job.lacks_memory = message, out_of_memory
             case SparkReady() if job.state.is_up:
                 self.reached("Spark ready")
                 job.on_working(self._limits.job_s if self._processes.is_live else None)
+                self._show_job()
             case JobFinished(phases=phases):
                 self.outcome.job_phases = phases
                 job.on_finished()
+
+    def _show_job(self, step: int | None = None) -> None:
+        """Show what the job does with the rest of the input, once it is all captured."""
+        if not self._is_captured:
+            return
+        job = self._processes.get(JOB)
+        if job is not None and not job.state.is_working:
+            self._observer.on_phase(RunPhase.AWAITING_JAVA)
+        else:
+            self._observer.on_phase(RunPhase.ANSWERING, "" if step is None else f"step {step}")
 
     def _on_error(self, source: str, error: ProcessError) -> None:
         """Note why a process says that it ends, if a restart may help.

@@ -49,6 +49,19 @@ class Listening(ProcessEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCompiling(ProcessEvent):
+    """The daemon compiles a kernel that is not in the cache, before it takes packets.
+
+    Attributes:
+        queries: the queries whose LFTAs are in the kernel; () for a kernel of gscope itself, which
+            every run uses.
+    """
+
+    kind = "compiling"
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureProgress(ProcessEvent):
     """How far a capture has come.
 
@@ -252,6 +265,7 @@ class JobFinished(ProcessEvent):
 
 CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
     Listening,
+    KernelCompiling,
     CaptureProgress,
     ThreadsAlive,
     InterfaceFailed,

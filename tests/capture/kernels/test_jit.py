@@ -112,6 +112,14 @@ def test_parts_are_kept_with_the_kernel_that_calls_them(made: Made) -> None:
     assert sum(outer.stats.cache_hits.values()) == 1
 
 
+def test_compiling_is_reported_and_loading_is_not(made: Made) -> None:
+    for expected in ([made.source], []):
+        compiled: list[Path] = []
+        with jit.compiling_reported(compiled.append):
+            assert made.load(jit.kernel_part)[1](10) == 23
+        assert compiled == expected
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x80\x04half"])
 def test_files_that_a_crash_cut_short_are_compiled_again(made: Made, damage: bytes) -> None:
     assert made.load()[1](10) == 23

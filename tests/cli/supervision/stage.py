@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough
+    from gscope.cli.render.progress_text import RunPhase
     from gscope.queries.streams.process_events import CaptureProgress, CommittedOutput
 
 PROGRAM = Program(("a",), (), (), (), ())
@@ -98,8 +99,14 @@ class _RunObserver:
 
     def on_progress(self, progress: CaptureProgress) -> None: ...
 
-    def on_phase(self, text: str) -> None:
-        self.phases.append(text)
+    def on_phase(self, phase: RunPhase, detail: str = "") -> None:
+        self.phases.append(f"{phase.value} {detail}".rstrip())
+
+    def on_epochs(self, lengths_ns: tuple[int, ...]) -> None: ...
+
+    def on_pager_start(self) -> None: ...
+
+    def on_pager_end(self) -> None: ...
 
     def on_notice(self, text: str) -> None:
         self.notices.append(text)

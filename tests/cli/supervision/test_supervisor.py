@@ -165,7 +165,19 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(
     assert stage.answers.steps == [1]
     assert stage.file.record.state == "stopping"
     assert "closing windows" in stage.observer.phases
-    assert stage.observer.phases[0] == "compiling"
+    assert stage.observer.phases[0] == "starting the capture"
+
+
+def test_each_phase_is_what_the_processes_report(stage: Stage) -> None:
+    capture = """
+emit("compiling", queries=["flows"])
+emit("listening")
+"""
+    stage.start(capture + SUMMARY, "import time\n" + ANSWERS)
+    stage.run()
+    phases = stage.observer.phases
+    assert phases[:2] == ["starting the capture", "compiling flows (first use of this query)"]
+    assert phases[-1] in ("waiting for Java to start", "input read, answering")
 
 
 def test_the_second_signal_leaves_at_once(stage: Stage) -> None:

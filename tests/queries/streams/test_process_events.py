@@ -25,6 +25,7 @@ from gscope.queries.streams.process_events import (
     JavaFailed,
     JavaStarted,
     JobFinished,
+    KernelCompiling,
     Listening,
     ProcessError,
     ProcessEvent,
@@ -51,6 +52,7 @@ COMMIT = StepCommitted(
 )
 SAMPLES: tuple[ProcessEvent, ...] = (
     Listening("/run/a b/capture.sock"),
+    KernelCompiling(("flows", "q")),
     CaptureProgress(1, 2, None, 4),
     CaptureProgress(1, 2, 3, 4, 5),
     ThreadsAlive(0.5),

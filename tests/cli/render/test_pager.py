@@ -1,0 +1,158 @@
+"""The pager: only for what exceeds the screen, and gone without a trace when the user leaves it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.gscope_command import command
+
+from gscope.capture.settings import InterfaceSettings
+from gscope.cli.config.effective import GivenSetting, load_config
+from gscope.cli.config.run_limits import RunLimits
+from gscope.cli.render.progress import NullProgress
+from gscope.cli.session.request import QueryRequest
+from gscope.cli.session.session import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUERY = "SELECT time, srcIP, len FROM UDP"
+MARKED = "sed 's/^/paged /'"
+
+
+class Terminal:
+    """A command whose standard output and error are a terminal of 80 columns."""
+
+    def __init__(self, *arguments: str | Path, lines: int = 10, **environment: str) -> None:
+        self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (lines, 80))
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("PAGER", "GSCOPE_PAGER", "COLUMNS", "LINES", "LESS")
+        }
+        process = subprocess.Popen(
+            command(*arguments),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**variables, "TERM": "xterm", **environment},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.text = self._read()
+        self.exit_code = process.wait()
+
+    def _read(self) -> str:
+        read = bytearray()
+        try:
+            while piece := os.read(self._master, 65_536):
+                read += piece
+        except OSError:
+            pass  # the terminal has no process left
+        os.close(self._master)
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read.decode()).replace("\r\n", "\n")
+
+
+def _is_paged(terminal: Terminal) -> bool:
+    assert "top_talkers" in terminal.text
+    return re.search(r"paged .*top_talkers", terminal.text) is not None
+
+
+def test_a_long_text_goes_through_the_pager_and_a_short_one_does_not() -> None:
+    assert _is_paged(Terminal("library", GSCOPE_PAGER=MARKED))
+    assert _is_paged(Terminal("library", PAGER=MARKED))
+    assert not _is_paged(Terminal("library", lines=200, GSCOPE_PAGER=MARKED))
+    assert not _is_paged(Terminal("library", "--no-pager", GSCOPE_PAGER=MARKED))
+    assert not _is_paged(Terminal("library", PAGER=MARKED, GSCOPE_PAGER="cat"))
+    assert not _is_paged(Terminal("library", TERM="dumb"))
+
+
+def test_a_pager_that_does_not_exist_or_ends_early_leaves_no_traceback() -> None:
+    for pager in ("no-such-pager-anywhere", "head -n 2", "true"):
+        terminal = Terminal("help", "replay", GSCOPE_PAGER=pager)
+        assert "Traceback" not in terminal.text
+        assert "bug" not in terminal.text
+
+
+@pytest.mark.slow
+def test_answers_of_captures_are_paged_and_leaving_the_pager_ends_the_run(tmp_path: Path) -> None:
+    many, few = tmp_path / "many.pcap", tmp_path / "few.pcap"
+    many.write_bytes(_capture(5_000))
+    few.write_bytes(_capture(3))
+
+    def replay(capture: Path, pager: str) -> Terminal:
+        return Terminal("replay", capture, "-e", QUERY, "--work-dir", tmp_path, GSCOPE_PAGER=pager)
+
+    left = replay(many, "head -n 1 | sed 's/^/paged /'")
+    assert left.exit_code == 141
+    assert re.search(r"paged time +srcIP +len\n$", left.text)
+    assert not list(tmp_path.glob("gscope-*"))
+    read = replay(many, MARKED)
+    assert read.exit_code == 0
+    assert len(re.findall(r"paged .*10\.0\.0\.1", read.text)) == 5_000
+    # The summary follows the pager.
+    assert "paged (5,000 rows)\n" in read.text.partition("received")[0]
+    whole = replay(few, MARKED)
+    assert whole.exit_code == 0
+    assert "paged" not in whole.text
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "speed", "file", "is_paged"),
+    [
+        (None, None, "a.pcap", True),
+        ("vertical", None, "a.pcap", True),
+        ("csv", None, "a.pcap", False),
+        (None, 1.0, "a.pcap", False),
+        (None, None, "-", False),
+    ],
+)
+def test_only_tables_of_files_at_full_speed_are_paged(
+    kind: str | None,
+    speed: float | None,
+    file: str,
+    is_paged: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.pcap").touch()
+    monkeypatch.setattr("sys.stdout", _Screen())
+    given = {} if kind is None else {"output.format": GivenSetting(kind, "-o")}
+    session = Session(
+        QueryRequest([]),
+        (InterfaceSettings("a", (file,)),),
+        RunLimits(speed),
+        None,
+        None,
+        load_config(given, None),
+        pager="less",
+    )
+    with session._paged_output(NullProgress()) as output:
+        assert (output is not None) is is_paged
+
+
+def _capture(packets: int) -> bytes:
+    """Return a capture of UDP packets without payload, a millisecond apart."""
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 28, 0, 0, 64, 17, 0) + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    frame = bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", 1, 2, 8, 0)
+    size = len(frame)
+    records = (
+        struct.pack("<IIII", 1_700_000_000, 1_000 * number, size, size) + frame
+        for number in range(packets)
+    )
+    return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + b"".join(records)
