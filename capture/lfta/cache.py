@@ -123,9 +123,12 @@ def compiling_noted(
     on_compile: Callable[[KernelCompiling], object],
 ) -> Iterator[None]:
     """Report each kernel that is compiled meanwhile: that of ``queries``, and those of gscope."""
+    number = 0
 
     def on_miss(source: Path) -> None:
-        on_compile(KernelCompiling(queries if source == kernel.path else ()))
+        nonlocal number
+        number += 1
+        on_compile(KernelCompiling(queries if source == kernel.path else (), number))
 
     with compiling_reported(on_miss):
         yield

@@ -56,8 +56,9 @@ class RunView:
 
     def enter(self, phase: RunPhase, detail: str, now_s: float) -> None:
         """Enter a phase, or another part of it."""
-        if (phase, detail) != (self.phase, self.detail):
-            self.phase, self.detail, self.phase_since_s = phase, detail, now_s
+        if phase is not self.phase:
+            self.phase_since_s = now_s
+        self.phase, self.detail = phase, detail
 
     def take(self, progress: CaptureProgress, now_s: float) -> None:
         """Take a report of the capture: packets are being read."""
@@ -72,10 +73,10 @@ class RunView:
         self.progress, self.progress_at_s = progress, now_s
 
 
-def compiled_text(queries: tuple[str, ...]) -> str:
-    """Return what is compiled: queries, or () for what all queries share."""
+def compiled_text(queries: tuple[str, ...], number: int) -> str:
+    """Return what is compiled: queries, or () for part ``number`` of what all queries share."""
     if not queries:
-        return "gscope's own kernels (first use of this version)"
+        return f"gscope's packet decoders, part {number} (first use of this version)"
     if len(queries) == 1:
         return f"{queries[0]} (first use of this query)"
     named = ", ".join(queries) if len(queries) < 4 else f"{len(queries)} queries"

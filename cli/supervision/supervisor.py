@@ -224,8 +224,8 @@ class Supervisor:
                 self._show_counters(answers)
             case ProcessError() as error if is_current or event.source == PASSTHROUGH:
                 self._on_error(event.source, error)
-            case KernelCompiling(queries=queries) if is_current:
-                self._observer.on_phase(RunPhase.COMPILING, compiled_text(queries))
+            case KernelCompiling(queries=queries, number=number) if is_current:
+                self._observer.on_phase(RunPhase.COMPILING, compiled_text(queries, number))
             case Listening() if is_current and self._processes[CAPTURE].state.is_up:
                 self._on_listening(answers, passthrough)
             case InterfaceFailed(interface=name, message=why):

@@ -54,11 +54,14 @@ class KernelCompiling(ProcessEvent):
 
     Attributes:
         queries: the queries whose LFTAs are in the kernel; () for a kernel of gscope itself, which
-            every run uses.
+            all query sets share.
+        number: how many kernels the daemon has begun to compile, with this one. Kernels of gscope
+            are compiled after the first use of a version: up to about 80 of them.
     """
 
     kind = "compiling"
     queries: tuple[str, ...]
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

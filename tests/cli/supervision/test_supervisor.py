@@ -170,7 +170,7 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(
 
 def test_each_phase_is_what_the_processes_report(stage: Stage) -> None:
     capture = """
-emit("compiling", queries=["flows"])
+emit("compiling", queries=["flows"], number=1)
 emit("listening")
 """
     stage.start(capture + SUMMARY, "import time\n" + ANSWERS)

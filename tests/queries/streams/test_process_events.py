@@ -52,7 +52,7 @@ COMMIT = StepCommitted(
 )
 SAMPLES: tuple[ProcessEvent, ...] = (
     Listening("/run/a b/capture.sock"),
-    KernelCompiling(("flows", "q")),
+    KernelCompiling(("flows", "q"), 3),
     CaptureProgress(1, 2, None, 4),
     CaptureProgress(1, 2, 3, 4, 5),
     ThreadsAlive(0.5),
