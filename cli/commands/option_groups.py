@@ -372,6 +372,25 @@ def run_name_option(help_text: str) -> Callable[[F], F]:
     )
 
 
+run_argument = click.argument(
+    "named", metavar="[NAME]", required=False, shell_complete=candidates.runs
+)
+"""The name of a run as an argument; the command gets ``named``, and combines it with ``--run``."""
+
+
+def run_name(named: str | None, name: str | None) -> str | None:
+    """Return the name of a run from the argument ``named`` or from ``--run``; None without both.
+
+    Raises:
+        UsageError: the two differ.
+    """
+    source = click.get_current_context().get_parameter_source("name")
+    if None not in (named, name) and named != name and source is ParameterSource.COMMANDLINE:
+        message = f"{named!r} and --run {name} name different runs; give one name"
+        raise UsageError(message)
+    return named or name
+
+
 def _setting_option(setting: Setting) -> Callable[[F], F]:
     text = setting.meaning[0].upper() + setting.meaning[1:] + "."
     if setting.default is not None and setting.kind.metavar:

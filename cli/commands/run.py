@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -303,6 +303,7 @@ def run(
     with served(metrics) if metrics is not None else nullcontext() as endpoint:
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
+            session = replace(session, metrics=endpoint.url)
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"serving metrics at {endpoint.url}")
         report = Report(output.is_quiet, output.has_timings, config.is_strict)

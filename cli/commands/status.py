@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.option_groups import run_name_option, with_work_dir
+from gscope.cli.commands.option_groups import run_argument, run_name, run_name_option, with_work_dir
 from gscope.cli.commands.options import option
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ _PIPE_COLUMNS = 200
 """The width of tables that do not go to a terminal: wide enough to cut nothing."""
 
 
-@click.command(short_help="Show the state of a run.")
-@run_name_option("Name of the run. Default: the only active run.")
+@click.command(short_help="List the runs, or show the state of one.")
+@run_argument
+@run_name_option("Name of the run, like NAME.")
 @option("--watch", "is_watch", is_flag=True, help="Refresh until q, Ctrl-C or the end of the run.")
 @option("--trace", "trace", metavar="ID", help="Show the path of heartbeat ID, hop by hop.")
 @option("--json", "is_json", is_flag=True, help="Print JSON (see docs/status.schema.json).")
@@ -36,6 +37,7 @@ _PIPE_COLUMNS = 200
 )
 @with_work_dir
 def status(
+    named: str | None,
     name: str | None,
     is_watch: bool,
     trace: str | None,
@@ -45,13 +47,14 @@ def status(
 ) -> int:
     """Show the state of a run: interfaces, queries, operators and their inputs, heartbeat traces.
 
-    Reads the files that the run writes to its folder, so it also shows a run that was killed.
+    If there are several runs and none is named, lists them, with what is wrong with each. Reads the
+    files that runs write to their folders, so it also shows a run that was killed.
 
     Exit codes: 0 success, 1 no active run, 2 usage error.
     """
-    from gscope.cli.rundir.records import choose_run
+    from gscope.cli.rundir.records import choose_run, find_runs
     from gscope.cli.status.document import status_document, traces
-    from gscope.errors import UsageError
+    from gscope.errors import GscopeError, UsageError
 
     if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
         message = "--watch, --trace, --json and --prometheus are mutually exclusive"
@@ -59,6 +62,21 @@ def status(
     if is_watch and not sys.stdout.isatty():
         message = "--watch requires a terminal; use --json or --prometheus instead"
         raise UsageError(message)
+    name = run_name(named, name)
+    runs = find_runs(config.work_dir)
+    if not runs and name is None:
+        message = (
+            f"no run is active (looked in {config.work_dir}); `gscope run top_talkers -i DEVICE`"
+            " starts one"
+        )
+        raise GscopeError(message)
+    has_form = is_watch or trace is not None or is_json or is_prometheus
+    if len(runs) > 1 and name is None and not has_form:
+        from gscope.cli.status.run_list import run_list
+
+        now_ns = time.time_ns()
+        _print(run_list([status_document(each, now_ns) for each in runs]))
+        return 0
     run = choose_run(config.work_dir, name)
     if is_watch:
         from gscope.cli.status.watch import watch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.cli.commands.option_groups import run_name_option, with_work_dir
+from gscope.cli.commands.option_groups import run_argument, run_name, run_name_option, with_work_dir
 from gscope.cli.commands.options import option, quantity
 from gscope.cli.config.quantities import parse_duration, show_duration
 from gscope.errors import GscopeError
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.rundir.records import RunRecord
 
-_END = {"stale": "been killed", "failed": "failed"}
+_END = {"stale": "been killed", "failed": "failed", "ended": "ended"}
 
 
 @click.command(short_help="Stop a run.")
+@run_argument
 @run_name_option("Name of the run. Default: the only active run.")
 @option(
     "--now",
@@ -40,16 +41,19 @@ _END = {"stale": "been killed", "failed": "failed"}
     help="Wait at most DURATION for the run to stop. Default: no limit.",
 )
 @with_work_dir
-def stop(name: str | None, is_at_once: bool, timeout: int | None, config: Config) -> None:
+def stop(
+    named: str | None, name: str | None, is_at_once: bool, timeout: int | None, config: Config
+) -> None:
     """Stop a run as Ctrl-C does: close all windows and emit the remaining answers.
 
-    Returns when the run has ended, and prints its loss summary. If --run names a run that was
-    killed, removes it with its unanswered data; `gscope run --run NAME` resumes it instead.
+    Returns when the run has ended, and prints its loss summary. If NAME is a run that was killed,
+    removes it with its unanswered data; `gscope run --run NAME` resumes it instead.
 
     Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
     """
     from gscope.cli.rundir.records import choose_run
 
+    name = run_name(named, name)
     run = choose_run(config.work_dir, name)
     if run.is_alive:
         _end(run, is_at_once=is_at_once, timeout_ns=timeout)

@@ -75,6 +75,7 @@ class RunRecord:
         interfaces: the names of the interfaces.
         is_live: whether the interfaces are devices.
         folder: the folder of the output files; None: answers go to standard output.
+        metrics: the URL at which the run serves its metrics; None if it serves none.
         failure: the sentence that the run failed with; None if it did not.
         processes: the processes ``capture`` and ``job``, as far as they exist.
     """
@@ -91,13 +92,14 @@ class RunRecord:
     interfaces: tuple[str, ...] = ()
     is_live: bool = False
     folder: str | None = None
+    metrics: str | None = None
     failure: str | None = None
     processes: dict[str, ProcessRecord] = field(default_factory=dict)
 
     @property
     def standing(self) -> str:
         """The state in one word; ``stale`` if the run was killed before it could record its end."""
-        return self.state if self.is_alive or self.state == "failed" else "stale"
+        return self.state if self.is_alive or self.state in ("ended", "failed") else "stale"
 
     @property
     def is_resumable(self) -> bool:

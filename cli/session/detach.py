@@ -73,8 +73,9 @@ def detach() -> Detached | int:
 def sentence(run: RunRecord) -> str:
     """Return the notice that a run captures in the background."""
     place = f" --work-dir {run.path.parent}" if _needs_place(run.path.parent) else ""
+    metrics = "" if run.metrics is None else f"; metrics are at {run.metrics}"
     return (
-        f"gscope: {run.name} is capturing as process {run.pid} and writing to {run.folder}; "
+        f"gscope: {run.name} is capturing as process {run.pid} and writing to {run.folder}{metrics}; "
         f"`gscope status --run {run.name}{place}` shows it, `gscope stop --run "
         f"{run.name}{place}` stops it\n"
     )

@@ -68,6 +68,7 @@ class Session:
         log_file: a further file for the run's log; None: none.
         saving: the packets to save; None: none.
         pager: the command that shows tables that are longer than the terminal; None: no pager.
+        metrics: the URL at which metrics are served; None: they are not.
     """
 
     request: QueryRequest
@@ -80,6 +81,7 @@ class Session:
     log_file: Path | None = None
     saving: SaveRequest | None = None
     pager: str | None = None
+    metrics: str | None = None
 
     @property
     def is_live(self) -> bool:
@@ -159,6 +161,7 @@ class Session:
             interfaces=tuple(interface.name for interface in self.interfaces),
             is_live=self.is_live,
             folder=None if self.folder is None else str(self.folder.resolve()),
+            metrics=self.metrics,
         )
         silence_limits = SilenceLimits.of(
             config.failure_timeout_ns,

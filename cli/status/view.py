@@ -26,8 +26,8 @@ MIN_STILL_NS = 30_000_000_000
 """A step without the end of a task for this long is pointed out: it may hang."""
 
 _RESTARTS_SHOWN = 3
-_STATES = {"running": "green", "failed": "red", "stale": "red", "stopping": "yellow"}
-_LINK_STATES = {"down": "red", "gone": "red"}
+STATES = {"running": "green", "failed": "red", "stale": "red", "stopping": "yellow"}
+_LINKSTATES = {"down": "red", "gone": "red"}
 
 
 def status_view(document: Document) -> Iterator[RenderableType]:
@@ -55,13 +55,15 @@ def _run_lines(document: Document) -> Iterator[Text]:
     line = Text()
     line.append(run["name"], "bold")
     line.append("  ")
-    line.append(run["standing"], _STATES.get(run["standing"], ""))
+    line.append(run["standing"], STATES.get(run["standing"], ""))
     line.append(f" since {moment(run['began_ns'])} UTC ({duration(now_ns - run['began_ns'])})")
     line.append(f", pid {run['pid']}" if run["is_alive"] else f", was pid {run['pid']}")
     yield line
     if run["command"]:
         words = " ".join(shlex.join(run["command"]).split())
         yield Text(f"  gscope {words}", "dim", no_wrap=True, overflow="ellipsis")
+    if run["metrics"]:
+        yield Text(f"  metrics at {run['metrics']}")
     if run["failure"]:
         yield Text(f"  failed: {run['failure']}", "red")
     if not run["is_alive"]:
@@ -130,7 +132,7 @@ def _interfaces(capture: Mapping[str, Any]) -> StatusTable:
         [
             (
                 each["name"],
-                Text(each["state"], _LINK_STATES.get(each["state"], "")),
+                Text(each["state"], _LINKSTATES.get(each["state"], "")),
                 count(each["packets_per_second"]),
                 count(each["received_packets"]),
                 _lost(each["dropped_packets"]),

@@ -28,7 +28,7 @@ with RunDir(Path(sys.argv[1]), "flows") as run_dir:
     run_dir.file.listen(found.on_change)
 """
 CAPTURES = """
-    run_dir.file.change(folder="/answers")
+    run_dir.file.change(folder="/answers", metrics="http://127.0.0.1:40001/metrics")
     run_dir.file.enter("running")
     print("to the log", flush=True)
     print(sys.stdin.read() == "", os.getsid(0) not in (os.getpid(), int(sys.argv[2])), flush=True)
@@ -59,6 +59,7 @@ def test_the_command_ends_when_packets_are_captured(tmp_path: Path, blocked: Non
     first, pid = done.stderr.split()[1], int(done.stderr.split()[6])
     assert first == "flows"
     assert f"`gscope stop --run flows --work-dir {tmp_path}`" in done.stderr
+    assert "metrics are at http://127.0.0.1:40001/metrics; " in done.stderr
     log = tmp_path / "run-flows" / "logs" / "stderr.log"
     wait_for(lambda: log.read_text().count("\n") == 2, "the run's words in its log")
     assert log.read_text() == "to the log\nTrue True\n"

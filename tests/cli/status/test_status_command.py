@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from rich.console import Console, Group
 from tests.cli.status.run_folder import TRACED, run_folder
 
 from gscope.cli.main import run
+from gscope.cli.rundir.run_dir import RunDir
+from gscope.cli.status.document import status_document
+from gscope.cli.status.run_list import run_list
 from gscope.queries.run_folder.layout import (
     CAPTURE_STATISTICS_FILE,
     JOB_FOLDER,
     JOB_STATISTICS_FILE,
+    LOG_FOLDER,
     TRACES_FOLDER,
 )
 
@@ -51,15 +58,92 @@ def test_no_run_is_said_so(status: Any) -> None:
     code, out, err = status()
     assert (code, out) == (1, "")
     assert "no run is active" in err
+    assert "`gscope run top_talkers -i DEVICE` starts one" in err
 
 
-def test_several_runs_are_listed(work: Path, status: Any) -> None:
-    with run_folder(work, "one", has_reported=False), run_folder(work, "two", has_reported=False):
-        code, _, err = status()
-        assert code == 2
-        assert "--run" in err
-        assert "one, two" in err
-        assert status("--run", "two")[0] == 0
+def test_several_runs_are_listed_with_what_is_wrong(work: Path, status: Any) -> None:
+    with run_folder(work, "killed_run_of_a_long_name", has_reported=False) as killed:
+        _keep(killed)
+    with RunDir(work, "broken", is_exact=True) as broken:
+        _keep(broken)
+        broken.file.enter("failed", "the disk is full: 0 bytes are left")
+    with run_folder(work, "one") as one, run_folder(work, "two", has_reported=False):
+        _set_counters(one.path, {"dropped_packets": 1203, "packets_per_second": 4321.4})
+        one.file.on_restart("job", "signal SIGKILL")
+        with RunDir(work, "done", is_exact=True) as done:
+            _keep(done)
+            done.file.enter("ended")
+        code, out, err = status()
+        assert status("two")[1].startswith("two  running since")
+        assert status("two", "--run", "one")[0] == 2
+        assert status("--json")[0] == 2
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 2 * COLUMNS
+    shown = {line.split()[0]: line.split() for line in out.splitlines()[1:6]}
+    assert {name: cells[1] for name, cells in shown.items()} == {
+        "killed_run_of_a_long_name": "stale",
+        "broken": "failed",
+        "done": "ended",
+        "one": "running",
+        "two": "running",
+    }
+    assert shown["killed_run_of_a_long_name"][-1] == "killed"
+    assert " ".join(shown["broken"]).endswith("the disk is full: 0 bytes are left")
+    assert shown["done"][-1] == shown["two"][-1] == "-"
+    assert shown["one"][3:] == (
+        [
+            "eth0,",
+            "eth1",
+            "8,643",
+            "tens,",
+            "minutes",
+            "job",
+            "restarting;",
+            "job",
+            "restarted",
+            "1",
+            "time;",
+            "2,406",
+            "dropped",
+        ]
+    )
+    assert "`gscope status NAME` shows one run" in out
+    assert "resumes a stale or failed live run" in out
+
+
+def test_the_list_fits_in_80_columns_and_keeps_states_and_figures(work: Path) -> None:
+    with run_folder(work, "a_run_with_quite_a_long_name") as one:
+        _set_counters(one.path, {"dropped_packets": 123_456_789_012, "packets_per_second": 9e8})
+        one.file.change(queries=tuple(f"query_{n}" for n in range(50)))
+        document = status_document(one.file.record, time.time_ns())
+        console = Console(width=COLUMNS, file=io.StringIO())
+        console.print(Group(*run_list([document, document])))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= COLUMNS
+    assert "running" in lines[1]
+    assert "1.80G" in lines[1]
+
+
+def test_where_metrics_are_served_is_shown(work: Path, status: Any) -> None:
+    with run_folder(work) as run_dir:
+        run_dir.file.change(metrics="http://127.0.0.1:40001/metrics")
+        assert "  metrics at http://127.0.0.1:40001/metrics\n" in status()[1]
+
+
+def _keep(run_dir: RunDir) -> None:
+    """Let the folder stay, as that of a live run that has logged packets does."""
+    run_dir.is_kept = True
+    run_dir.file.change(is_live=True)
+    (run_dir.path / LOG_FOLDER).mkdir()
+
+
+def _set_counters(folder: Path, counters: dict[str, Any]) -> None:
+    """Replace counters of both interfaces in the report of the capture daemon."""
+    file = folder / CAPTURE_STATISTICS_FILE
+    report = json.loads(file.read_text())
+    for each in report["interfaces"]:
+        each.update(counters)
+    file.write_text(json.dumps(report))
 
 
 def test_a_typo_gets_a_suggestion(work: Path, status: Any) -> None:
