@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.capture.heartbeats.mode import HeartbeatMode
+    from gscope.cli.config.time_style import TimeStyle
 
 FILE_NAME = "gscope.yaml"
 FILE_VARIABLE = "GSCOPE_CONFIG"
@@ -42,6 +43,7 @@ class Config:
     """
 
     output_format: str | None
+    time_style: TimeStyle
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode

@@ -20,6 +20,7 @@ from gscope.cli.config.quantities import (
     show_duration,
     show_size,
 )
+from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
 
@@ -136,6 +137,13 @@ def _parse_format(text: str) -> str:
     return text
 
 
+def _parse_time_style(text: str) -> TimeStyle:
+    if text not in list(TimeStyle):
+        message = f"invalid time {text!r}: expected one of {', '.join(TimeStyle)}"
+        raise ValueError(message)
+    return TimeStyle(text)
+
+
 def _parse_mode(text: str) -> HeartbeatMode:
     if text not in list(HeartbeatMode):
         message = f"invalid heartbeat mode {text!r}: expected one of {', '.join(HeartbeatMode)}"
@@ -173,6 +181,7 @@ SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
+TIME_STYLE = Kind("|".join(TimeStyle), _parse_time_style, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
 FOLDER = Kind("DIR", _parse_folder, str)
 USER = Kind("NAME", _parse_user, str)
@@ -194,6 +203,16 @@ SETTINGS: tuple[Setting, ...] = (
         " ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",
+    ),
+    Setting(
+        "output.time",
+        "time_style",
+        TIME_STYLE,
+        TimeStyle.UTC,
+        "how tables show times, and INT columns that count time such as time and time/60: in UTC, in"
+        " local time with its offset from UTC, or as computed, with TIMESTAMP in seconds since 1970."
+        " Other formats are for programs and do not take it: in them a TIMESTAMP is always in UTC",
+        flag="--time",
     ),
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
@@ -336,5 +355,5 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
-OUTPUT_KEYS = ("output.format", "strict")
+OUTPUT_KEYS = ("output.format", "output.time", "strict")
 """Settings of the answers; all others concern how answers are computed."""

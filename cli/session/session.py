@@ -122,7 +122,9 @@ class Session:
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
+        from gscope.cli.sinks.open_sink import ensure_shows_times
 
+        ensure_shows_times(self.config, self.folder)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
@@ -304,7 +306,7 @@ class Session:
         from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
-        sink = sink_for(program, self.config.output_format, self.folder, delivered, output)
+        sink = sink_for(program, self.config, self.folder, delivered, output)
         answers = Delivery(
             program,
             supervisor.outputs,

@@ -5,32 +5,62 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from gscope.errors import UsageError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gscope.cli.config.effective import Config
+    from gscope.cli.config.time_style import TimeStyle
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink
     from gscope.cli.sinks.table import TextOutput
     from gscope.cli.sinks.table_times import TimeFormatter
     from gscope.queries.plan.program import Program
 
+TIME_OPTION = "--time"
 TABLES = ("table", "vertical")
 """The formats for people, which standard output alone takes."""
 
 
 def is_ndjson(kind: str | None) -> bool:
     """Return whether standard output gets NDJSON when the command line requests ``kind``."""
-    return (kind or ("table" if sys.stdout.isatty() else "ndjson")) == "ndjson"
+    return (kind or _default_kind()) == "ndjson"
+
+
+def ensure_shows_times(config: Config, folder: Path | None) -> None:
+    """Check that the destination is a table if the command line says how to show times.
+
+    The configuration file and the environment say how tables show them, if there are any.
+
+    Raises:
+        UsageError: the command line says so for another format.
+    """
+    if config.origins["output.time"] != TIME_OPTION:
+        return
+    kind = config.output_format or ("csv" if folder is not None else _default_kind())
+    if kind in TABLES:
+        return
+    message = (
+        f"invalid {TIME_OPTION} {config.time_style}: only tables take it; in {kind} a TIMESTAMP is in"
+        f" UTC, and an INT such as time/60 is a number; for a table add -o table"
+    )
+    raise UsageError(message)
+
+
+def _default_kind() -> str:
+    """Return the format of standard output unless one is requested."""
+    return "table" if sys.stdout.isatty() else "ndjson"
 
 
 def is_table(kind: str | None) -> bool:
     """Return whether standard output gets a table when the command line requests ``kind``."""
-    return (kind or ("table" if sys.stdout.isatty() else "ndjson")) in TABLES
+    return (kind or _default_kind()) in TABLES
 
 
 def sink_for(
     program: Program,
-    kind: str | None,
+    config: Config,
     folder: Path | None,
     delivered: DeliveryCheckpoint | None,
     output: TextOutput | None = None,
@@ -39,7 +69,7 @@ def sink_for(
 
     Args:
         program: the program with the results.
-        kind: the format; None for the default of the destination.
+        config: the format, None for the default of the destination, and how tables show times.
         folder: the folder for files; None for standard output.
         delivered: the checkpoint of a live run; None for a replay, whose files appear when they
             are complete.
@@ -50,9 +80,9 @@ def sink_for(
     """
     queries = [query for query, _ in program.results]
     if folder is not None:
-        return _files(program, kind or "csv", folder, delivered)
+        return _files(program, config.output_format or "csv", folder, delivered)
     is_terminal = sys.stdout.isatty()
-    kind = kind or ("table" if is_terminal else "ndjson")
+    kind = config.output_format or _default_kind()
     if kind in TABLES:
         from gscope.cli.sinks.table import TableSink, TableStyle, terminal_style
 
@@ -62,20 +92,20 @@ def sink_for(
             if is_terminal
             else TableStyle(None, is_vertical)
         )
-        return TableSink(output or sys.stdout, queries, style, _time_formatters(program))
+        times = _time_formatters(program, config.time_style)
+        return TableSink(output or sys.stdout, queries, style, times)
     from gscope.cli.sinks.replay_files import StreamSink
 
     return StreamSink(sys.stdout.buffer, kind, queries)
 
 
-def _time_formatters(program: Program) -> dict[str, dict[str, TimeFormatter]]:
+def _time_formatters(program: Program, style: TimeStyle) -> dict[str, dict[str, TimeFormatter]]:
     """Return what formats the columns of each result that are times."""
-    from gscope.cli.sinks.table_times import TimeStyle, time_formatter
+    from gscope.cli.sinks.table_times import time_formatter
 
     formatters = {
         query: {
-            column.name: time_formatter(column, TimeStyle.UTC)
-            for column in program.schema(query).columns
+            column.name: time_formatter(column, style) for column in program.schema(query).columns
         }
         for query, _ in program.results
     }

@@ -8,13 +8,13 @@ never stands for another instant than the value.
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.cli.config.time_style import TimeStyle
 from gscope.queries.expressions.schema import ClockUnit
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 _SECOND_NS = 1_000_000_000
 _NANOSECONDS = 9
 _MICROSECONDS = 6
-
-
-class TimeStyle(StrEnum):
-    """How tables show times."""
-
-    UTC = "utc"
-    LOCAL = "local"
-    EPOCH = "epoch"
 
 
 def time_formatter(column: ColumnSchema, style: TimeStyle) -> TimeFormatter | None:

@@ -119,7 +119,7 @@ cli/completion: cli/rundir cli/config
 cli/manual: cli/rundir
 cli/render: cli/config
 cli/delivery: cli cli/config
-cli/sinks: cli/delivery
+cli/sinks: cli/config cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
 cli/status: cli/rundir cli/render

@@ -112,6 +112,7 @@ def test_what_config_prints_is_read_back(tmp_path: Path) -> None:
         ("limits: {table_slots: 1000}", "power of two"),
         ("limits:\n  log: [1]", r":2: expected a single value"),
         ("output: {format: xml}", r"invalid output format 'xml': expected one of table"),
+        ("output: {time: gmt}", r"invalid time 'gmt': expected one of utc, local, epoch"),
         ("strict: perhaps", "expected true or false"),
         ("interfaces: {a: {file: x, files: [y]}}", "mutually exclusive"),
         ("interfaces: {a: {flie: x}}", "did you mean 'file'"),

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.sinks.table import TableSink, TableStyle
-from gscope.cli.sinks.table_times import TimeStyle, time_formatter
+from gscope.cli.sinks.table_times import time_formatter
 from gscope.queries.expressions.schema import ClockUnit, ColumnSchema
 from gscope.queries.expressions.types import GsqlType
 
