@@ -193,13 +193,13 @@ def words(*values: str) -> Completer:
 
 def _library(incomplete: str) -> Items:
     from gscope.queries.library.description import describe
-    from gscope.queries.library.files import library_files
+    from gscope.queries.library.files import full_names
 
-    # A folder's queries by their bare names, until the folder is typed.
+    # Published queries by their full names, so that flow is always the library's own.
     found = {
         name: describe(file.read_text(encoding="utf-8")).summary
-        for name, file in library_files().items()
-        if name.startswith(incomplete) and ("/" in incomplete or "/" not in name)
+        for name, file in full_names().items()
+        if name.startswith(incomplete)
     }
     return _starting(found, incomplete)
 

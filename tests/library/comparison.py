@@ -82,11 +82,11 @@ def _compared(
     packets: Sequence[Packet],
     parts: Sequence[Part],
 ) -> Comparison:
-    wanted = [_with_time(values, oracle.seconds) for values in oracle.rows(packets)]
+    wanted = [with_time(values, oracle.seconds) for values in oracle.rows(packets)]
     floats = {n for values in wanted for n, value in enumerate(values) if isinstance(value, float)}
-    want = Counter(tuple(map(_text, values)) for values in wanted)
+    want = Counter(tuple(map(text_of, values)) for values in wanted)
     have = Counter(
-        tuple(_text(float(v)) if n in floats and v else v for n, v in enumerate(row))
+        tuple(text_of(float(v)) if n in floats and v else v for n, v in enumerate(row))
         for row in rows
     )
     missing, extra = want - have, have - want
@@ -111,7 +111,7 @@ def part_of(row: Row, parts: Sequence[Part]) -> Part:
     return max((p for p in parts if p.first_hour <= hour), key=lambda p: p.first_hour)
 
 
-def _with_time(values: Sequence[object], seconds: int | None) -> tuple[object, ...]:
+def with_time(values: Sequence[object], seconds: int | None) -> tuple[object, ...]:
     """Return the values of an oracle, with the time of the first one if that counts ``seconds``."""
     first, *others = values
     if seconds is not None:
@@ -120,7 +120,8 @@ def _with_time(values: Sequence[object], seconds: int | None) -> tuple[object, .
     return (first, *others)
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a value as text, numbers with a point to ``DIGITS`` digits, NULL as ""."""
     if isinstance(value, float):
         return f"{value:.{DIGITS}g}"
     return "" if value is None else str(value)

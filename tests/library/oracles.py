@@ -43,12 +43,24 @@ class Oracle:
 ORACLES: dict[str, Oracle] = {
     "arp_conflicts": Oracle(oracles_ip.arp_conflicts, "sender's addresses of ARP"),
     "beacons": Oracle(oracles_tcp.beacons, "SYN without ACK by minute", seconds=3600),
+    "broadcasts": Oracle(oracles_ip.broadcasts, "target MAC addresses"),
     "congestion_marks": Oracle(oracles_ip.congestion_marks, "ECN of IPv4 and IPv6"),
     "connections": Oracle(
         oracles_tcp.connections, "packets of each direction, cut by time", _FLAGS_OF_GARBAGE
     ),
+    "conversations": Oracle(oracles_ip.conversations, "addresses, lengths"),
     "dhcp_servers": Oracle(oracles_ip.dhcp_servers, "DHCP type and client's hardware address"),
     "dns_failures": Oracle(oracles_names.dns_failures, "DNS names and response codes"),
+    "dns_names": Oracle(
+        oracles_names.dns_names,
+        "DNS names and types of questions",
+        {"ndpi-fuzz-2006-06-26-2594.pcap": "damaged names, which tshark shows differently"},
+    ),
+    "failed_handshakes": Oracle(
+        oracles_tcp.failed_handshakes,
+        "SYN, SYN-ACK and RST of each initial sequence number",
+        _FLAGS_OF_GARBAGE,
+    ),
     "flow": Oracle(oracles_ip.flow, "addresses, protocol, ports, lengths", seconds=10),
     "fragments": Oracle(oracles_ip.fragments, "fragment offset and more-fragments flag"),
     "handshake_delay": Oracle(
@@ -59,7 +71,13 @@ ORACLES: dict[str, Oracle] = {
     "http_hosts": Oracle(oracles_names.http_hosts, "HTTP method and host"),
     "icmp_unreachable": Oracle(oracles_ip.icmp_unreachable, "types of ICMP and ICMPv6", seconds=10),
     "link_load": Oracle(oracles_ip.link_load, "lengths of frames by second", seconds=1),
+    "load_percentiles": Oracle(
+        oracles_ip.load_percentiles, "lengths of frames by second", seconds=3600
+    ),
     "new_hosts": Oracle(oracles_ip.new_hosts, "source addresses by hour", seconds=3600),
+    "new_tls_names": Oracle(
+        oracles_names.new_tls_names, "server name indication by hour", seconds=3600
+    ),
     "odd_flags": Oracle(oracles_tcp.odd_flags, "TCP flags", _FLAGS_OF_GARBAGE),
     "packet_sizes": Oracle(oracles_ip.packet_sizes, "lengths of frames"),
     "port_scan": Oracle(oracles_tcp.port_scan, "ports of SYN without ACK"),
@@ -73,8 +91,10 @@ ORACLES: dict[str, Oracle] = {
     "syn_flood": Oracle(oracles_tcp.syn_flood, "SYN and ACK of each client", seconds=10),
     "tls_names": Oracle(oracles_names.tls_names, "server name indication"),
     "top_ports": Oracle(oracles_ip.top_ports, "target ports, lengths"),
+    "top_receivers": Oracle(oracles_ip.top_receivers, "target addresses, lengths"),
     "top_talkers": Oracle(oracles_ip.top_talkers, "source addresses, lengths"),
     "traffic_matrix": Oracle(oracles_ip.traffic_matrix, "addresses, lengths"),
+    "ttl_changes": Oracle(oracles_ip.ttl_changes, "time to live and hop limit"),
     "tunnels": Oracle(oracles_ip.tunnels, "both IP headers"),
     "udp_jitter": Oracle(oracles_ip.udp_jitter, "IPv4 identifications, times", seconds=10),
     "vlans": Oracle(oracles_ip.vlans, "VLAN tags, source MAC addresses"),

@@ -56,6 +56,15 @@ def _station(packet: Packet) -> str:
     return packet.text("arp.src.hw_mac") or other.hex(":")
 
 
+def broadcasts(packets: Sequence[Packet]) -> Iterator[Values]:
+    for (minute,), group in grouped(packets, lambda p: (p.minute,)):
+        targets = [p.text("eth.dst") or p.text("wlan.da") or "" for p in group]
+        broadcast = targets.count("ff:ff:ff:ff:ff:ff")
+        multicast = sum(target.startswith(("01:", "33:33:")) for target in targets)
+        percent = (broadcast + multicast) * 100 / len(group)
+        yield minute, "trace", len(group), broadcast, multicast, percent
+
+
 def congestion_marks(packets: Sequence[Packet]) -> Iterator[Values]:
     marked = [
         p
@@ -79,6 +88,16 @@ def flow(packets: Sequence[Packet]) -> Iterator[Values]:
         yield *key, len(group), size(group)
 
 
+def conversations(packets: Sequence[Packet]) -> Iterator[Values]:
+    def ends(p: Packet) -> Values:
+        return tuple(sorted((p.source, p.target), key=lambda a: ip_address(a).packed))
+
+    for (minute, a, b), group in grouped(with_ip(packets), lambda p: (p.minute, *ends(p))):
+        there = [p for p in group if p.source == a]
+        back = [p for p in group if p.source != a]
+        yield minute, a, b, size(group), len(there), size(there), len(back), size(back)
+
+
 def fragments(packets: Sequence[Packet]) -> Iterator[Values]:
     def is_fragment(p: Packet) -> bool:
         more = "ip.flags.mf" if p.version == 4 else "ipv6.fraghdr.more"
@@ -95,6 +114,18 @@ def heavy_hitters(packets: Sequence[Packet]) -> Iterator[Values]:
         for key, group in grouped(everything, lambda p: (p.source, p.target)):
             if size(group) * 10 >= whole:
                 yield minute, *key, size(group), size(group) * 100 / whole
+
+
+def load_percentiles(packets: Sequence[Packet]) -> Iterator[Values]:
+    hours: dict[int, list[int]] = defaultdict(list)
+    for (second,), group in grouped(packets, lambda p: (p.time,)):
+        assert isinstance(second, int)
+        hours[second // 3600].append(8 * size(group))
+    for hour, loads in hours.items():
+        median = float(statistics.median(loads))
+        # what statistics calls inclusive is percentile_cont of SQL
+        cuts = statistics.quantiles([*loads, *loads[: len(loads) == 1]], n=20, method="inclusive")
+        yield hour, "trace", len(loads), median, float(cuts[-1]), max(loads)
 
 
 def _messages(packets: Sequence[Packet], kind4: int, kind6: int) -> list[Packet]:
@@ -152,6 +183,12 @@ def top_ports(packets: Sequence[Packet]) -> Iterator[Values]:
         yield *key, len(group), size(group), len({p.source for p in group})
 
 
+def top_receivers(packets: Sequence[Packet]) -> Iterator[Values]:
+    for key, group in grouped(with_ip(packets), lambda p: (p.minute, p.target)):
+        if size(group) >= 1000:
+            yield *key, len(group), size(group)
+
+
 def top_talkers(packets: Sequence[Packet]) -> Iterator[Values]:
     for key, group in grouped(with_ip(packets), lambda p: (p.minute, p.source)):
         if size(group) >= 1000:
@@ -167,6 +204,15 @@ def traffic_matrix(packets: Sequence[Packet]) -> Iterator[Values]:
         with_ip(packets), lambda p: (p.minute, network(p.source), network(p.target))
     ):
         yield *key, len(group), size(group)
+
+
+def ttl_changes(packets: Sequence[Packet]) -> Iterator[Values]:
+    for key, group in grouped(
+        with_ip(packets), lambda p: (p.minute, p.source, p.target, p.protocol)
+    ):
+        ttls = {p.number_of("ip.ttl" if p.version == 4 else "ipv6.hlim") for p in group}
+        if len(ttls) > 1:
+            yield *key, len(group), len(ttls), min(ttls), max(ttls)
 
 
 def tunnels(packets: Sequence[Packet]) -> Iterator[Values]:

@@ -33,6 +33,22 @@ def dns_failures(packets: Sequence[Packet]) -> Iterator[Values]:
         yield *key, len(group), len({p.target for p in group})
 
 
+def dns_names(packets: Sequence[Packet]) -> Iterator[Values]:
+    questions = [
+        p
+        for p in packets
+        if p.is_udp
+        and p.ports[1] == 53
+        and p.text("dns.flags.response")
+        and not p.number_of("dns.flags.response")
+        and _name(p)
+    ]
+    for key, group in grouped(
+        questions, lambda p: (p.minute, _name(p), p.number_of("dns.qry.type"))
+    ):
+        yield *key, len(group), len({p.source for p in group})
+
+
 def slow_dns(packets: Sequence[Packet]) -> Iterator[Values]:
     """From the first question to the first answer of each lookup."""
 
@@ -79,6 +95,16 @@ def tls_names(packets: Sequence[Packet]) -> Iterator[Values]:
         hellos, lambda p: (p.minute, (p.text(field) or "").lower(), p.source, p.target)
     ):
         yield minute, name, *ends, len(group)
+
+
+def new_tls_names(packets: Sequence[Packet]) -> Iterator[Values]:
+    field = "tls.handshake.extensions_server_name"
+    hellos = [p for p in tcp(packets) if p.text(field)]
+    groups = dict(grouped(hellos, lambda p: (p.time // 3600, (p.text(field) or "").lower())))
+    for (hour, name), group in groups.items():
+        assert isinstance(hour, int)
+        if (hour - 1, name) not in groups:
+            yield hour, name, len(group), len({p.source for p in group})
 
 
 def dns_fields(packets: Sequence[Packet]) -> Iterator[Values]:

@@ -69,6 +69,30 @@ def handshake_delay(packets: Sequence[Packet]) -> Iterator[Values]:
         yield *key, len(delays), min(delays), fmean(delays), max(delays)
 
 
+def failed_handshakes(packets: Sequence[Packet]) -> Iterator[Values]:
+    def connection(p: Packet) -> Values:
+        if p.flag("A"):
+            return *p.way_back, (p.number_of("tcp.ack_raw") - 1) % 2**32
+        return *p.flow, p.number_of("tcp.seq_raw")
+
+    def is_of_interest(p: Packet) -> bool:
+        return p.flag("S") or (p.flag("R") and p.flag("A"))
+
+    end = max(p.minute for p in packets)
+    servers: dict[Values, list[str]] = defaultdict(list)
+    for life in lives([p for p in tcp(packets) if is_of_interest(p)], connection):
+        attempt = next((p for p in life if p.flag("S") and not p.flag("A")), None)
+        if attempt is not None:
+            is_answered = any(p.flag("S") and p.flag("A") for p in life)
+            is_reset = any(p.flag("R") for p in life)
+            outcome = "answered" if is_answered else "refused" if is_reset else "unanswered"
+            minute = min(life[-1].minute + 1, end)
+            servers[minute, attempt.target, attempt.ports[1]].append(outcome)
+    for key, outcomes in servers.items():
+        if set(outcomes) != {"answered"}:
+            yield *key, len(outcomes), outcomes.count("refused"), outcomes.count("unanswered")
+
+
 def host_scan(packets: Sequence[Packet]) -> Iterator[Values]:
     for key, group in grouped(attempts(packets), lambda p: (p.minute, p.source, p.ports[1])):
         hosts = {p.target for p in group}

@@ -11,6 +11,7 @@ from tests.library.traffic import ANN, BASE, BOB, EVE_MAC, NAMES, WEB, frame, tc
 from tests.reference.reference import when
 
 if TYPE_CHECKING:
+    from scapy.packet import Packet
     from tests.library.traffic import Sent
 
 
@@ -99,6 +100,11 @@ def strange() -> list[Sent]:
     return [(1 + n, tcp(BOB, 50000, WEB, 20 + n, each)) for n, each in enumerate(flags)]
 
 
+def to_group() -> Packet:
+    """A datagram to a group of IPv4."""
+    return frame(IP(src=ANN, dst="224.0.0.251") / UDP(), target="01:00:5e:00:00:fb")
+
+
 EMPTY: list[Sent] = []
 NO_IP = [traffic.arp(1)]
 UDP_28 = frame(IP(src=ANN, dst=BOB) / UDP(sport=1, dport=2))
@@ -110,6 +116,11 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, ANN, 2, "02:00:00:00:00:01", "02:00:00:00:00:03")],
     ),
     "beacons": Thing(home_calls(12), [row(HOUR, BOB, WEB, 8443, 12, 12)], home_calls(9)),
+    "broadcasts": Thing(
+        [traffic.arp(1), (2, UDP_28.copy()), (3, to_group()), (4, UDP_28.copy())],
+        [row(MINUTE, "trace", 4, 1, 1, 50.0)],
+        EMPTY,
+    ),
     "congestion_marks": Thing(
         [(1, frame(IP(src=ANN, dst=BOB, tos=3) / UDP())), (2, frame(IP(tos=1) / UDP()))],
         [row(MINUTE, ANN, BOB, 1)],
@@ -122,12 +133,33 @@ THINGS: dict[str, Thing] = {
         ],
         NO_IP,
     ),
+    "conversations": Thing(
+        [(1, UDP_28.copy()), (2, tcp(BOB, 2, ANN, 1, "A")), (3, UDP_28.copy())],
+        [row(MINUTE, ANN, BOB, 138, 2, 84, 1, 54)],
+        NO_IP,
+    ),
     "dhcp_servers": Thing(
         [(1, traffic.offer()), (2, traffic.offer())], [row(MINUTE, EVE_MAC, BOB, 2, 1)]
     ),
     "dns_failures": Thing(
         [*traffic.lookup(1, "nowhere.example", rcode=3), *traffic.lookup(2)],
         [row(MINUTE, NAMES, "nowhere.example", 3, 1, 1)],
+    ),
+    "dns_names": Thing(
+        [*traffic.lookup(1), *traffic.lookup(2), *traffic.lookup(3, "other.example", rcode=3)],
+        [row(MINUTE, "www.example.org", 1, 2, 1), row(MINUTE, "other.example", 1, 1, 1)],
+        resent(),
+    ),
+    "failed_handshakes": Thing(
+        [
+            *traffic.session(1, port=81),
+            (2, tcp(ANN, 40001, WEB, 81, "S", seq=5)),
+            (2.1, tcp(WEB, 81, ANN, 40001, "RA", ack=6)),
+            (3, tcp(ANN, 40002, WEB, 82, "S", seq=5)),
+            (4, tcp(ANN, 40002, WEB, 82, "S", seq=5)),
+            (130, frame(IP(src=BOB, dst=ANN) / UDP(sport=9, dport=9) / b"later")),
+        ],
+        [row(start(60, 1), WEB, 81, 2, 1, 0), row(start(60, 1), WEB, 82, 1, 0, 1)],
     ),
     "flow": Thing([(1, UDP_28.copy())], [row(TEN, 17, ANN, 1, BOB, 2, 1, 42)], NO_IP),
     "fragments": Thing(fragments(), [row(MINUTE, ANN, BOB, 17, 2, 92)]),
@@ -156,6 +188,11 @@ THINGS: dict[str, Thing] = {
         traffic.unreachable(12), [row(TEN, "10.9.9.9", ANN, 4, 12)], traffic.unreachable(9)
     ),
     "link_load": Thing([(1, UDP_28.copy())], [row(start(1, 1), "trace", 1, 336, 42.0)], EMPTY),
+    "load_percentiles": Thing(
+        [(n, UDP_28.copy()) for n in (1, 2, 3, 4, 4.5)],
+        [row(HOUR, "trace", 4, 336.0, 621.5999999999999, 672)],
+        EMPTY,
+    ),
     "new_hosts": Thing(
         hosts([[ANN, BOB], [BOB, WEB], [BOB], [WEB]]),
         [
@@ -165,6 +202,13 @@ THINGS: dict[str, Thing] = {
             row(start(3600, 3), WEB, 1, start(1, 10800)),
         ],
         NO_IP,
+    ),
+    "new_tls_names": Thing(
+        [
+            (at, tcp(ANN, 40000, WEB, 443, "PA", traffic.tls_hello(name)))
+            for at, name in ((1, b"old.example"), (3601, b"old.example"), (3602, b"new.example"))
+        ],
+        [row(HOUR, "old.example", 1, 1), row(start(3600, 1), "new.example", 1, 1)],
     ),
     "odd_flags": Thing(
         strange(),
@@ -211,6 +255,11 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, "shop.example", ANN, WEB, 1)],
     ),
     "top_ports": Thing([(1, UDP_28.copy())], [row(MINUTE, 17, 2, 1, 42, 1)], NO_IP),
+    "top_receivers": Thing(
+        [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
+        [row(MINUTE, WEB, 1, 1000)],
+        [(1, UDP_28.copy())],
+    ),
     "top_talkers": Thing(
         [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
         [row(MINUTE, ANN, 2, 1042)],
@@ -220,6 +269,10 @@ THINGS: dict[str, Thing] = {
         [(1, UDP_28.copy()), (2, tcp(ANN, 1, WEB, 80, "S"))],
         [row(MINUTE, "10.0.0.0", "10.0.0.0", 1, 42), row(MINUTE, "10.0.0.0", "192.0.0.0", 1, 54)],
         NO_IP,
+    ),
+    "ttl_changes": Thing(
+        [(n, frame(IP(src=ANN, dst=BOB, ttl=64 - n // 2) / UDP())) for n in range(4)],
+        [row(MINUTE, ANN, BOB, 17, 4, 2, 63, 64)],
     ),
     "tunnels": Thing(
         [(1, traffic.tunnelled())],

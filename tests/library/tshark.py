@@ -27,9 +27,27 @@ _NEXT = {
 """The extension headers of IPv6 that are walked, and where each names the next one."""
 
 FIELDS = (
-    *("frame.time_epoch", "frame.len", "frame.protocols", "eth.src", "eth.dst", "vlan.id"),
+    *(
+        "frame.time_epoch",
+        "frame.len",
+        "frame.protocols",
+        "eth.src",
+        "eth.dst",
+        "wlan.da",
+        "vlan.id",
+    ),
     *("ip.src", "ip.dst", "ip.proto", "ip.ttl", "ip.id", "ip.flags.mf", "ip.frag_offset"),
-    *("ip.dsfield.ecn", "ipv6.src", "ipv6.dst", "ipv6.nxt", "ipv6.tclass.ecn", *_NEXT.values()),
+    *(
+        "ip.dsfield.ecn",
+        "ip.dsfield.dscp",
+        "ipv6.tclass.dscp",
+        "ipv6.src",
+        "ipv6.dst",
+        "ipv6.hlim",
+        "ipv6.nxt",
+        "ipv6.tclass.ecn",
+        *_NEXT.values(),
+    ),
     *("ipv6.fraghdr.offset", "ipv6.fraghdr.more", "sctp.srcport", "sctp.dstport"),
     *("tcp.srcport", "tcp.dstport", "tcp.flags", "tcp.seq_raw", "tcp.ack_raw", "tcp.len"),
     *("tcp.window_size_value", "udp.srcport", "udp.dstport", "icmp.type", "icmpv6.type"),

@@ -19,7 +19,7 @@ from gscope.cli.completion.shells import BashLineComplete
 from gscope.cli.config.settings import FORMATS
 from gscope.cli.main import COMMANDS, cli
 from gscope.cli.rundir.run_dir import RunDir
-from gscope.queries.library.files import library_files
+from gscope.queries.library.files import full_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +83,8 @@ def test_commands_options_and_choices(complete: Complete) -> None:
 
 
 def test_library_queries_with_files(complete: Complete) -> None:
-    bare = {name for name in library_files() if "/" not in name}
-    assert set(complete("gscope replay -q ")) == {"file", *(f"plain {name}" for name in bare)}
+    names = set(full_names())
+    assert set(complete("gscope replay -q ")) == {"file", *(f"plain {name}" for name in names)}
     assert complete("gscope check published/tcp_f") == ["plain published/tcp_flows", "file"]
     assert complete("gscope library syn_f") == ["plain syn_flood"]
     assert complete("gscope schema ar") == ["plain arp", "plain arp_conflicts", "file"]

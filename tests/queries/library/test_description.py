@@ -99,7 +99,7 @@ def test_columns_that_measure_name_their_unit(query: LibraryQuery) -> None:
         "_ms": "in milliseconds",
         "bytes": "bytes",
         "percent": "in percent",
-        "seconds": "in whole seconds",
+        "seconds": "seconds",
         "bits": "bits",
         "mean_length": "in bytes",
     }
