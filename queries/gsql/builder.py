@@ -22,9 +22,10 @@ from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
 
 if TYPE_CHECKING:
-    from gscope.queries.gsql.nodes import Body, Expression, Extent, GroupTerm, Input
+    from gscope.queries.gsql.nodes import Body, Expression, Extent, GroupTerm, Input, OrderTerm
 
 _START = Position(1, 1)
+_CLAUSE_NAMES = {"group_by": "GROUP BY", "order_by": "ORDER BY"}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -39,7 +40,7 @@ class _Clause:
     """
 
     field: str
-    value: Expression | tuple[GroupTerm, ...]
+    value: Expression | Extent | tuple[GroupTerm, ...] | tuple[OrderTerm, ...]
     position: Position
 
 
@@ -174,11 +175,7 @@ class Builder(ExpressionBuilder, InputBuilder):
         found: dict[str, Any] = {}
         for clause in clauses:
             if clause.field in found:
-                name = (
-                    clause.field.upper().replace("_BY", " BY")
-                    if clause.field == "group_by"
-                    else clause.field.upper()
-                )
+                name = _CLAUSE_NAMES.get(clause.field, clause.field.upper())
                 message = f"a second {name} in one SELECT"
                 raise GsqlSyntaxError(
                     message, position=clause.position, remedy="keep one; join conditions with AND"
@@ -224,6 +221,32 @@ class Builder(ExpressionBuilder, InputBuilder):
 
     def closing_when(self, *parts: Any) -> _Clause:
         return _Clause("closing_when", parts[-1], token_position(parts[0]))
+
+    def order_by(self, word: Token, *terms: OrderTerm) -> _Clause:
+        return _Clause("order_by", terms, token_position(word))
+
+    def order_term(
+        self, expression: Expression, direction: Token | None, nulls: Token | None
+    ) -> nodes.OrderTerm:
+        return nodes.OrderTerm(
+            expression,
+            direction is not None and direction.type == "DESC",
+            nulls is not None and nulls.type == "FIRST",
+            position=expression.position,
+        )
+
+    def direction(self, word: Token) -> Token:
+        return word
+
+    def nulls_place(self, word: Token) -> Token:
+        return word
+
+    def limit(self, word: Token, minus: Token | None, count: Extent) -> _Clause:
+        if minus is not None:
+            message = "LIMIT takes the number of rows to keep, which is not negative"
+            remedy = "for the last rows write ORDER BY … DESC LIMIT 5"
+            raise GsqlSyntaxError(message, position=token_position(minus), remedy=remedy)
+        return _Clause("limit", count, token_position(word))
 
     def group_by(self, word: Token, terms: tuple[GroupTerm, ...]) -> _Clause:
         return _Clause("group_by", terms, token_position(word))

@@ -75,6 +75,8 @@ def _(body: nodes.Select) -> str:
         _clause("CLEANING_WHEN", body.cleaning_when),
         _clause("CLEANING_BY", body.cleaning_by),
         _clause("CLOSING_WHEN", body.closing_when),
+        _print_order(body.order_by),
+        "" if body.limit is None else f"LIMIT {_print_extent(body.limit)}",
     ]
     return "\n".join(clause for clause in clauses if clause)
 
@@ -129,6 +131,16 @@ def _clause(words: str, condition: nodes.Expression | None) -> str:
 
 def _terms(words: str, terms: tuple[nodes.GroupTerm, ...]) -> str:
     return f"{words} {', '.join(_named(term) for term in terms)}" if terms else ""
+
+
+def _print_order(terms: tuple[nodes.OrderTerm, ...]) -> str:
+    written = (
+        print_expression(term.expression)
+        + (" DESC" if term.is_descending else "")
+        + (" NULLS FIRST" if term.has_nulls_first else "")
+        for term in terms
+    )
+    return f"ORDER BY {', '.join(written)}" if terms else ""
 
 
 def _print_from(select: nodes.Select) -> str:

@@ -36,6 +36,15 @@ class GroupTerm(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTerm(Node):
+    """``expression [ASC|DESC] [NULLS FIRST|LAST]`` of an ORDER BY; NULL comes last by default."""
+
+    expression: Expression
+    is_descending: bool = False
+    has_nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Node):
     """A SELECT with all its clauses.
 
@@ -57,6 +66,8 @@ class Select(Node):
     cleaning_when: Expression | None = None
     cleaning_by: Expression | None = None
     closing_when: Expression | None = None
+    order_by: tuple[OrderTerm, ...] = ()
+    limit: Extent | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,8 @@ _CLAUSES = frozenset(
         "CLEANING_BY",
         "CLOSING",
         "CLOSING_WHEN",
+        "ORDER",
+        "LIMIT",
     ]
 )
 _QUERIES = frozenset(["SELECT", "MERGE", "WATCHLIST", "WITH"])
@@ -123,8 +125,9 @@ _PLAIN = {"NAME": "a name", END: "the end of the text", "SUPERAGGREGATE": "a sup
 _MOST = 6
 
 FOREIGN_WORDS = {
-    "ORDER": "answers come in the order of their time; sort them where they are read",
-    "LIMIT": "a stream has no end to count to; use HAVING, or cut where the answer is read",
+    "OFFSET": "LIMIT keeps the first rows; leave rows out where the answer is read",
+    "FETCH": "write LIMIT 10",
+    "TOP": "write ORDER BY … DESC LIMIT 10 at the end",
     "UNION": "combine streams with MERGE a.time : b.time FROM a, b",
     "OVER": "write running_sum(len) or moving_avg(len, 5) "
     "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",

@@ -207,6 +207,16 @@ def joins(draw: st.DrawFn) -> nodes.JoinClause:
     )
 
 
+_order_terms = st.builds(
+    nodes.OrderTerm, small_expressions, st.booleans(), st.booleans(), position=st.just(HERE)
+)
+_limits = st.one_of(
+    integers,
+    st.builds(nodes.ParameterReference, identifiers, position=st.just(HERE)),
+    st.builds(nodes.Definition, identifiers, position=st.just(HERE)),
+)
+
+
 @st.composite
 def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
     name = st.one_of(st.none(), identifiers)
@@ -230,6 +240,8 @@ def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
         draw(condition),
         draw(condition),
         draw(condition),
+        draw(_some(_order_terms, 0, 2)),
+        draw(st.one_of(st.none(), _limits)),
         position=HERE,
     )
 
