@@ -43,6 +43,8 @@ class CompileContext:
         is_repeatable: whether the order of rows must not depend on timing, so that results without
             a temporal column need a hidden one.
         is_interleaved: whether that also holds for the rows of several results together.
+        is_resumable: whether a run may be killed and resumed, so that rows that delivery holds
+            would be lost.
     """
 
     interfaces: tuple[str, ...]
@@ -52,6 +54,7 @@ class CompileContext:
     is_unbounded: bool = False
     is_repeatable: bool = False
     is_interleaved: bool = False
+    is_resumable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
         is_unbounded=context.is_unbounded,
     )
     results = context.only or _delivered(plan)
-    compiled = _compiled(plan, results)
+    compiled = _compiled(plan, results, context)
     if context.is_repeatable:
         # The order of one interface's packets holds within a result, not between several.
         is_interleaved = context.is_interleaved and len(results) > 1
@@ -95,13 +98,14 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
         ]
         ordered = with_order(plan, unordered)
         if ordered != plan:
-            return _compiled(ordered, results)
+            return _compiled(ordered, results, context)
     return compiled
 
 
-def _compiled(plan: LogicalPlan, results: tuple[str, ...]) -> Compiled:
+def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileContext) -> Compiled:
     stages = [("plan", plan), *optimize(plan)]
-    return Compiled(tuple(stages), share(split(stages[-1][1], results)))
+    program = split(stages[-1][1], results, delivers_in_order=not context.is_resumable)
+    return Compiled(tuple(stages), share(program))
 
 
 def _delivered(plan: LogicalPlan) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.errors import GsqlError, ResolveError
+from gscope.errors import GsqlError, ResolveError, TemporalError
 from gscope.queries.analysis.joins.merge import build_merge
 from gscope.queries.analysis.names.aliases import without_aliases
 from gscope.queries.analysis.names.query_set import (
@@ -12,6 +12,7 @@ from gscope.queries.analysis.names.query_set import (
     QuerySet,
     ResolvedInput,
     ResolvedPacketInput,
+    ResolvedQueryInput,
     ResolvedWatchlistInput,
 )
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
@@ -23,6 +24,7 @@ from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
+from gscope.queries.plan.row_order import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,15 +62,17 @@ def analyze(
     _check_parameters(queries, parameters)
     schemas: dict[str, Schema] = {}
     facts: dict[str, Facts] = {}
-    plans = []
+    plans: list[LogicalQuery] = []
     roots = only or own
     for entry in queries.in_order(roots):
         try:
             sources = [_open(one, schemas, facts) for one in entry.inputs]
+            if is_unbounded:
+                _check_limited_inputs(entry, plans)
             plan = _plan(entry, sources, parameters, is_unbounded=is_unbounded)
         except GsqlError as error:
             raise error.located(entry.file.text, entry.file.source) from None
-        schemas[entry.name] = plan.schema
+        schemas[entry.name] = visible(plan.schema)
         facts[entry.name] = facts_of(plan.root, facts)
         plans.append(plan)
     return LogicalPlan(interfaces, tuple(plans))
@@ -87,9 +91,37 @@ def _plan(
         root = build_merge(entry.body, sources, substitutes)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
     body = without_aliases(entry.body, sources)
-    node = build_select(body, sources, substitutes, is_unbounded=is_unbounded)
-    meaning = "" if body == entry.body else print_body(body)
-    return LogicalQuery(entry.name, node, node.schema, entry.is_external, entry.text, meaning)
+    rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded)
+    node = rows.node
+    return LogicalQuery(
+        entry.name,
+        node,
+        node.schema,
+        entry.is_external,
+        entry.text,
+        meaning="" if body == entry.body else print_body(body),
+        order=rows.order,
+    )
+
+
+def _check_limited_inputs(entry: QueryEntry, plans: Sequence[LogicalQuery]) -> None:
+    """Refuse to read the first rows of a stream that never ends.
+
+    Raises:
+        TemporalError: an input is a selection with a LIMIT.
+    """
+    limited = {
+        query.name
+        for query in plans
+        if query.order is not None and query.order.is_selection and query.order.limit is not None
+    }
+    for one, written in zip(entry.inputs, entry.body.inputs, strict=True):
+        if isinstance(one, ResolvedQueryInput) and one.query in limited:
+            message = (
+                "the first rows of a selection are read when the input has ended, and it never ends"
+            )
+            remedy = "bound the run with --duration or -c, or leave LIMIT out of the inner query"
+            raise TemporalError(message, position=written.position, remedy=remedy)
 
 
 def _open(one: ResolvedInput, schemas: Mapping[str, Schema], facts: Mapping[str, Facts]) -> Source:

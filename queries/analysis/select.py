@@ -6,6 +6,8 @@ SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, F
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
 SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s)), unless e shows all of k
 SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
+
+ORDER BY and LIMIT add hidden columns to the projection, and an ``Order`` to the query.
 """
 
 from __future__ import annotations
@@ -13,11 +15,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.errors import ResolveError, TypeMismatchError
+from gscope.errors import GsqlError, ResolveError, TypeMismatchError
+from gscope.queries.analysis import order_by
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, terms_of
 from gscope.queries.analysis.groups.grouping import Grouping, group_by
 from gscope.queries.analysis.joins.join import join_inputs
 from gscope.queries.analysis.names.column_names import default_name, unique_names
+from gscope.queries.analysis.order_by import (
+    OrderedColumns,
+    limit_of,
+    order_columns,
+    order_of_groups,
+    order_of_selection,
+    refuse_other,
+)
 from gscope.queries.analysis.typing.declarations import undeclared
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.analysis.typing.typer import Typer
@@ -35,7 +46,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.logical import Filter, GroupBy, Node, Project, RunningGroupBy
 from gscope.queries.plan.rules.prune_columns import prune
-from gscope.queries.plan.whole_input import written_keys
+from gscope.queries.plan.whole_input import is_whole_input, written_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +55,20 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.expressions.types import Ordering
+    from gscope.queries.plan.row_order import Order
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedRows:
+    """The plan of a SELECT.
+
+    Attributes:
+        node: the tree of its operators.
+        order: the order of its rows, and how many are kept; see ``LogicalQuery``.
+    """
+
+    node: Node
+    order: Order | None
 
 
 def build_select(
@@ -52,7 +77,7 @@ def build_select(
     substitutes: Substitutes,
     *,
     is_unbounded: bool = False,
-) -> Node:
+) -> SelectedRows:
     """Return the plan of a SELECT over ``sources``, its inputs in order.
 
     Args:
@@ -73,7 +98,8 @@ def build_select(
     refuse_unsupported(body)
     joined = join_inputs(body, sources, substitutes)
     select = _Select(replace(body, where=None), joined, substitutes, is_unbounded)
-    return prune(select.build())
+    rows = select.build()
+    return replace(rows, node=prune(rows.node))
 
 
 def project(
@@ -130,7 +156,7 @@ class _Select:
         where = undeclared(typer.condition(self.body.where, "in WHERE"))
         return Filter(node, where, node.schema)
 
-    def build(self) -> Node:
+    def build(self) -> SelectedRows:
         body = self.body
         node = self._filtered()
         if self._is_grouped():
@@ -139,10 +165,19 @@ class _Select:
             message = "HAVING filters groups, but the query does not group"
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
-        columns = self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
+        typer = Typer.over(self.source, self.substitutes, refuse_aggregate)
+        columns = self._outputs(typer)
         if body.distinct:
-            return self._distinct(node, columns, self.source.ordering)
-        return project(node, columns, self.source.ordering)
+            return self._distinct(node, columns, self.source.ordering, typer)
+        typer = replace(typer, aggregate=order_by.refuse_aggregate)
+        ordered = order_columns(body, columns, typer)
+        columns, order = order_of_selection(
+            ordered, self._limit(), self.source.ordering, is_unbounded=self.is_unbounded
+        )
+        return SelectedRows(project(node, columns, self.source.ordering), order)
+
+    def _limit(self) -> int | None:
+        return limit_of(self.body, self.substitutes)
 
     def _is_grouped(self) -> bool:
         body = self.body
@@ -150,7 +185,7 @@ class _Select:
         has_terms = bool(body.group_by) or body.closing_when is not None
         return has_terms or any(any(find_aggregates(part)) for part in parts)
 
-    def _grouped(self, node: Node) -> Node:
+    def _grouped(self, node: Node) -> SelectedRows:
         body = self.body
         for output in body.outputs:
             if isinstance(output, nodes.Star):
@@ -164,6 +199,7 @@ class _Select:
         closing = None
         if body.closing_when is not None:
             closing = typer.condition(body.closing_when, "in CLOSING_WHEN")
+        ordered = order_columns(body, columns, typer)
         group = grouping.node(node, closing)
         above: Node = group
         if having is not None:
@@ -173,15 +209,36 @@ class _Select:
             return group.schema[leaf.name].ordering
 
         if body.distinct and not _shows_keys(group, columns, grouping.terms):
-            return self._distinct(above, columns, ordering)
-        return project(above, columns, ordering)
+            return self._distinct(above, columns, ordering, typer)
+        return self._ordered_groups(above, group, ordered)
+
+    def _ordered_groups(
+        self, node: Node, group: GroupBy | RunningGroupBy, ordered: OrderedColumns
+    ) -> SelectedRows:
+        """Return the rows of ``group``, as ``node`` filters them, with their order."""
+
+        def ordering(leaf: PacketField | Column) -> Ordering:
+            return group.schema[leaf.name].ordering
+
+        epoch = group.schema[group.epoch]
+        is_whole = any(
+            key.name == group.epoch and is_whole_input(key.expression) for key in group.keys
+        )
+        columns, order = order_of_groups(
+            ordered,
+            self._limit(),
+            None if is_whole else Column(epoch.name, epoch.type, epoch.is_nullable),
+            ordering,
+        )
+        return SelectedRows(project(node, columns, ordering), order)
 
     def _distinct(
         self,
         node: Node,
         columns: Sequence[NamedExpression],
         ordering: Callable[[PacketField | Column], Ordering],
-    ) -> Node:
+        typer: Typer,
+    ) -> SelectedRows:
         terms = terms_of(columns, ordering)
         keys = [column_schema(c, ordering) for c in terms.keys]
         expressions = [c.expression for c in terms.keys]
@@ -194,10 +251,22 @@ class _Select:
             is_unbounded=self.is_unbounded,
         )
         group = group_by(node, terms.keys, keys, epoch, ())
-        if terms.turned is None and not terms.cores and epoch is not None:
-            return group
-        shown = [NamedExpression(c.name, terms.column(c.name)) for c in columns]
-        return project(group, shown, lambda leaf: group.schema[leaf.name].ordering)
+        is_plain = terms.turned is None and not terms.cores and epoch is not None
+        if is_plain and not self.body.order_by and self.body.limit is None:
+            return SelectedRows(group, None)
+        shown = tuple(NamedExpression(c.name, terms.column(c.name)) for c in columns)
+
+        def known(node: nodes.Expression) -> Expression | None:
+            """Return the column that is computed as ``node``."""
+            try:
+                meaning = typer.type(node)
+            except GsqlError:
+                return None
+            same = (c.name for c in columns if c.expression == meaning)
+            return next((terms.column(name) for name in same), None)
+
+        above = replace(typer, name=refuse_other, known=known)
+        return self._ordered_groups(group, group, order_columns(self.body, shown, above))
 
     def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
         expressions: list[Expression] = []

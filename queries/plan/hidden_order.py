@@ -38,15 +38,13 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     first_side,
 )
+from gscope.queries.plan.row_order import ORDER
 from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gscope.queries.plan.logical import Node
-
-ORDER = "$order"
-"""The name of the hidden column, which no query can write."""
 
 
 def with_order(plan: LogicalPlan, names: Collection[str]) -> LogicalPlan:
@@ -58,11 +56,6 @@ def with_order(plan: LogicalPlan, names: Collection[str]) -> LogicalPlan:
     for name in names:
         extension.extend(name)
     return replace(plan, queries=tuple(extension.queries[query.name] for query in plan.queries))
-
-
-def visible(schema: Schema) -> Schema:
-    """Return ``schema`` without the hidden column."""
-    return Schema(tuple(column for column in schema.columns if column.name != ORDER))
 
 
 @dataclass(frozen=True, slots=True)

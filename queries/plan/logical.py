@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.expressions.types import GsqlType
+    from gscope.queries.plan.row_order import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,9 @@ class LogicalQuery:
             'external'``).
         text: the query as canonical text, for explain.
         meaning: the same with the expressions of its aliases in their place; "" if it uses none.
+        order: the order of the rows of ``root``, and how many of them are kept; None for the order
+            of decision 28 and all rows. Its hidden columns are in ``schema``; a query that reads
+            this one sees the others.
     """
 
     name: str
@@ -240,6 +244,7 @@ class LogicalQuery:
     is_external: bool
     text: str
     meaning: str = ""
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 GROUPS = "groups"
 JOINED = "joined"
 MERGED = "merged"
+ROWS = "rows"
 
-RESERVED = frozenset({GROUPS, JOINED, MERGED})
+RESERVED = frozenset({GROUPS, JOINED, MERGED, ROWS})
 """The words; an alias is never a number."""

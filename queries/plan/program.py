@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval, first_side
@@ -19,9 +20,10 @@ from gscope.queries.plan.logical import Interval, first_side
 if TYPE_CHECKING:
     from gscope.queries.catalog.aggregate.partial_op import PartialOp
     from gscope.queries.catalog.user_functions.files import UserFile
-    from gscope.queries.expressions.expressions import Call, Expression, NamedExpression, Value
+    from gscope.queries.expressions.expressions import Call, Expression, Value
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.logical import Watchlist
+    from gscope.queries.plan.row_order import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class AggregationNode:
         aggregates: see ``Aggregate``.
         having: the condition over the columns of keys and aggregates.
         columns: the output, over the columns of keys and aggregates.
+        top: the order whose first rows of each epoch are kept; None to keep all.
     """
 
     query: str
@@ -186,6 +189,7 @@ class AggregationNode:
     having: Expression | None
     columns: tuple[NamedExpression, ...]
     schema: Schema
+    top: Order | None = None
 
     @property
     def epoch_expression(self) -> Expression:
@@ -326,7 +330,48 @@ class WatchlistJoinNode:
     schema: Schema
 
 
-HftaNode = SelectionNode | AggregationNode | RunningNode | MergeNode | JoinNode | WatchlistJoinNode
+@dataclass(frozen=True, slots=True)
+class TopNode:
+    """ORDER BY … LIMIT over one input, released by whole epochs.
+
+    The LIMIT of an aggregation is part of its own node (``AggregationNode.top``).
+
+    Attributes:
+        order: the order of the rows, and how many of each epoch are kept.
+        schema: the columns, those of the input.
+    """
+
+    query: str
+    input: Input
+    order: Order
+    schema: Schema
+
+    @property
+    def columns(self) -> tuple[NamedExpression, ...]:
+        """The output, which is the input's."""
+        return tuple(
+            NamedExpression(c.name, Column(c.name, c.type, c.is_nullable))
+            for c in self.schema.columns
+        )
+
+    @property
+    def epoch_expression(self) -> Expression:
+        """The epoch, over input columns; a constant where the whole input is the epoch."""
+        if self.order.epoch is None:
+            return Literal(0, GsqlType.INT)
+        column = self.schema[self.order.epoch]
+        return Column(column.name, column.type, column.is_nullable)
+
+
+HftaNode = (
+    SelectionNode
+    | AggregationNode
+    | RunningNode
+    | MergeNode
+    | JoinNode
+    | WatchlistJoinNode
+    | TopNode
+)
 
 
 def node_inputs(node: HftaNode) -> tuple[Input, ...]:
@@ -347,6 +392,9 @@ class Program:
         schemas: the output schema of every query, by name.
         user_files: the user code that queries may call; a process that runs the program installs it
             first.
+        orders: the orders of results whose queries have ORDER BY or LIMIT, by name. Nodes have kept
+            the first rows of each epoch already, except those of a selection (``Order.is_selection``),
+            which delivery chooses unless its source is a ``TopNode``.
     """
 
     interfaces: tuple[str, ...]
@@ -355,6 +403,7 @@ class Program:
     results: tuple[tuple[str, Input], ...]
     schemas: tuple[tuple[str, Schema], ...]
     user_files: tuple[UserFile, ...] = ()
+    orders: tuple[tuple[str, Order], ...] = ()
 
     @property
     def needs_spark(self) -> bool:
@@ -368,6 +417,10 @@ class Program:
     def node(self, query: str) -> HftaNode:
         """Return the HFTA node of ``query``."""
         return next(node for node in self.nodes if node.query == query)
+
+    def order(self, query: str) -> Order | None:
+        """Return ORDER BY and LIMIT of the result ``query``; None if it has neither."""
+        return dict(self.orders).get(query)
 
     def schema(self, query: str) -> Schema:
         """Return the output schema of ``query``, or of the HFTA node that is a part of a query."""

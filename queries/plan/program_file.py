@@ -239,9 +239,19 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.catalog.user_functions import files as user_files
     from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
-    from gscope.queries.plan import logical, program
+    from gscope.queries.plan import logical, program, row_order
 
-    modules = (program, partial_op, expressions, schema, types, user_files, input_nodes, logical)
+    modules = (
+        program,
+        partial_op,
+        expressions,
+        schema,
+        types,
+        user_files,
+        input_nodes,
+        row_order,
+        logical,
+    )
     return {name: each for module in reversed(modules) for name, each in _made_of(module)}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.expressions.expressions import Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.expressions.types import Direction, GsqlType, Ordering
-from gscope.queries.plan.program import AggregationNode, QueryInput, node_inputs
+from gscope.queries.plan.program import AggregationNode, QueryInput, TopNode, node_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,17 +49,20 @@ def written_keys(keys: Sequence[NamedExpression], epoch: str) -> list[NamedExpre
 
 
 def answers_at_the_end(program: Program, query: str) -> bool:
-    """Return whether the rows of ``query`` come from a grouping over a whole input.
+    """Return whether the rows of ``query`` come from a grouping or order of a whole input.
 
     That may be its own or one below it.
     """
+    order = program.order(query)
+    if order is not None and order.is_selection and order.keys:
+        return True
     sources: list[Input] = [QueryInput(query)]
     nodes = {node.query: node for node in program.nodes}
     while sources:
         source = sources.pop()
         # A result that is a stream of an LFTA is a selection.
         node = nodes.get(source.query) if isinstance(source, QueryInput) else None
-        if isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression):
+        if isinstance(node, AggregationNode | TopNode) and is_whole_input(node.epoch_expression):
             return True
         sources += () if node is None else node_inputs(node)
     return False

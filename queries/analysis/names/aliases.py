@@ -11,7 +11,8 @@ SELECT without them:
 
 A column of the input has precedence over an alias where single tuples are read: in WHERE, GROUP BY,
 FILTER and inside aggregates. A group-by term has precedence over both where groups are read: in
-HAVING, in CLOSING_WHEN and outside aggregates. Decision 33 has the reasons.
+HAVING, in CLOSING_WHEN and outside aggregates. Decision 33 has the reasons. ORDER BY reads the
+columns of SELECT (``queries/analysis/order_by.py``); only aggregates in it are replaced here.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ def without_aliases(body: nodes.Select, sources: Sequence[Source]) -> nodes.Sele
         group_by=terms,
         having=None if body.having is None else own.of_groups(body.having),
         closing_when=None if body.closing_when is None else own.of_groups(body.closing_when),
+        order_by=tuple(
+            replace(term, expression=own.in_aggregates(term.expression)) for term in body.order_by
+        ),
     )
     if resolved != body:
         check_limits(resolved)
@@ -214,6 +218,19 @@ class _OwnNames:
             if isinstance(node, nodes.FunctionCall) and is_aggregate(node):
                 return self._aggregate(node)
             return self._group_name(node) if isinstance(node, nodes.Name) else None
+
+        return substitute(expression, change)
+
+    def in_aggregates(self, expression: nodes.Expression) -> Any:
+        """Return a term of ORDER BY with the names inside aggregates replaced.
+
+        Other names stand for columns of SELECT, which ``queries/analysis/order_by.py`` finds.
+        """
+
+        def change(node: nodes.Node) -> nodes.Node | None:
+            if isinstance(node, nodes.FunctionCall) and is_aggregate(node):
+                return self._aggregate(node)
+            return None
 
         return substitute(expression, change)
 

@@ -13,6 +13,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    TopNode,
     WatchlistJoinNode,
 )
 
@@ -42,6 +43,8 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
         case MergeNode():
             column = node.schema[node.on[0]]
             return (Column(column.name, column.type, column.is_nullable),)
+        case TopNode():
+            return (node.epoch_expression,)
         case SelectionNode() | WatchlistJoinNode():
             return ()
 

@@ -11,6 +11,7 @@ from gscope.queries.plan.logical import (
     GroupBy,
     Interval,
     Join,
+    LogicalQuery,
     Merge,
     Node,
     Project,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.row_order import Order
 
 
 def show_schema(schema: Schema) -> str:
@@ -43,6 +45,36 @@ def show_schema(schema: Schema) -> str:
             f"{column.name} {column.type.value}{ordering}{' NULL' if column.is_nullable else ''}"
         )
     return ", ".join(parts)
+
+
+def show_query(query: LogicalQuery) -> Iterator[str]:
+    """Yield the plan of a query: the order of its rows, if it gives one, above its tree."""
+    order = query.order
+    if order is None:
+        yield from show_tree(query.root)
+        return
+    parts = [f"OrderBy {', '.join(keys)}"] if (keys := show_keys(order)) else []
+    parts += [f"Limit {limit}"] if (limit := show_limit(order)) else []
+    yield "; ".join(parts)
+    yield from show_tree(query.root, 1)
+
+
+def show_keys(order: Order) -> list[str]:
+    """Return the columns of ORDER BY: ``["cnt DESC", "srcIP"]``."""
+    return [
+        key.name
+        + (" DESC" if key.is_descending else "")
+        + (" NULLS FIRST" if key.has_nulls_first else "")
+        for key in order.keys
+    ]
+
+
+def show_limit(order: Order) -> str:
+    """Return LIMIT and what it holds for: ``10 of each epoch tb``; "" for all rows."""
+    if order.limit is None:
+        return ""
+    of_each = f" of each epoch {order.epoch}" if order.epoch else " of the whole input"
+    return f"{order.limit}{of_each}"
 
 
 def show_tree(node: Node, depth: int = 0) -> Iterator[str]:

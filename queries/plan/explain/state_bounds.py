@@ -14,6 +14,7 @@ from gscope.queries.plan.program import (
     MergeNode,
     RunningNode,
     SelectionNode,
+    TopNode,
     WatchlistJoinNode,
 )
 from gscope.queries.plan.show_expressions import show, show_of_sides
@@ -22,6 +23,7 @@ from gscope.queries.plan.whole_input import is_whole_input
 if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType
     from gscope.queries.plan.program import HftaNode, Lfta
+    from gscope.queries.plan.row_order import Order
 
 WHOLE_INPUT_BOUND = (
     "the input is one epoch: its rows wait in the log, none in memory, and are answered once, when the input has"
@@ -70,6 +72,13 @@ def node_state_bound(node: HftaNode) -> str:
                 f"the watermarks of {show(node.epochs[0])} on the left and {show(node.epochs[1])} on the "
                 f"right have both passed it; heartbeats advance them even when a side is silent"
             )
+        case TopNode() if node.order.epoch is None:
+            return WHOLE_INPUT_BOUND
+        case TopNode():
+            return (
+                f"rows of open epochs wait on disk, none in memory; an epoch closes when the "
+                f"watermark of {node.order.epoch} passes it"
+            )
         case MergeNode():
             return (
                 f"rows wait in the log until the slowest input's punctuation of {node.on[0]} "
@@ -77,6 +86,19 @@ def node_state_bound(node: HftaNode) -> str:
             )
         case _:
             assert_never(node)
+
+
+def delivery_bound(order: Order) -> str:
+    """Return what delivery does with the rows of a selection in ``order``; "" for nothing.
+
+    The rows of groups arrive with those that LIMIT keeps, in epochs.
+    """
+    if order.is_head:
+        return f"complete after {order.limit} rows"
+    if not order.is_selection:
+        return ""
+    rows = "all rows" if order.limit is None else f"the first {order.limit} rows"
+    return f"{rows} wait in memory and are delivered when the input has ended"
 
 
 def _interval_bound(node: JoinNode, interval: Interval) -> str:

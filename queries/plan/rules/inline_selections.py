@@ -23,7 +23,7 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
     """Turn a query over a selection of packets into a query over packets, which can run low.
 
     A selection that would grow too large when written out repeatedly stays a stream of its own. So
-    does one that declares an order, because it leaves out tuples for all its readers.
+    does one that declares an order or has a LIMIT, because it leaves out tuples for all its readers.
 
     Before::
 
@@ -42,7 +42,9 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
             lambda node: selections.get(node.query, node) if isinstance(node, QueryScan) else node,
         )
         layers = _selection(root)
-        if layers is not None and _is_small(layers) and not any(map(_declares_order, layers)):
+        is_whole = query.order is None or query.order.limit is None
+        is_light = layers is not None and _is_small(layers) and is_whole
+        if layers is not None and is_light and not any(map(_declares_order, layers)):
             selections[query.name] = root
         queries.append(replace(query, root=root))
     return replace(plan, queries=tuple(queries))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.logical import GroupBy, LogicalQuery
     from gscope.queries.plan.program import Aggregate, Input, Lfta, RunningAggregate
+    from gscope.queries.plan.row_order import Order
     from gscope.queries.plan.split.layers import Layers, Site
 
 
@@ -143,4 +144,11 @@ class _FinalHalf:
             having=layers.having,
             columns=layers.columns or all_columns(group),
             schema=query.schema,
+            top=_top(query),
         )
+
+
+def _top(query: LogicalQuery) -> Order | None:
+    """Return the order whose first rows of each epoch a grouping keeps; None if it keeps all."""
+    order = query.order
+    return None if order is None or order.limit is None or order.is_selection else order

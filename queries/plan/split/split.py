@@ -15,10 +15,8 @@ from gscope.queries.expressions.expressions import (
     Literal,
     NamedExpression,
 )
-from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan import part_names
-from gscope.queries.plan.clock_columns import clock_units
 from gscope.queries.plan.logical import (
     GroupBy,
     Join,
@@ -38,6 +36,7 @@ from gscope.queries.plan.program import (
     QueryInput,
     SelectionNode,
     StreamInput,
+    TopNode,
 )
 from gscope.queries.plan.split.border import (
     Border,
@@ -64,24 +63,28 @@ from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from gscope.queries.expressions.schema import ClockUnit
     from gscope.queries.plan.logical import LogicalPlan, LogicalQuery, Node
+    from gscope.queries.plan.row_order import Order
 
 
-def split(plan: LogicalPlan, results: Sequence[str]) -> Program:
+def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool = True) -> Program:
     """Cut ``plan`` into a program.
 
     Args:
         plan: the optimized plan: each query is Project, Filter or GroupBy over one leaf.
         results: the queries to deliver; queries that none of them needs are left out.
+        delivers_in_order: whether delivery can order the rows of a selection; if not, because a
+            kill would lose them, an operator does.
     """
-    cut = _Split()
+    cut = _Split(
+        read={name for query in plan.queries for name in scans(query.root)},
+        ordered=() if delivers_in_order else results,
+    )
     needed = _needed(plan, results)
     queries = [query for query in plan.queries if query.name in needed]
     schemas = mark_payloads(plan)
-    units = clock_units(plan)
     for query in queries:
         cut.add(query)
     return Program(
@@ -89,15 +92,11 @@ def split(plan: LogicalPlan, results: Sequence[str]) -> Program:
         lftas=tuple(cut.lftas),
         nodes=tuple(cut.nodes),
         results=tuple((name, cut.inputs[name]) for name in results),
-        schemas=tuple(
-            (query.name, _with_clocks(schemas[query.name], units[query.name])) for query in queries
+        schemas=tuple((query.name, schemas[query.name]) for query in queries),
+        orders=tuple(
+            (q.name, q.order) for q in queries if q.order is not None and q.name in results
         ),
     )
-
-
-def _with_clocks(schema: Schema, units: Mapping[str, ClockUnit]) -> Schema:
-    """Return ``schema`` with the units of the columns that count time."""
-    return Schema(tuple(replace(c, clock=units.get(c.name)) for c in schema.columns))
 
 
 def _needed(plan: LogicalPlan, results: Sequence[str]) -> set[str]:
@@ -118,6 +117,8 @@ class _Split:
         inputs: what a reader of a query reads, by the name of the query.
         streams: the LFTAs that joins share.
         parts: the sides of joins that are nodes of their own, for sides that are equal.
+        read: the queries that other queries read.
+        ordered: the results whose order is not left to delivery.
     """
 
     lftas: list[Lfta] = field(default_factory=list)
@@ -125,8 +126,18 @@ class _Split:
     inputs: dict[str, Input] = field(default_factory=dict)
     streams: SharedStreams = field(default_factory=SharedStreams)
     parts: dict[Node, Input] = field(default_factory=dict)
+    read: Collection[str] = ()
+    ordered: Collection[str] = ()
 
     def add(self, query: LogicalQuery) -> None:
+        if query.order is not None and self._needs_top(query, query.order):
+            part = replace(query, name=f"{query.name}.{part_names.ROWS}", order=None)
+            self.add(part)
+            self.nodes.append(
+                TopNode(query.name, self.inputs[part.name], query.order, query.schema)
+            )
+            self.inputs[query.name] = QueryInput(query.name)
+            return
         layers = take_apart(query.root)
         match layers.leaf:
             case Scan():
@@ -146,6 +157,14 @@ class _Split:
             case _:
                 assert_never(layers.leaf)
         self.inputs.setdefault(query.name, QueryInput(query.name))
+
+    def _needs_top(self, query: LogicalQuery, order: Order) -> bool:
+        """Return whether an operator of its own orders and limits the rows of ``query``."""
+        is_read = query.name in self.read and order.limit is not None
+        if order.is_selection:
+            return is_read or (query.name in self.ordered and not order.is_head)
+        is_running = isinstance(take_apart(query.root).group, RunningGroupBy)
+        return is_running and order.limit is not None
 
     def _over_packets(self, query: LogicalQuery, layers: Layers, scan: Scan) -> None:
         site, high = self._site(query, layers, scan)
@@ -209,7 +228,11 @@ class _Split:
     def _groups(self, query: LogicalQuery, group: GroupBy | RunningGroupBy) -> Input:
         """Return a grouping that is grouped again, as a node of its own."""
         part = replace(
-            query, name=f"{query.name}.{part_names.GROUPS}", root=group, schema=group.schema
+            query,
+            name=f"{query.name}.{part_names.GROUPS}",
+            root=group,
+            schema=group.schema,
+            order=None,
         )
         self.add(part)
         return self.inputs[part.name]
@@ -253,7 +276,9 @@ class _Split:
         own.
         """
         layers = take_apart(node)
-        part = replace(query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema)
+        part = replace(
+            query, name=f"{query.name}.{number + 1}", root=node, schema=node.schema, order=None
+        )
         columns = layers.columns or all_columns(layers.leaf)
         if layers.group is None and is_composable(columns, join, number):
             if isinstance(layers.leaf, Scan):
@@ -278,7 +303,7 @@ class _Split:
             NamedExpression(name, c.expression)
             for name, c in zip(merge.schema.names, own, strict=True)
         )
-        part = replace(query, name=f"{query.name}.{number + 1}", schema=merge.schema)
+        part = replace(query, name=f"{query.name}.{number + 1}", schema=merge.schema, order=None)
         layers = replace(layers, columns=renamed)
         if isinstance(layers.leaf, Scan):
             self._over_packets(part, layers, layers.leaf)
