@@ -1,9 +1,11 @@
 """The order of the rows of an answer: by all their values, and by nothing else.
 
-Rows are sorted by the temporal columns (descending where these decrease), then in ascending order
-by all other columns from left to right. NULL comes first; text and addresses are compared by their
-bytes. Rows that are equal in all columns are identical. So the order depends on the rows alone, not
-on the size of batches, the number of tasks or the time at which a step began.
+Rows are sorted by the temporal columns (descending where these decrease), then by those of ORDER
+BY, then in ascending order by all other columns from left to right. NULL comes first, except where
+ORDER BY puts it last; text and addresses are compared by their bytes; -0.0 is less than 0.0, and
+NaN greater than any other number. Rows that are equal in all columns are identical. So the order,
+and with it the choice of the first rows, depends on the rows alone, not on the size of batches, the
+number of tasks or the time at which a step began.
 
 Columns are packed, in order, into words of 64 bits, each part with no more bits than its range
 needs. Sorting by one word decides nearly all rows; only ties are sorted by the next.
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.queries.int64 import MAX_INT
+from gscope.queries.plan.row_order import SortKey, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,21 +37,59 @@ _ALL_BUT_SIGN = np.int64(MAX_INT)
 _ADDRESS_BYTES = 16
 
 
-def in_order(table: pa.Table, order: Sequence[str] = ()) -> pa.Table:
+def in_order(table: pa.Table, order: Sequence[str] = (), keys: Sequence[SortKey] = ()) -> pa.Table:
     """Return the rows of ``table`` in the order of answers.
 
     Args:
         table: the rows.
         order: the temporal columns, ``-f`` for a decreasing column f.
+        keys: the columns by which rows are ordered next.
     """
     if table.num_rows < 2:
         return table
-    first = [(name.removeprefix("-"), name.startswith("-")) for name in order]
-    named = {name for name, _ in first}
-    keys = [*first, *((name, False) for name in table.column_names if name not in named)]
-    parts = (part for name, falls in keys for part in _parts(_flat(table[name]), falls=falls))
-    places = _sorted_places(parts, table.num_rows)
+    first = [SortKey(n.removeprefix("-"), n.startswith("-"), has_nulls_first=True) for n in order]
+    named = {key.name for key in (*first, *keys)}
+    others = [
+        SortKey(name, has_nulls_first=True)
+        for name in table.column_names
+        if name not in named and not is_hidden(name)
+    ]
+    places = _sorted_places(_all_parts(table, (*first, *keys, *others)), table.num_rows)
     return table.take(pa.array(places))
+
+
+def first_rows(
+    table: pa.Table, keys: Sequence[SortKey], limit: int, epoch: str | None = None
+) -> pa.Table:
+    """Return the first rows of each epoch.
+
+    A few of many rows are found without sorting the others.
+
+    Args:
+        table: the rows.
+        keys: the columns by which rows are ordered, all visible columns among them.
+        limit: the number of rows to keep of each epoch.
+        epoch: the column of the epoch, the first of ``keys``; None if all rows are of one epoch.
+    """
+    count = table.num_rows
+    if count <= limit:
+        return table
+    if epoch is not None and pc.count_distinct(table[epoch], mode="all").as_py() > 1:
+        places = _sorted_places(_all_parts(table, keys), count)
+        epochs = _flat(table[epoch]).fill_null(0).to_numpy()[places]
+        begins = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
+        numbers = np.arange(count) - np.repeat(begins, np.diff(np.append(begins, count)))
+        return table.take(pa.array(places[numbers < limit]))
+    word, _ = _word(np.zeros(count, np.uint64), _all_parts(table, keys), None, slice(None))
+    greatest = np.partition(word, limit - 1)[limit - 1]
+    table = table.take(pa.array(np.flatnonzero(word <= greatest)))
+    places = _sorted_places(_all_parts(table, keys), table.num_rows)
+    return table.take(pa.array(places[:limit]))
+
+
+def _all_parts(table: pa.Table, keys: Sequence[SortKey]) -> Iterator[Array]:
+    """Yield columns as numbers of up to 32 bits in the order of ``keys``."""
+    return (part for key in keys for part in _parts(_flat(table[key.name]), key))
 
 
 def _sorted_places(parts: Iterator[Array], count: int) -> Array:
@@ -97,15 +138,15 @@ def _word(
     return word, None
 
 
-def _parts(column: pa.Array, *, falls: bool) -> Iterator[Array]:
+def _parts(column: pa.Array, key: SortKey) -> Iterator[Array]:
     """Yield a column as numbers of up to 32 bits in the same order, the first most significant."""
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
-        yield valid.astype(np.uint64)
+        yield (valid if key.has_nulls_first else ~valid).astype(np.uint64)
         if column.null_count == len(column):
             return
     for word in _words(column):
-        turned = ~word if falls else word
+        turned = ~word if key.is_descending else word
         # The value under a NULL is arbitrary and must not decide.
         known = np.where(valid, turned, np.uint64(0)) if column.null_count else turned
         yield known >> _HALF_BITS
@@ -116,7 +157,9 @@ def _words(column: pa.Array) -> Iterator[Array]:
     """Yield a column as numbers of 64 bits in the same order, the first most significant."""
     kind = column.type
     if pa.types.is_floating(kind):
-        bits = column.fill_null(0.0).to_numpy().astype(np.float64).view(np.int64)
+        values = column.fill_null(0.0).to_numpy().astype(np.float64)
+        # Arithmetic leaves NaN in several forms, of either sign.
+        bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
         yield np.where(bits < 0, bits ^ _ALL_BUT_SIGN, bits).view(np.uint64) ^ _SIGN
     elif pa.types.is_fixed_size_binary(kind) and kind.byte_width == _ADDRESS_BYTES:
         yield from _halves(column)

@@ -30,6 +30,7 @@ from gscope.queries.plan.program import (
     Program,
     QueryInput,
     RunningNode,
+    TopNode,
 )
 from gscope.queries.plan.whole_input import is_whole_input
 
@@ -63,6 +64,7 @@ BRANCH_ROWS = 25_000
 """Fewer rows are not worth a branch, which costs some 20 ms of planning."""
 
 _JOBS_AT_ONCE = 4
+_BY_EPOCHS = (AggregationNode, JoinNode, TopNode)
 _T = TypeVar("_T")
 
 
@@ -256,14 +258,14 @@ class Evaluator:
         node, rows, is_small = work.node, size.rows, _is_small(size)
         in_memory = joined_rows(self._heap_bytes, size.row_bytes)
         epochs = (work.low, work.high)
-        is_by_epochs = isinstance(node, AggregationNode | JoinNode) and not _is_one_epoch(node)
+        is_by_epochs = isinstance(node, _BY_EPOCHS) and not _is_one_epoch(node)
         if is_by_epochs and not is_small and self._inputs.are_whole_segments(work):
             total = sum(weight(batch) for taken in work.inputs for _, batch in taken.batches)
             parts = pack_groups(
                 group_by_epochs(work.inputs), max(BRANCH_ROWS, 2 * total // MAX_BRANCHES)
             )
             largest = max(sum(batch.rows for side in part for batch in side) for part in parts)
-            if isinstance(node, AggregationNode) or largest <= MAX_TASK_ROWS:
+            if not isinstance(node, JoinNode) or largest <= MAX_TASK_ROWS:
                 sources = [
                     tuple(self._inputs.whole(work, side, number, b) for side, b in enumerate(part))
                     for number, part in enumerate(parts)
@@ -283,7 +285,7 @@ class Evaluator:
 
 def _is_one_epoch(node: HftaNode) -> bool:
     """Return whether all rows of ``node`` are of one epoch, so that epochs give no ranges."""
-    return isinstance(node, AggregationNode) and is_whole_input(node.epoch_expression)
+    return isinstance(node, AggregationNode | TopNode) and is_whole_input(node.epoch_expression)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from gscope.engine.spark.sql import (
     merge,
     running,
     selection,
+    top,
     watchlist_join,
 )
 from gscope.queries.plan.program import (
@@ -24,6 +25,7 @@ from gscope.queries.plan.program import (
     MergeNode,
     RunningNode,
     SelectionNode,
+    TopNode,
     WatchlistJoinNode,
 )
 
@@ -53,6 +55,7 @@ LOWERINGS: Mapping[type[HftaNode], Lowering] = {
     MergeNode: Lowering(merge.lower, merge.expressions),
     RunningNode: Lowering(running.lower, running.expressions),
     SelectionNode: Lowering(selection.lower, selection.expressions),
+    TopNode: Lowering(top.lower, top.expressions),
     WatchlistJoinNode: Lowering(watchlist_join.lower, watchlist_join.expressions),
 }
 

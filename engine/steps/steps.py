@@ -17,6 +17,7 @@ from gscope.engine.operators import (
     merge,
     running,
     selection,
+    top,
     union,
     watchlist_join,
 )
@@ -35,6 +36,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    TopNode,
     WatchlistJoinNode,
     node_inputs,
 )
@@ -293,6 +295,8 @@ def _operator(node: HftaNode, *, is_latent: bool) -> Operator:
             return merge.bookkeeping(node)
         case JoinNode():
             return join.bookkeeping(node)
+        case TopNode():
+            return top.bookkeeping(node)
         case WatchlistJoinNode():
             return watchlist_join.bookkeeping(node)
         case _:

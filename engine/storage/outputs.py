@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from gscope.queries.plan.row_order import SortKey
+
 ROWS_AT_ONCE = 4_000_000
 """Rows that are sorted at once; more if a single value of the first column has more."""
 
@@ -39,6 +41,7 @@ def read_output(
     order: Sequence[str],
     files: Sequence[str],
     rows_at_once: int = ROWS_AT_ONCE,
+    keys: Sequence[SortKey] = (),
 ) -> Iterator[pa.Table]:
     """Yield the rows of a published output in order, in pieces that fit into memory.
 
@@ -47,6 +50,7 @@ def read_output(
         order: the temporal columns, ``-f`` for a column f in descending order.
         files: if the output is a folder, the names of its files with rows; () if it has none.
         rows_at_once: the number of rows to sort at once; see ``ROWS_AT_ONCE``.
+        keys: the columns of ORDER BY, by which rows are ordered after ``order``.
 
     Raises:
         EngineError: a file is missing or damaged.
@@ -56,16 +60,18 @@ def read_output(
             return
         if not files:
             with pa.memory_map(str(path)) as source:
-                yield in_order(pa.ipc.open_file(source).read_all(), order)
+                yield in_order(pa.ipc.open_file(source).read_all(), order, keys)
             return
         for group in _groups([path / name for name in files], order):
-            yield from _of_group(group, order, rows_at_once)
+            yield from _of_group(group, order, keys, rows_at_once)
     except (OSError, pa.ArrowException) as error:
         message = f"cannot read the answer {path}: {error}"
         raise EngineError(message) from error
 
 
-def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) -> Iterator[pa.Table]:
+def _of_group(
+    files: Sequence[Path], order: Sequence[str], keys: Sequence[SortKey], rows_at_once: int
+) -> Iterator[pa.Table]:
     """Yield the rows of some files, sorted together."""
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     # STRING values make rows of any length; the files are not compressed.
@@ -73,11 +79,13 @@ def _of_group(files: Sequence[Path], order: Sequence[str], rows_at_once: int) ->
     if size_bytes > max(BYTES_AT_ONCE, rows * _LONG_ROW_BYTES):
         rows_at_once = min(rows_at_once, max(1, rows * BYTES_AT_ONCE // size_bytes))
     if rows <= rows_at_once or not order or order[0].startswith("-"):
-        yield in_order(pa.concat_tables(_row_groups(files), promote_options="permissive"), order)
+        yield in_order(
+            pa.concat_tables(_row_groups(files), promote_options="permissive"), order, keys
+        )
         return
     for low, high in _ranges(files, order[0], rows_at_once):
         pieces = [_between(group, order[0], low, high) for group in _row_groups(files)]
-        yield in_order(pa.concat_tables(pieces, promote_options="permissive"), order)
+        yield in_order(pa.concat_tables(pieces, promote_options="permissive"), order, keys)
 
 
 def _groups(files: Sequence[Path], order: Sequence[str]) -> list[list[Path]]:

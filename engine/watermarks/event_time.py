@@ -16,6 +16,7 @@ from gscope.queries.plan.program import (
     QueryInput,
     RunningNode,
     StreamInput,
+    TopNode,
     node_inputs,
 )
 from gscope.queries.plan.trees import by_name, map_expression
@@ -87,6 +88,8 @@ class EventTimes:
                 epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
             case MergeNode():
                 return self._outputs(node.inputs[0]).get(node.on[0])
+            case TopNode():
+                epoch = node.epoch_expression
             case _:
                 return None
         return _over(epoch, [self._outputs(each) for each in node_inputs(node)])

@@ -105,7 +105,7 @@ engine/spark/sql: engine engine/watermarks engine/functions engine/storage engin
     engine/operators
 engine/spark/staging: engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql
-engine/spark/tasks: engine engine/watermarks engine/functions engine/storage engine/running
+engine/spark/tasks: engine engine/watermarks engine/functions engine/sinks engine/storage engine/running
     engine/operators engine/steps engine/spark/sql engine/spark/staging
 engine/spark/jvm: engine/monitoring engine/spark/tasks
 engine/spark: engine engine/watermarks engine/storage engine/operators engine/steps

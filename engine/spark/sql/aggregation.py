@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.aggregates import aggregate_sql
 from gscope.engine.spark.sql.expressions import column_leaf, quote, select_list, to_sql, where
+from gscope.engine.spark.sql.top import first_rows
 from gscope.queries.catalog.aggregates import of_no_tuples
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.plan.whole_input import written_keys
@@ -24,7 +25,8 @@ def lower(node: AggregationNode, sources: Sources) -> str:
     SELECT columns FROM (SELECT keys, aggregates FROM source WHERE predicate GROUP BY keys)
     WHERE having
 
-    Without keys there is no GROUP BY, and an empty input gives one row.
+    Without keys there is no GROUP BY, and an empty input gives one row. LIMIT keeps the first rows
+    of each epoch.
     """
     (source,) = sources.rows
     grouped = written_keys(node.keys, node.epoch)
@@ -36,7 +38,8 @@ def lower(node: AggregationNode, sources: Sources) -> str:
     groups = f"SELECT {', '.join(keys + aggregates)} FROM {source}{where(node.predicate)}"
     if keys:
         groups += f" GROUP BY {', '.join(str(n) for n in range(1, len(keys) + 1))}"
-    return f"SELECT {select_list(node.columns)} FROM ({groups}){where(node.having)}"
+    text = f"SELECT {select_list(node.columns)} FROM ({groups}){where(node.having)}"
+    return first_rows(text, node.schema, node.top)
 
 
 def _aggregate(aggregate: Aggregate, query: str, *, is_single: bool) -> str:

@@ -26,6 +26,7 @@ from gscope.engine.spark.tasks.columns import (
 )
 from gscope.engine.spark.tasks.group_folds import BITS, OWN_FOLDS, fold_groups
 from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.spark.tasks.top_task import FirstRows
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples
@@ -74,6 +75,7 @@ class PartialMerge:
         columns: the columns of the output, over the same names.
         of_no_rows: the keys and aggregates of the group that exists even without rows; () if there
             is no such group.
+        top: the first rows of each epoch, which are kept; None to keep all.
     """
 
     query: str
@@ -86,6 +88,7 @@ class PartialMerge:
     having: Expression | None
     columns: tuple[NamedExpression, ...]
     of_no_rows: tuple[NamedExpression, ...] = ()
+    top: FirstRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,8 @@ class MergeTask:
         counts = Counts(dict(rows.undecodable))
         groups = TaskRows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
         answers = groups.where(merge.having)
-        write(pa.table({each.name: answers.column(each.expression) for each in merge.columns}))
+        table = pa.table({each.name: answers.column(each.expression) for each in merge.columns})
+        write(table if merge.top is None else merge.top.of(table))
         return counts + Counts(dict(answers.undecodable))
 
 
@@ -160,6 +164,7 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
         having=node.having,
         columns=node.columns,
         of_no_rows=_of_no_rows(node) if is_global(node.keys, node.epoch) else (),
+        top=FirstRows.kept_by(node.top, node.schema),
     )
 
 

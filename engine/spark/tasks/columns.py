@@ -30,9 +30,11 @@ from gscope.queries.expressions.expressions import Call, Column, Expression, Lit
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    from gscope.queries.expressions.expressions import NamedExpression
 
     Array = NDArray[Any]
 
@@ -118,6 +120,10 @@ class TaskRows:
         if values is None:
             values = self._computed[expression] = self._column(expression)
         return values
+
+    def table(self, columns: Iterable[NamedExpression]) -> pa.Table:
+        """Return columns that are expressions; each ``is_column``."""
+        return pa.table({each.name: self.column(each.expression) for each in columns})
 
     def flat(self, expression: Expression) -> pa.Array:
         """Return the values of an expression that ``is_column`` in one piece, and keep them so."""

@@ -18,6 +18,7 @@ from gscope.engine.spark.tasks.columns import is_computable
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
+from gscope.engine.spark.tasks.top_task import TopTask
 from gscope.engine.storage.commits import Output
 from gscope.engine.storage.parquet_files import accept
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
@@ -26,7 +27,13 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
-from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode, StreamInput
+from gscope.queries.plan.program import (
+    AggregationNode,
+    JoinNode,
+    SelectionNode,
+    StreamInput,
+    TopNode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -184,6 +191,8 @@ class TaskStage:
                     (part.within[0], part.within[1]),
                     part.homes,
                 )
+            case TopNode():
+                return lambda part: TopTask(node, part.files[0], part.within[0])
             case SelectionNode() if is_plain_selection(node):
                 return lambda part: SelectTask(node, part.files[0])
             case _:
@@ -223,7 +232,7 @@ class TaskStage:
             case SelectionNode():
                 (taken,) = work.inputs
                 parts = pack_groups((([batch],) for _, batch in taken.batches), TASK_ROWS)
-            case AggregationNode():
+            case AggregationNode() | TopNode():
                 parts = pack_groups(group_by_epochs(work.inputs), TASK_ROWS)
             case _:
                 parts = group_by_epochs(work.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.engine.sinks.row_order import in_order
+from gscope.engine.sinks.row_order import first_rows, in_order
+from gscope.queries.plan.row_order import SortKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +40,8 @@ _COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 
 
 def _float_rank(value: float) -> int:
+    if math.isnan(value):
+        return 1 << 63
     (bits,) = struct.unpack(">q", struct.pack(">d", value))
     return int(bits) if bits >= 0 else int(bits) ^ ((1 << 63) - 1)
 
@@ -122,3 +126,63 @@ def test_many_ties_of_wide_values_are_broken_by_the_last_column(wide: int) -> No
     columns["last"] = [chance.getrandbits(63) - 2**62 for _ in range(rows)]
     table = pa.table(columns)
     assert shown(in_order(table)) == by_python(table, table.column_names)
+
+
+_NEGATIVE_NAN = struct.unpack(">d", b"\xff\xf8" + bytes(6))[0]
+
+
+@st.composite
+def keys_of(draw: st.DrawFn, table: pa.Table) -> list[SortKey]:
+    names = draw(st.permutations(table.column_names))
+    return [SortKey(name, draw(st.booleans()), draw(st.booleans())) for name in names]
+
+
+def sorted_by(table: pa.Table, keys: Sequence[SortKey]) -> list[int]:
+    """Return the places of rows sorted by ``keys``, by repeated stable sorts, last key first."""
+    places = list(range(table.num_rows))
+    for key in reversed(keys):
+        kind, values = table.schema.field(key.name).type, table[key.name].to_pylist()
+        ranks = [rank(kind, value)[1] for value in values]
+        known = [place for place in places if values[place] is not None]
+        missing = [place for place in places if values[place] is None]
+        known.sort(key=ranks.__getitem__, reverse=key.is_descending)
+        places = [*missing, *known] if key.has_nulls_first else [*known, *missing]
+    return places
+
+
+@given(tables(), st.data(), st.integers(1, 12))
+def test_the_first_rows_are_those_of_the_sorted_table(
+    table: pa.Table, data: st.DataObject, limit: int
+) -> None:
+    keys = data.draw(keys_of(table))
+    expected = [shown(table)[place] for place in sorted_by(table, keys)]
+    assert shown(in_order(table, keys=keys)) == expected
+    first = in_order(first_rows(table, keys, limit), keys=keys)
+    assert shown(first) == expected[:limit]
+
+
+@given(tables(), st.data(), st.integers(1, 3))
+def test_the_first_rows_of_each_epoch_are_those_of_its_rows_alone(
+    table: pa.Table, data: st.DataObject, limit: int
+) -> None:
+    epochs = data.draw(
+        st.lists(st.integers(0, 3), min_size=table.num_rows, max_size=table.num_rows)
+    )
+    keys = [SortKey("epoch", has_nulls_first=True), *data.draw(keys_of(table))]
+    table = table.append_column("epoch", pa.array(epochs, pa.int64()))
+    places = sorted_by(table, keys)
+    expected = [
+        shown(table)[place]
+        for epoch in sorted(set(epochs))
+        for place in [each for each in places if epochs[each] == epoch][:limit]
+    ]
+    assert shown(in_order(first_rows(table, keys, limit, "epoch"), keys=keys)) == expected
+
+
+def test_nan_of_either_sign_is_greater_than_any_number() -> None:
+    values = [math.inf, _NEGATIVE_NAN, 1.0, math.nan, None, -0.0, 0.0]
+    table = pa.table({"x": values, "n": list(range(len(values)))})
+    ascending = in_order(table, keys=[SortKey("x")])["n"].to_pylist()
+    descending = in_order(table, keys=[SortKey("x", is_descending=True)])["n"].to_pylist()
+    assert ascending == [5, 6, 2, 0, 1, 3, 4]
+    assert descending == [1, 3, 0, 2, 6, 5, 4]

@@ -1,6 +1,6 @@
 """Operators as Spark SQL text: case files of a query and, after ``---``, the text of its operator.
 
-A case file is named after the module of ``engine/spark/sql`` that it shows. Its rows come from
+A case file shows the last operator of its query. It is named after the module of ``engine/spark/sql`` that it shows. Its rows come from
 ``left`` and ``right``, or from ``input``; epochs from 3 up to 9 are answered.
 """
 
@@ -25,7 +25,7 @@ CASES = sorted(Path(__file__).with_name("texts").glob("*.case"))
 def compiled(case: Path) -> HftaNode:
     query = case.read_text(encoding="utf-8").partition("\n---\n")[0]
     context = CompileContext(("a", "b"))
-    (node,) = compile_queries([QueryText(query, str(case))], context).program.nodes
+    *_, node = compile_queries([QueryText(query, str(case))], context).program.nodes
     return node
 
 
