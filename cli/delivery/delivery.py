@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.checkpoint import DeliveryPosition
 from gscope.cli.delivery.held_rows import HeldRows
+from gscope.cli.delivery.rows_until_end import RowsUntilEnd
 from gscope.cli.delivery.turns import Turns
 from gscope.engine.sinks.columns import readable, readable_schema
 from gscope.engine.sinks.pieces import bounded_pieces
 from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.errors import EngineError
-from gscope.queries.plan.hidden_order import visible
 from gscope.queries.plan.program import StreamInput
+from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.whole_input import answers_at_the_end
-from gscope.queries.streams.messages import promised_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -93,15 +94,17 @@ class Delivery:
         self._streams = dict(position.streams)
         self._unsettled: list[Path] = []
         self._schemas = {query: visible(program.schema(query)) for query, _ in program.results}
-        self._orders = {
-            query: [promised_name(column) for column in program.schema(query).temporal]
-            for query, _ in program.results
-        }
+        self._orders = {query: AnswerOrder.of(program, query) for query, _ in program.results}
         # A live run does not wait for rows of the same time: it cannot be repeated anyway.
         self._held = {
-            query: HeldRows(order)
+            query: HeldRows(order.temporal, order.keys)
             for query, order in self._orders.items()
-            if order and delivered is None
+            if order.temporal and delivered is None
+        }
+        self._until_end = {
+            query: RowsUntilEnd(order.keys, order.limit)
+            for query, order in self._orders.items()
+            if order.is_at_end
         }
         self._queued: set[Path] = set()
         self._interleaving = _interleaving(program) if is_interleaved else None
@@ -115,6 +118,17 @@ class Delivery:
         self._streamed = set(self._answered.values())
         self._reply: tuple[set[str], Callable[[], None]] | None = None
         self.rows = {query: position.rows.get(query, 0) for query, _ in program.results}
+        # The rows that answers with a LIMIT still lack.
+        self._lacking = {
+            query: max(0, order.limit - self.rows[query])
+            for query, order in self._orders.items()
+            if order.limit is not None and not order.is_at_end
+        }
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether no answer lacks rows, whatever follows: all have a LIMIT, and reached it."""
+        return len(self._lacking) == len(self.rows) and not any(self._lacking.values())
 
     def begin(self) -> None:
         """Begin every result: all inputs have been opened."""
@@ -171,9 +185,10 @@ class Delivery:
             held = self._held.get(query)
             bound = -math.inf
             if held is not None:
-                first = self._orders[query][0]
+                first = self._orders[query].temporal[0]
                 bound = bounds.get(query, {}).get(first, -math.inf)
                 tables = held.take(tables, bound)
+            tables = self._wanted(query, tables)
             if self._interleaving is not None and self._interleaving.orders(query):
                 path = self._outputs / came[query].path if query in came else None
                 self._interleaving.add(query, self._until_read(tables, path))
@@ -182,6 +197,21 @@ class Delivery:
                 continue
             for table in tables:
                 self._write(query, table)
+
+    def _wanted(self, query: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield rows of ``query`` that may be delivered now, no more than LIMIT allows."""
+        if query in self._until_end:
+            for table in tables:
+                self._until_end[query].add(table)
+            return
+        if query not in self._lacking:
+            yield from tables
+            return
+        rest = iter(tables)
+        while self._lacking[query] and (table := next(rest, None)) is not None:
+            first = table.slice(0, self._lacking[query])
+            self._lacking[query] -= first.num_rows
+            yield first
 
     def _until_read(self, tables: Iterator[pa.Table], path: Path | None) -> Iterator[pa.Table]:
         """Yield the ``tables`` of an output; remove the output when all of them were read."""
@@ -230,7 +260,8 @@ class Delivery:
     def _read(self, output: CommittedOutput) -> Iterator[pa.Table]:
         """Yield the rows of an output, in order."""
         path, found = self._outputs / output.path, 0
-        for table in read_output(path, self._orders[output.query], output.files):
+        order = self._orders[output.query]
+        for table in read_output(path, order.temporal, output.files, keys=order.keys):
             found += table.num_rows
             yield table
         if found != output.rows:
@@ -264,7 +295,8 @@ class Delivery:
             done({stream: position.cursor for stream, position in settled.items()})
 
         waiting = set()
-        for query, tables in rows:
+        for query, all_tables in rows:
+            tables = self._wanted(query, all_tables)
             if self._interleaving is not None and self._interleaving.orders(query):
                 self._interleaving.add(query, tables)
                 waiting.add(query)
@@ -288,10 +320,19 @@ class Delivery:
         if self._delivered is not None:
             self._settle()
 
-    def finish(self) -> None:
-        """Deliver everything that is held; no more rows will come."""
+    def finish(self, *, has_ended: bool = True) -> None:
+        """Deliver everything that is held; no more rows will come.
+
+        Args:
+            has_ended: whether the input has ended; if not, because the run failed, answers that are
+                in order only at its end are not delivered.
+        """
         for query in self.rows:
-            tables = self._held[query].rest() if query in self._held else iter(())
+            tables: Iterable[pa.Table] = ()
+            if query in self._held:
+                tables = self._wanted(query, self._held[query].rest())
+            elif query in self._until_end and has_ended:
+                tables = self._until_end[query].rest()
             if self._interleaving is not None and self._interleaving.orders(query):
                 self._interleaving.add(query, tables)
                 self._interleaving.raise_bound(query, math.inf)
@@ -343,10 +384,11 @@ def _interleaving(program: Program) -> Interleaving:
         program.results, key=lambda result: not isinstance(result[1], StreamInput)
     ):
         schema = program.schema(query)
+        order = AnswerOrder.of(program, query)
         if isinstance(source, StreamInput):
-            promised = order_column(schema)
+            promised = None if order.is_at_end else order_column(schema)
         else:
-            promised = promised_name(schema.temporal[0]) if schema.temporal else None
+            promised = order.temporal[0] if order.temporal else None
         if promised is not None and rounds.is_timed(query, promised):
             columns[query] = OrderColumn(promised)
         elif answers_at_the_end(program, query):

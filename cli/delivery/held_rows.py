@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gscope.engine.watermarks.bounds import Bound
+    from gscope.queries.plan.row_order import SortKey
 
 
 class HeldRows:
@@ -23,10 +24,12 @@ class HeldRows:
 
     Args:
         order: the temporal columns, see ``row_order.in_order``; at least one.
+        keys: the columns by which rows are ordered next, as there.
     """
 
-    def __init__(self, order: Sequence[str]) -> None:
+    def __init__(self, order: Sequence[str], keys: Sequence[SortKey] = ()) -> None:
         self._order = order
+        self._keys = keys
         self._column = OrderColumn(order[0])
         self._held: pa.Table | None = None
 
@@ -60,7 +63,7 @@ class HeldRows:
             self._held = table
             return
         both = pa.concat_tables([self._held, table], promote_options="permissive")
-        self._held = in_order(both, self._order)
+        self._held = in_order(both, self._order, self._keys)
 
     def _below(self, bound: Bound) -> Iterator[pa.Table]:
         """Remove and return the held rows below ``bound``; NULL is below every bound."""

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.capture.lfta.codegen.predicate import shared_predicates
 from gscope.queries.plan.explain.clocks import warning
-from gscope.queries.plan.explain.show_plans import show_interval, show_schema, show_tree
-from gscope.queries.plan.explain.state_bounds import lfta_state_bound, node_state_bound
+from gscope.queries.plan.explain.show_plans import (
+    show_interval,
+    show_keys,
+    show_limit,
+    show_query,
+    show_schema,
+)
+from gscope.queries.plan.explain.state_bounds import (
+    delivery_bound,
+    lfta_state_bound,
+    node_state_bound,
+)
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -15,6 +25,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    TopNode,
     WatchlistJoinNode,
 )
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from gscope.queries.compile import Compiled
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import HftaNode, Input, Lfta, Program
+    from gscope.queries.plan.row_order import Order
 
 ANY = "any interface"
 
@@ -51,7 +63,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
         "stages": [
             {
                 "stage": name,
-                "plans": {query.name: list(show_tree(query.root)) for query in plan.queries},
+                "plans": {query.name: list(show_query(query)) for query in plan.queries},
             }
             for name, plan in compiled.stages
         ],
@@ -61,7 +73,10 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             _lfta(lfta, "no interface" if program.interfaces else ANY) for lfta in program.lftas
         ],
         "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
-        "results": {query: _input(source) for query, source in program.results},
+        "results": {
+            query: _input(source) + _delivered(program.order(query))
+            for query, source in program.results
+        },
     }
 
 
@@ -234,10 +249,34 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "closing": show(node.closing) if isinstance(node, RunningNode) else "",
                 "having": _shown(node.having),
                 "columns": show_named(node.columns),
+                **_top(node),
+                **common,
+            }
+        case TopNode():
+            return {
+                "name": node.query,
+                "operator": "top",
+                "reads": _input(node.input),
+                **_order(node.order),
                 **common,
             }
         case _:
             assert_never(node)
+
+
+def _delivered(order: Order | None) -> str:
+    """Return what delivery does with the rows of a result, "" for nothing."""
+    text = "" if order is None else delivery_bound(order)
+    return f"; {text}" if text else ""
+
+
+def _top(node: AggregationNode | RunningNode) -> dict[str, Any]:
+    top = node.top if isinstance(node, AggregationNode) else None
+    return {} if top is None else _order(top)
+
+
+def _order(order: Order) -> dict[str, Any]:
+    return {"order": show_keys(order), "limit": show_limit(order)}
 
 
 def _input(source: Input) -> str:

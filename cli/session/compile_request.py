@@ -31,6 +31,7 @@ def compile_request(
     is_unbounded: bool = False,
     is_repeatable: bool = False,
     is_interleaved: bool = False,
+    is_resumable: bool = False,
 ) -> Compiled:
     """Compile the queries of a request.
 
@@ -41,6 +42,7 @@ def compile_request(
         is_unbounded: see ``CompileContext``.
         is_repeatable: see ``CompileContext``.
         is_interleaved: see ``CompileContext``.
+        is_resumable: see ``CompileContext``.
 
     Raises:
         UsageError: a file or name is invalid.
@@ -56,6 +58,7 @@ def compile_request(
         is_unbounded=is_unbounded,
         is_repeatable=is_repeatable,
         is_interleaved=is_interleaved,
+        is_resumable=is_resumable,
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))

@@ -245,6 +245,7 @@ class Session:
                 is_unbounded=self.is_live and not self.limits.is_bounded,
                 is_repeatable=not self.is_live,
                 is_interleaved=self.is_interleaved,
+                is_resumable=self.is_live,
             ).program
         except GscopeError:
             run_dir.hand_back_if_resumed()
@@ -322,7 +323,7 @@ class Session:
         finally:
             # Rows that are complete are delivered even if the run failed or was ended.
             with suppress(*() if is_complete else (GscopeError, OSError)):
-                answers.finish()
+                answers.finish(has_ended=is_complete)
             sink.close(is_complete=is_complete)
             if output is not None:
                 output.finish()

@@ -120,6 +120,7 @@ class Supervisor:
         self._progress: CaptureProgress | None = None
         self._is_captured = False
         self._notified_step: int | None = None
+        self._is_stopping = False
         self._events: Events = queue.SimpleQueue()
         self._processes = RunProcesses(
             run_file, self._events, self._limits, policy or RestartPolicy(), log, confinement
@@ -185,9 +186,23 @@ class Supervisor:
             event = self._next()
             if event is not None:
                 self._on_event(event, answers, passthrough)
+            self._end_if_complete(answers)
             if time.monotonic() >= self._recovery.next_look_s:
                 self._recovery.look()
         self.reached("answered")
+
+    def _end_if_complete(self, answers: Delivery) -> None:
+        """End the input if no answer lacks rows, because all of them have reached their LIMIT."""
+        if answers.is_complete and not self._is_stopping and self._processes[CAPTURE].has_worked:
+            self._stop_input()
+
+    def _stop_input(self) -> None:
+        """Ask the daemon to end its input, so that all windows close."""
+        self._is_stopping = True
+        self._file.enter("stopping")
+        self._observer.on_phase(RunPhase.CLOSING)
+        self._processes.close_windows()
+        self._recovery.on_stopping()
 
     def stop(self) -> None:
         """End every process, and the progress display."""
@@ -216,10 +231,7 @@ class Supervisor:
             case StreamsFinished():
                 self._processes.on_streams_delivered()
             case StopRequest():
-                self._file.enter("stopping")
-                self._observer.on_phase(RunPhase.CLOSING)
-                self._processes.close_windows()
-                self._recovery.on_stopping()
+                self._stop_input()
             case CountersRequest():
                 self._show_counters(answers)
             case ProcessError() as error if is_current or event.source == PASSTHROUGH:
@@ -321,7 +333,7 @@ class Supervisor:
         if is_first:
             with self._observer.aside():
                 answers.begin()
-        if self.outcome.signal:
+        if self.outcome.signal or self._is_stopping:
             self._processes.close_windows()
         else:
             self._file.enter("running")

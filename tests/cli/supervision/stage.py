@@ -75,6 +75,7 @@ def started():
 class _Answers:
     def __init__(self) -> None:
         self.has_begun = False
+        self.is_complete = False
         self.steps: list[int] = []
 
     def begin(self) -> None:

@@ -168,6 +168,21 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(
     assert stage.observer.phases[0] == "starting the capture"
 
 
+def test_answers_that_lack_no_row_end_the_input_without_a_signal(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.start(
+        'signal.signal(signal.SIGTERM, lambda *_: None)\nemit("listening")\nsignal.pause()\n'
+        + SUMMARY,
+        ANSWERS,
+    )
+    answers = stage.answers
+    monkeypatch.setattr(answers, "begin", lambda: setattr(answers, "is_complete", True))
+    stage.run()
+    assert stage.supervisor.outcome.signal == 0
+    assert stage.file.record.state == "stopping"
+
+
 def test_each_phase_is_what_the_processes_report(stage: Stage) -> None:
     capture = """
 emit("compiling", queries=["flows"], number=1)
