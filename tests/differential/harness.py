@@ -231,7 +231,7 @@ def _answers(
         files = scenario.traffic.write(folder)
         messages, summary = replayed(program, files, scenario.variation, folder / "log")
         answers = {
-            query: streamed(program, source, messages, folder / "log")
+            query: streamed(program, query, source, messages, folder / "log")
             for query, source in program.results
             if isinstance(source, StreamInput)
         }

@@ -17,6 +17,7 @@ from gscope.engine.sinks.columns import as_text
 from gscope.errors import GsqlError
 from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.row_order import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,8 +79,9 @@ def answers(
     program = compile_queries(texts, context).program
     write_files(folder)
     rows = answer(program, write_links(folder), INTERPRETED, spark)
-    shown = {query: _shown(rows[query], program.schema(query)) for query in only}
-    found = {p: _as_csv(program.schema(query), shown[query]) for p, query in asked.items()}
+    schemas = {query: visible(program.schema(query)) for query in only}
+    shown = {query: _shown(rows[query], schemas[query]) for query in only}
+    found = {p: _as_csv(schemas[query], shown[query]) for p, query in asked.items()}
     if tables:
         (values,) = shown[_VALUES]
         left = iter(values[1:])

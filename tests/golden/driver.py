@@ -27,6 +27,8 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
+from gscope.cli.delivery.answer_order import AnswerOrder
+from gscope.cli.delivery.rows_until_end import RowsUntilEnd
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps.steps import Steps
@@ -34,7 +36,8 @@ from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import StreamInput
-from gscope.queries.streams.messages import Batch, promised_name
+from gscope.queries.plan.row_order import visible
+from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -131,7 +134,7 @@ def answer(
     try:
         messages = capture(program, files, variation, folder / "log")
         answers = {
-            query: streamed(program, source, messages, folder / "log")
+            query: streamed(program, query, source, messages, folder / "log")
             for query, source in program.results
             if isinstance(source, StreamInput)
         }
@@ -198,15 +201,32 @@ def _opened(
 
 
 def streamed(
-    program: Program, source: StreamInput, messages: Iterable[Message], log_folder: Path
+    program: Program,
+    query: str,
+    source: StreamInput,
+    messages: Iterable[Message],
+    log_folder: Path,
 ) -> list[Row]:
     """The rows of a result that is the stream of an LFTA."""
     lfta = program.lfta(source.lfta)
-    rows: list[Row] = []
-    for message in messages:
-        if isinstance(message, Batch) and message.stream in lfta.streams:
-            rows += rows_of(pq.read_table(log_folder / message.path), lfta.stream_schema)
-    return rows
+    tables = (
+        pq.read_table(log_folder / message.path)
+        for message in messages
+        if isinstance(message, Batch) and message.stream in lfta.streams
+    )
+    return delivered(program, query, tables)
+
+
+def delivered(program: Program, query: str, tables: Iterable[pa.Table]) -> list[Row]:
+    """The rows of a result as delivery chooses and orders them, given those of all steps."""
+    schema, order = visible(program.schema(query)), AnswerOrder.of(program, query)
+    if order.is_at_end:
+        until_end = RowsUntilEnd(order.keys, order.limit)
+        for table in tables:
+            until_end.add(table)
+        tables = until_end.rest()
+    rows = [row for table in tables for row in rows_of(table.select(schema.names), schema)]
+    return rows[: order.limit]
 
 
 def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
@@ -261,18 +281,19 @@ class Job:
         """Run to the end, through all crashes; the rows of every result."""
         self.run()
         commits = CommitLog(self._job_folder)
-        rows: dict[str, list[Row]] = {
+        tables: dict[str, list[pa.Table]] = {
             query: []
             for query, source in self._program.results
             if not isinstance(source, StreamInput)
         }
         for commit in commits.recover():
             for output in commit.outputs:
-                schema = self._program.schema(output.query)
-                order = [promised_name(column) for column in schema.temporal]
-                for table in read_output(commits.outputs / output.path, order, output.files):
-                    rows[output.query] += rows_of(table, schema)
-        return rows
+                order = AnswerOrder.of(self._program, output.query)
+                path = commits.outputs / output.path
+                tables[output.query] += read_output(
+                    path, order.temporal, output.files, keys=order.keys
+                )
+        return {query: delivered(self._program, query, each) for query, each in tables.items()}
 
     def _run(self) -> bool:
         """From the last commit to the end (True) or to a crash (False)."""
