@@ -46,14 +46,17 @@ def schema(
     if is_functions:
         _list_functions(config, is_json=is_json)
         return
-    from gscope.queries.catalog.protocols import PROTOCOL_ALIASES, PROTOCOLS
+    from gscope.queries.catalog.application_protocols import APPLICATION_PROTOCOLS
+    from gscope.queries.catalog.protocols import PROTOCOL_ALIASES, PROTOCOL_SYNONYMS, PROTOCOLS
 
+    known = {**PROTOCOLS, **APPLICATION_PROTOCOLS}
     if not names:
-        _list(PROTOCOLS, is_json=is_json)
+        _list(known, is_json=is_json)
         return
+    aliases = {**PROTOCOL_ALIASES, **PROTOCOL_SYNONYMS}
     protocols = {
-        **{name.lower(): protocol for name, protocol in PROTOCOLS.items()},
-        **{alias.lower(): PROTOCOLS[name] for alias, name in PROTOCOL_ALIASES.items()},
+        **{name.lower(): protocol for name, protocol in known.items()},
+        **{alias.lower(): known[name] for alias, name in aliases.items()},
     }
     found: dict[str, list[dict[str, Any]]] = {}
     for name in names:

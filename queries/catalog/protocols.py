@@ -109,7 +109,14 @@ FIELD_ALIASES: dict[str, str] = {
 """Other spellings of fields, most of them from published queries."""
 
 PROTOCOL_ALIASES: dict[str, str] = {"DataProtocol": "IP", "PKT1": "IP", "PKT2": "IP"}
-"""Other names of protocols."""
+"""Other names of protocols, from published queries."""
+
+PROTOCOL_SYNONYMS: dict[str, str] = {
+    **dict.fromkeys(("packets", "packet", "pkts", "frames", "frame", "ethernet", "eth"), "PKT"),
+    "ip4": "IPV4",
+    "ip6": "IPV6",
+}
+"""Names that other tools give to protocols; a query or protocol of that name comes first."""
 
 _INT, _IP, _MAC, _STRING = GsqlType.INT, GsqlType.IP, GsqlType.MAC, GsqlType.STRING
 _MAYBE = True

@@ -85,16 +85,16 @@ def _run(tables: Tables, text: str, source: str, start: str) -> Any:
         try:
             parser.feed_token(token)
         except lark.UnexpectedToken:
-            raise _unexpected_token(tables, start, tokens, token) from None
+            raise _unexpected_token(tables, start, tokens, token, text) from None
         tokens.append(token)
     try:
         return parser.feed_token(Token("$END", ""))
     except lark.UnexpectedToken:
-        raise _unexpected_token(tables, start, tokens, _end_token(tokens)) from None
+        raise _unexpected_token(tables, start, tokens, _end_token(tokens), text) from None
 
 
 def _unexpected_token(
-    tables: Tables, start: str, tokens: list[Token], token: Token
+    tables: Tables, start: str, tokens: list[Token], token: Token, text: str
 ) -> GsqlSyntaxError:
     """Return the error for a token that the grammar does not allow behind those before it."""
     from gscope.queries.gsql.syntax_errors import UnexpectedToken, diagnose
@@ -105,7 +105,7 @@ def _unexpected_token(
     instead = _accepted(parser)
     for earlier in tokens[-1:]:
         parser.feed_token(earlier)
-    unexpected = UnexpectedToken(token, _accepted(parser), tuple(tokens), instead)
+    unexpected = UnexpectedToken(token, _accepted(parser), tuple(tokens), instead, text)
     found = diagnose(unexpected, tables.spellings)
     return GsqlSyntaxError(found.message, position=token_position(found.token), remedy=found.remedy)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lark import Token
 
 from gscope.errors import GsqlSyntaxError, Position
+from gscope.queries.gsql.addresses import is_address
 from gscope.queries.gsql.constants_list import find_list
 
 if TYPE_CHECKING:
@@ -70,6 +71,16 @@ _BLANK = re.compile(r"(?:\s+|--[^\r\n]*|//[^\r\n]*)+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DOTTED_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
+_ADDRESS = re.compile(
+    # an IPv4 address or a link-layer or IPv6 address, with the length of a network; not a time
+    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+    r"|[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}"
+    r"|(?=[0-9a-fA-F:]*::|(?:[0-9a-fA-F]+:){7})[0-9a-fA-F:]+(?:\.[0-9]+){0,3})"
+    r"(?:/[0-9]{1,3})?(?![\w.:])"
+)
+_BEFORE_NO_ADDRESS = frozenset({"DOT", "RPAR", "RSQB"})
+_HYPHENATED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+")
+_DOUBLE_QUOTED = re.compile(r'"([^"\n]*)"')
 _NUMBER_TAIL = re.compile(r"[\w.]*")
 _BEFORE_BRACKET = frozenset({"FILTER"})
 """Keywords only in front of a bracket; elsewhere they can name the column that ends there."""
@@ -79,11 +90,12 @@ _DIGITS = tuple("0123456789")
 """The digits of numbers: ``str.isdigit`` accepts ``²`` and ``٣`` as well."""
 _MARKED = {"$": "PARAMETER", "#": "DEFINITION", "@": "PROPERTY"}
 
+_SPELLINGS = {"!=": "<>", "==": "=", "&&": "AND"}
+"""Operators of other languages, and those of GSQL."""
+
 _WRONG_SYMBOLS = {
-    "==": "equality is written with one =",
     "=<": "write <=",
     "=>": "write >=",
-    "&&": "write AND",
     '"': "write text in single quotes: 'text'; names need no quotes",
     "`": "names need no quotes; write text in single quotes: 'text'",
     "\u2018": "write a plain quote: '",
@@ -117,7 +129,7 @@ class Scanner:
         self._source = source
         self._terminals = terminals
         symbols = [spelling for spelling in terminals if not _WORD.match(spelling)] + [
-            "!=",
+            *_SPELLINGS,
             *_WRONG_SYMBOLS,
         ]
         self._symbol = re.compile(
@@ -166,6 +178,9 @@ class Scanner:
 
     def _token(self, at: int, before: str, allowed: Callable[[], Container[str]]) -> Token:
         text = self._text
+        address = _ADDRESS.match(text, at) if before not in _BEFORE_NO_ADDRESS else None
+        if address and is_address(address[0]) and not (text[at] == ":" and before == "NAME"):
+            return self._make("STRING", address[0], at, address.end())
         word = _WORD.match(text, at)
         if word:
             return self._word(word[0], at, before, allowed())
@@ -177,6 +192,10 @@ class Scanner:
             end = find_list(text, at)
             if end:
                 return self._make("CONSTANTS", text[at:end], at, end)
+        if character == '"' and before == "AS":
+            name = _DOUBLE_QUOTED.match(text, at)
+            if name and _WORD.fullmatch(name[1]):
+                return self._make("NAME", name[1], at, name.end())
         if character in _DIGITS:
             return self._number(at, before)
         if (
@@ -190,6 +209,9 @@ class Scanner:
         return self._symbol_token(at)
 
     def _word(self, word: str, at: int, before: str, allowed: Container[str]) -> Token:
+        hyphenated = _HYPHENATED.match(self._text, at) if before in {"FROM", "JOIN"} else None
+        if hyphenated:
+            return self._make("NAME", hyphenated[0], at, hyphenated.end())
         end = at + len(word)
         keyword = word.upper()
         if before == "DOT":
@@ -272,6 +294,8 @@ class Scanner:
 
     def _symbol_token(self, at: int) -> Token:
         match = self._symbol.match(self._text, at)
+        if match and match[0] == '"':
+            raise self._double_quoted(at)
         if not match or match[0] in _WRONG_SYMBOLS:
             wrong = match[0] if match else self._text[at]
             shown = wrong if wrong.isprintable() else repr(wrong)
@@ -287,9 +311,17 @@ class Scanner:
                 1,
                 "split the query into several",
             )
-        return self._make(
-            "NOT_EQUAL" if symbol == "!=" else self._terminals[symbol], symbol, at, match.end()
-        )
+        spelling = _SPELLINGS.get(symbol, symbol)
+        return self._make(self._terminals[spelling], spelling, at, match.end())
+
+    def _double_quoted(self, at: int) -> GsqlSyntaxError:
+        """Return the error for a text in double quotes."""
+        quoted = _DOUBLE_QUOTED.match(self._text, at)
+        if not quoted:
+            return self._error('unexpected "', at, 1, _WRONG_SYMBOLS['"'])
+        shown = quoted[1].replace("'", "''")
+        remedy = f"write '{shown}'; text is in single quotes, and names need none"
+        return self._error(f"unexpected {quoted[0]}", at, len(quoted[0]), remedy)
 
     def _make(self, terminal: str, value: str, at: int, end: int) -> Token:
         line = self._line_of(at)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
+from gscope.queries.gsql.bpf_phrases import find_phrase, is_bpf_word
 from gscope.queries.gsql.scanner import RESERVED
 
 if TYPE_CHECKING:
@@ -156,12 +157,14 @@ class UnexpectedToken:
         expected: the terminals that the grammar allows in its place.
         before: the tokens before it, in the order of the text.
         instead: the terminals that the grammar allows in place of the last token of ``before``.
+        text: the whole text.
     """
 
     token: Token
     expected: frozenset[str]
     before: tuple[Token, ...]
     instead: frozenset[str]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,9 @@ class SyntaxDiagnostic:
 
 def diagnose(unexpected: UnexpectedToken, spellings: Mapping[str, str]) -> SyntaxDiagnostic:
     """Return the message for an unexpected token; ``spellings`` is terminal → how it is written."""
+    filtered = _filter_of_tcpdump(unexpected)
+    if filtered is not None:
+        return filtered
     if unexpected.before and unexpected.before[-1].type == "NAME":
         # A misspelt keyword may have passed for a name, so that the word behind it fails.
         earlier = unexpected.before[-1]
@@ -194,6 +200,24 @@ def diagnose(unexpected: UnexpectedToken, spellings: Mapping[str, str]) -> Synta
     return SyntaxDiagnostic(
         unexpected.token, message, remedy or next((one for one in remedies if one), "")
     )
+
+
+def _filter_of_tcpdump(unexpected: UnexpectedToken) -> SyntaxDiagnostic | None:
+    """Return the message for ``host 10.0.0.1`` in a condition, None for anything else."""
+    if "AND" not in unexpected.expected:
+        return None
+    first = None
+    for token in reversed(unexpected.before[-2:]):
+        if token.type != "NAME" or not is_bpf_word(token):
+            break
+        first = token
+    phrase = find_phrase(unexpected.text, first.start_pos or 0) if first is not None else None
+    if first is None or phrase is None:
+        return None
+    end = phrase.start + len(phrase.text)
+    marked = type(first)("NAME", phrase.text, phrase.start, first.line, first.column, end_pos=end)
+    remedy = f"write {phrase.condition}; the whole filter may also be an option: -f '{phrase.text}'"
+    return SyntaxDiagnostic(marked, f"{phrase.text!r} is a filter of tcpdump", remedy)
 
 
 def _shown(token: Token) -> str:

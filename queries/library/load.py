@@ -47,7 +47,7 @@ def library_remedy(name: str) -> str | None:
     if name in full_names():
         return f"{name} is a library query: add -q {name}, and other queries of the run can read it"
     full = next(full for full in full_names() if full.endswith(f"/{name}"))
-    return f"write {full}, the library query"
+    return f"write {full}; that is the library's query"
 
 
 def _unknown(reference: nodes.NamedInput, place: Traversable) -> ResolveError:

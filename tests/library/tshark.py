@@ -192,20 +192,22 @@ class Packet:
         return bool(self.flags >> "FSRPAUEC".index(letter) & 1)
 
 
-def read(path: Path) -> list[Packet]:
-    """Return every packet of ``path``."""
+def read(path: Path, more: Sequence[str] = ()) -> list[Packet]:
+    """Return every packet of ``path``, with ``FIELDS`` and ``more`` fields."""
     assert TSHARK is not None, "tshark is missing: apt-get install tshark"
     command = [TSHARK, "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=a"]
     command += ["-E", "separator=/t", "-E", "aggregator=|"]
     for setting in SETTINGS:
         command += ["-o", setting]
-    for field in FIELDS:
+    for field in (*FIELDS, *more):
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace")
-    return [_packet(n, line.split("\t")) for n, line in enumerate(done.stdout.splitlines(), 1)]
+    names = (*FIELDS, *more)
+    lines = enumerate(done.stdout.splitlines(), 1)
+    return [_packet(n, line.split("\t"), names) for n, line in lines]
 
 
-def _packet(number: int, values: Sequence[str]) -> Packet:
-    assert len(values) == len(FIELDS), f"tshark shows {len(values)} fields in line {number}"
-    shown = zip(FIELDS, values, strict=True)
+def _packet(number: int, values: Sequence[str], names: Sequence[str]) -> Packet:
+    assert len(values) == len(names), f"tshark shows {len(values)} fields in line {number}"
+    shown = zip(names, values, strict=True)
     return Packet(number, {name: value.split("|") for name, value in shown if value})

@@ -50,6 +50,11 @@ class JoinInput:
         meaning = self.source.find(text)
         return None if meaning is None else self.meanings[meaning]
 
+    def find_foreign(self, text: str) -> Column | None:
+        """Return the column that other tools call ``text``, None if they call none so."""
+        meaning = self.source.find_foreign(text)
+        return None if meaning is None else self.meanings.get(meaning)
+
     def star(self) -> list[tuple[str, Column]]:
         """Return the names and columns that ``*`` stands for."""
         return [(name, self.meanings[self.source.fields[name]]) for name in self.source.stars]
@@ -123,9 +128,10 @@ class JoinNames:
             ResolveError: no column has this name, or the qualifier names several inputs.
         """
         inputs, text = self._split(name)
-        found = [column for each in inputs if (column := each.find(text)) is not None]
-        if found:
-            return found
+        for find in (JoinInput.find, JoinInput.find_foreign):
+            found = [column for each in inputs if (column := find(each, text)) is not None]
+            if found:
+                return found
         what = " and ".join(each.source.what for each in inputs)
         verb = "has" if len(inputs) == 1 else "have"
         message = f"{what} {verb} no column {text}"

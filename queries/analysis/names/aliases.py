@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from gscope.errors import TypeMismatchError
+from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.names.column_names import default_name
 from gscope.queries.analysis.typing.typer import is_aggregate
 from gscope.queries.analysis.typing.unsupported import find_aggregates
@@ -236,7 +236,7 @@ class _OwnNames:
 
     def item(self, output: nodes.OutputItem) -> nodes.OutputItem:
         """Return an item of SELECT with the aliases of earlier items replaced."""
-        expression = self._in_output(output.expression)
+        expression = self._in_output(output.expression, output.name)
         if expression is output.expression:
             return output
         check_limits(expression)
@@ -245,7 +245,8 @@ class _OwnNames:
         name = output.name or free_name(default_name(output.expression, self.sources[0]), taken)
         return replace(output, expression=expression, name=name)
 
-    def _in_output(self, expression: nodes.Expression) -> Any:
+    def _in_output(self, expression: nodes.Expression, own_name: str | None) -> Any:
+        later = _aliases(self.body.outputs).keys() - {own_name}
 
         def change(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.FunctionCall) and is_aggregate(node):
@@ -254,6 +255,8 @@ class _OwnNames:
                 return None
             (text,) = node.parts
             is_other = _knows(self.terms, text) or self._column(text) is not None
+            if not is_other and text in later - self.aliases.keys() and self._is_foreign(text):
+                raise _too_late(node, self.sources[0].what)
             if is_other or text not in self.aliases:
                 return None
             return self.aliases[text]
@@ -348,6 +351,10 @@ class _OwnNames:
         """Return whether an input has a column of exactly this name."""
         return any(text in source.stars for source in self.sources)
 
+    def _is_foreign(self, text: str) -> bool:
+        """Return whether other tools call a field of the input's packets ``text``."""
+        return any(source.find_foreign(text) is not None for source in self.sources)
+
     def _column(self, text: str) -> Any:
         """Return what an input calls by this name in any spelling, None if no input does."""
         found = (source.find(text) for source in self.sources)
@@ -365,6 +372,16 @@ def _aliases(outputs: Sequence[nodes.OutputItem | nodes.Star]) -> dict[str, node
         for output in outputs
         if isinstance(output, nodes.OutputItem) and output.name is not None
     }
+
+
+def _too_late(name: nodes.Name, what: str) -> ResolveError:
+    """Return the error for an alias before its place, if other tools call a field so."""
+    (text,) = name.parts
+    message = f"{what} has no column {text}"
+    remedy = (
+        f"{text} is named further on in SELECT: move it to the front, or repeat its expression here"
+    )
+    return ResolveError(message, position=name.position, remedy=remedy)
 
 
 def _too_early(

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
+from gscope.queries.analysis.names.foreign_inputs import input_instead, synonym
 from gscope.queries.analysis.names.query_names import check_name, is_external, named_queries
 from gscope.queries.analysis.names.user_protocols import known_protocols
 from gscope.queries.analysis.names.watchlists import define_watchlist
+from gscope.queries.catalog.application_protocols import APPLICATION_PROTOCOLS
 from gscope.queries.did_you_mean import did_you_mean, other_case
 from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
@@ -157,7 +159,13 @@ class QuerySet:
             GsqlError: a name is unknown, or two queries have it.
         """
         named = [(name, query, file) for file in files for name, query in named_queries(file)]
-        environment = NameEnvironment(known_protocols(files), {name: name for name, _, _ in named})
+        taken = {name for name, _, _ in named}
+        protocols = {
+            name: protocol
+            for name, protocol in known_protocols(files).items()
+            if protocol is not APPLICATION_PROTOCOLS.get(name) or name not in taken
+        }
+        environment = NameEnvironment(protocols, {name: name for name, _, _ in named})
         for name, query, file in named:
             try:
                 check_name(name, query, environment.protocols, self.own)
@@ -260,18 +268,24 @@ class QuerySet:
             return self._reading(self._from_library(one), qualifiers)
         protocols, queries = entry.environment.protocols, entry.environment.queries
         if one.interface is not None or one.interface_set is not None:
-            return ResolvedPacketInput(_protocol(one, protocols), self._interfaces(one), qualifiers)
+            return ResolvedPacketInput(
+                self._protocol(one, protocols), self._interfaces(one), qualifiers
+            )
         if one.name in entry.bindings:
             return self._reading(self._bound(entry, entry.bindings[one.name]), qualifiers)
         known = [*queries, *protocols]
-        name = one.name if one.name in known else other_case(one.name, known) or one.name
+        name = one.name
+        if name not in known:
+            name = other_case(name, queries) or other_case(name, known) or name
         if name in queries:
             return self._reading(self._met(queries[name]), qualifiers)
-        if name in protocols:
-            return ResolvedPacketInput(protocols[name], self._interfaces(one), qualifiers)
+        found = protocols.get(name) or synonym(name, protocols)
+        if found is not None:
+            return ResolvedPacketInput(found, self._interfaces(one), qualifiers)
         message = f"unknown query or protocol {one.name}"
-        remedy = library_remedy(one.name)
-        remedy = remedy or did_you_mean(one.name, [*known, *entry.bindings], "available")
+        near = did_you_mean(one.name, [*known, *entry.bindings], "available")
+        instead = input_instead(one, self.interfaces)
+        remedy = library_remedy(one.name) or instead or near
         raise ResolveError(message, position=one.position, remedy=remedy)
 
     def _reading(
@@ -350,21 +364,22 @@ class QuerySet:
         remedy = did_you_mean(wanted, [*self.interface_sets, _DEFAULT_SET], "available sets")
         raise ResolveError(message, position=reference.position, remedy=remedy)
 
+    def _protocol(self, reference: nodes.NamedInput, protocols: Mapping[str, Protocol]) -> Protocol:
+        name = reference.name
+        found = protocols.get(name) or protocols.get(other_case(name, protocols) or "")
+        found = found or synonym(name, protocols)
+        if found is None:
+            message = f"unknown protocol {name}"
+            near = did_you_mean(name, protocols, "available protocols")
+            remedy = input_instead(reference, self.interfaces) or near
+            raise ResolveError(message, position=reference.position, remedy=remedy)
+        return found
+
     def _check_interface(self, name: str, position: Position) -> None:
         if self.interfaces and name not in self.interfaces:
             message = f"unknown interface {name}"
             remedy = did_you_mean(name, self.interfaces, "available interfaces")
             raise ResolveError(message, position=position, remedy=remedy)
-
-
-def _protocol(reference: nodes.NamedInput, protocols: Mapping[str, Protocol]) -> Protocol:
-    name = reference.name
-    found = protocols.get(name) or protocols.get(other_case(name, protocols) or "")
-    if found is None:
-        message = f"unknown protocol {name}"
-        remedy = did_you_mean(name, protocols, "available protocols")
-        raise ResolveError(message, position=reference.position, remedy=remedy)
-    return found
 
 
 def _check_binding(

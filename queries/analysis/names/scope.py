@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
+from gscope.queries.analysis.names.foreign_names import (
+    check_qualified,
+    foreign_field,
+    written_for,
+)
 from gscope.queries.analysis.typing.column_facts import NO_FACTS, has_aggregate, origin_of
+from gscope.queries.catalog.field_names import WIRESHARK
 from gscope.queries.catalog.protocols import FIELD_ALIASES
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Column, Expression, PacketField
@@ -39,6 +45,7 @@ class Source:
         stars: the names that ``*`` stands for.
         facts: what is known of the columns of ``node``, for a query's result (see
             ``column_facts``).
+        protocol: TCP, None for a query's result.
     """
 
     node: Node
@@ -47,6 +54,7 @@ class Source:
     fields: Mapping[str, Expression]
     stars: tuple[str, ...]
     facts: Facts = field(default_factory=dict, kw_only=True)
+    protocol: Protocol | None = field(default=None, kw_only=True)
 
     def ordering(self, leaf: PacketField | Column) -> Ordering:
         """Return the ordering of a leaf of expressions over this input."""
@@ -59,13 +67,43 @@ class Source:
         Raises:
             ResolveError: the input has no such column.
         """
+        foreign = self._dotted(name)
+        if foreign is not None:
+            return foreign
         text = self.bare(name)
         found = self.find(text)
         if found is None:
+            found = self.find_foreign(text)
+        if found is None:
             message = f"{self.what} has no column {text}"
-            remedy = did_you_mean(text, self.stars or self.fields, "available columns")
-            raise ResolveError(message, position=name.position, remedy=remedy or self._way_out())
+            known = did_you_mean(text, self.stars or self.fields, "available columns")
+            written = self._written_for(".".join(name.parts)) or self._written_for(text)
+            remedy = written or known or self._way_out()
+            raise ResolveError(message, position=name.position, remedy=remedy)
         return found
+
+    def find_foreign(self, text: str) -> Expression | None:
+        """Return what another tool's name of a field of packets stands for, None if it is none."""
+        return None if self.protocol is None else foreign_field(self.protocol, text)
+
+    def _dotted(self, name: nodes.Name) -> Expression | None:
+        """Return the field that Wireshark calls ``name``, such as ``tcp.dstport``; else None.
+
+        Raises:
+            ResolveError: the first part is the input's name and the rest one of its columns, but
+                Wireshark calls another field so.
+        """
+        full = ".".join(name.parts)
+        if self.protocol is None or len(name.parts) == 1 or full.lower() not in WIRESHARK:
+            return None
+        if name.parts[0] in self.qualifiers:
+            check_qualified(self.protocol, name.parts[0], ".".join(name.parts[1:]), name.position)
+            if self.find(".".join(name.parts[1:])) is not None:
+                return None
+        return self.find_foreign(full)
+
+    def _written_for(self, text: str) -> str:
+        return "" if self.protocol is None else written_for(self.protocol, text)
 
     def rewrite(self, expression: Expression) -> Expression:
         """Return what an expression over this input stands for, itself unless a join differs."""
@@ -112,7 +150,8 @@ class Source:
         text = ".".join(parts)
         if len(parts) > 1 and f"{parts[0]}." != _INNER:
             message = f"no input is called {parts[0]}"
-            remedy = did_you_mean(parts[0], self.qualifiers, "available inputs")
+            known = did_you_mean(parts[0], self.qualifiers, "available inputs")
+            remedy = self._written_for(text) or known
             raise ResolveError(message, position=name.position, remedy=remedy)
         return text
 
@@ -149,7 +188,7 @@ def open_packets(
         if known is not None:
             fields[name] = known.expression
     node = Scan(protocol.name, interfaces, protocol.membership, schema)
-    return Source(node, protocol.name, qualifiers, fields, schema.names)
+    return Source(node, protocol.name, qualifiers, fields, schema.names, protocol=protocol)
 
 
 def open_query(

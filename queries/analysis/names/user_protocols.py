@@ -10,6 +10,7 @@ from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.declarations import undeclared
 from gscope.queries.analysis.typing.parameters import Substitutes
 from gscope.queries.analysis.typing.typer import Typer
+from gscope.queries.catalog.application_protocols import APPLICATION_PROTOCOLS
 from gscope.queries.catalog.ordering.temporal import ordering_of
 from gscope.queries.catalog.protocols import (
     PROTOCOL_ALIASES,
@@ -38,7 +39,8 @@ def known_protocols(files: Sequence[nodes.File]) -> dict[str, Protocol]:
     Raises:
         GsqlError: a definition is wrong.
     """
-    protocols = {**PROTOCOLS, **{a: PROTOCOLS[target] for a, target in PROTOCOL_ALIASES.items()}}
+    aliases = {alias: PROTOCOLS[target] for alias, target in PROTOCOL_ALIASES.items()}
+    protocols = {**PROTOCOLS, **aliases}
     waiting: dict[str, tuple[nodes.ProtocolDefinition, nodes.File]] = {}
     for file in files:
         for definition in file.protocols:
@@ -49,6 +51,7 @@ def known_protocols(files: Sequence[nodes.File]) -> dict[str, Protocol]:
                 )
                 raise error.located(file.text, file.source)
             waiting[definition.name] = definition, file
+    protocols |= {n: p for n, p in APPLICATION_PROTOCOLS.items() if n not in waiting}
     while waiting:
         ready = [name for name, (d, _) in waiting.items() if d.parent in protocols]
         if not ready:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.typing.constants import apply, parse_network, text_of
-from gscope.queries.analysis.typing.conversions import convert
+from gscope.queries.analysis.typing.conversions import as_string, convert
 from gscope.queries.catalog.scalar.addresses import is_ipv4
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.gsql import nodes
 
+_OCTETS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){0,2})\.%")
 _INT, _STRING, _IP = GsqlType.INT, GsqlType.STRING, GsqlType.IP
 _V4_OFFSET = 96
 
@@ -80,6 +82,22 @@ def split_networks(
         remedy = "group by prefix(ip, 24) and list addresses, or split the list over two conditions"
         raise TypeMismatchError(message, position=position, remedy=remedy)
     return addresses, tests
+
+
+def like_address(address: Expression, pattern: Literal, position: Position) -> Expression:
+    """Return ``address LIKE pattern``, which compares the text of the address.
+
+    A pattern of whole bytes, such as ``10.1.%``, is a network of IPv4, which needs no text.
+    """
+    octets = _OCTETS.fullmatch(text_of(pattern))
+    if octets:
+        numbers = octets[1].split(".")
+        network = ".".join([*numbers, *["0"] * (4 - len(numbers))])
+        parsed = parse_network(f"{network}/{8 * len(numbers)}")
+        if parsed is not None and all(number == str(int(number)) for number in numbers):
+            base, bits = parsed
+            return apply("in_net", address, Literal(base, _IP), Literal(bits, _INT))
+    return apply("like", as_string(address, position), pattern)
 
 
 def _in_varying(

@@ -9,6 +9,7 @@ from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.conversions import as_string, convert, predicate, unify_compared
 from gscope.queries.analysis.typing.intervals import interval
 from gscope.queries.analysis.typing.named_values import read_flag_mask
+from gscope.queries.analysis.typing.networks import split_networks
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import BinaryOperator, UnaryOperator
@@ -67,6 +68,9 @@ def binary(
         return apply(
             _LOGIC[operator], *(predicate(side, position, where) for side in (left, right))
         )
+    network = _in_network(operator, left, right, position)
+    if network is not None:
+        return network
     if operator in _COMPARISONS:
         return apply(_COMPARISONS[operator], *unify_compared((left, right), position))
     if operator is BinaryOperator.CONCATENATE:
@@ -131,6 +135,22 @@ def unary(operator: UnaryOperator, operand: Expression, position: Position) -> E
     if operator is UnaryOperator.INVERT:
         return apply("bit_not", convert(operand, _INT, position, "after ~"))
     return apply("neg_float" if operand.type is _FLOAT else "neg_int", operand)
+
+
+def _in_network(
+    operator: BinaryOperator, left: Expression, right: Expression, position: Position
+) -> Expression | None:
+    """Return ``ip = '10.0.0.0/8'`` as a test of the network; None for any other comparison.
+
+    No address is equal to a network, so the comparison can mean nothing else.
+    """
+    if operator not in (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL):
+        return None
+    for address, network in ((left, right), (right, left)):
+        others, tests = split_networks(address, (network,), position)
+        if tests and not others:
+            return apply("not", *tests) if operator is BinaryOperator.NOT_EQUAL else tests[0]
+    return None
 
 
 def _concatenate(left: Expression, right: Expression, position: Position) -> Expression:

@@ -11,7 +11,7 @@ from gscope.queries.analysis.typing.calls import scalar_builder
 from gscope.queries.analysis.typing.casts import check_cast
 from gscope.queries.analysis.typing.constants import apply, from_literal
 from gscope.queries.analysis.typing.conversions import convert, predicate, unify, unify_compared
-from gscope.queries.analysis.typing.networks import split_networks
+from gscope.queries.analysis.typing.networks import like_address, split_networks
 from gscope.queries.analysis.typing.time_calls import (
     PACKET_TIME,
     ROUNDING,
@@ -19,6 +19,7 @@ from gscope.queries.analysis.typing.time_calls import (
     takes_packet_time,
 )
 from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.field_names import either_field
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
 from gscope.queries.expressions.expressions import Expression, Literal
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     from gscope.queries.analysis.typing.parameters import Substitutes
 
+
+_OF_EITHER = {BinaryOperator.EQUAL: "or", BinaryOperator.NOT_EQUAL: "and"}
+"""Comparisons with a name of two fields, and how those with each of them are joined."""
 
 _TIMES = ("timestamp", "timeval", "to_timestamp")
 """Casts whose argument is in nanoseconds."""
@@ -165,6 +169,10 @@ class Typer:
         return predicate(self.type(node), node.position, where)
 
     def _binary(self, node: nodes.Binary) -> Expression:
+        pair = self._either(node.left) if node.operator in _OF_EITHER else None
+        if pair is not None:
+            one, other = (self.type(replace(node, left=name)) for name in pair)
+            return apply(_OF_EITHER[node.operator], one, other)
         sides = self.type(node.left), self.type(node.right)
         is_ratio = _has_aggregate(node.left) or self.has_aggregate(sides[0])
         if node.operator is BinaryOperator.DIVIDE and is_ratio:
@@ -221,7 +229,27 @@ class Typer:
         sides = self.type(node.operand), self.type(branch.condition)
         return operators.binary(BinaryOperator.EQUAL, *sides, branch.condition.position)
 
+    def _either(self, node: nodes.Expression) -> tuple[nodes.Name, nodes.Name] | None:
+        """Return the two fields that ``port`` or ``ip.addr`` stands for, None for other names."""
+        if not isinstance(node, nodes.Name):
+            return None
+        names = either_field(".".join(node.parts))
+        if names is None:
+            return None
+        try:
+            self.name(node)
+        except ResolveError:
+            one, other = (
+                nodes.Name(tuple(name.split(".")), position=node.position) for name in names
+            )
+            return one, other
+        return None
+
     def _in_list(self, node: nodes.InList) -> Expression:
+        pair = self._either(node.operand)
+        if pair is not None:
+            one, other = (self._in_list(replace(node, operand=name)) for name in pair)
+            return apply("or", one, other)
         operand = self.type(node.operand)
         choices = [self.type(choice) for choice in node.choices]
         choices, networks = split_networks(operand, choices, node.position)
@@ -246,15 +274,17 @@ class Typer:
         return apply("and", above, below)
 
     def _like(self, node: nodes.Like) -> Expression:
-        operand = convert(
-            self.type(node.operand), GsqlType.STRING, node.operand.position, "before LIKE"
-        )
+        operand = self.type(node.operand)
+        if operand.type is not GsqlType.IP:
+            operand = convert(operand, GsqlType.STRING, node.operand.position, "before LIKE")
         pattern = convert(
             self.type(node.pattern), GsqlType.STRING, node.pattern.position, "after LIKE"
         )
         if not isinstance(pattern, Literal):
             message = "the pattern of LIKE must be a constant"
             raise TypeMismatchError(message, position=node.pattern.position)
+        if operand.type is GsqlType.IP:
+            return like_address(operand, pattern, node.operand.position)
         return apply("like", operand, pattern)
 
     def _is_truth(self, node: nodes.IsTruth) -> Expression:

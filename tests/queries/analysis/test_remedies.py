@@ -96,7 +96,7 @@ CASES = [
         "SELECT time FROM TCP WHERE srcIP IN ('10.0.0.0/8', '2001:db8::/32', 167772161)",
     ),
     (
-        "SELECT time FROM TCP WHERE srcIP = '10.0.0.0/8'",
+        "SELECT time FROM TCP WHERE srcIP < '10.0.0.0/8'",
         "in_net[ip, '10.0.0.0/8']",
         "SELECT time FROM TCP WHERE in_net[srcIP, '10.0.0.0/8']",
     ),

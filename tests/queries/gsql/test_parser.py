@@ -306,7 +306,6 @@ def test_literals(text: str, kind: nodes.LiteralKind, value: object) -> None:
         "HEX''",
         "1e999",
         "12abc",
-        "1.2.3.4",
         "0x",
         "IP_VAL'10.0.0'",
         "IPV6_VAL'fe80::1%eth0'",
