@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from gscope.capture.settings import SavedPackets, SavedQuery
 from gscope.errors import UsageError
@@ -18,6 +18,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     SelectionNode,
     StreamInput,
+    TopNode,
     WatchlistJoinNode,
 )
 from gscope.queries.run_folder.layout import SAVED_PACKETS_FILE
@@ -56,8 +57,11 @@ def saved_queries(program: Program, chosen: Sequence[str]) -> tuple[SavedQuery, 
             message = f"--save-packets-of {name}: no result of that name; {hint}"
             raise UsageError(message)
     saved: list[SavedQuery] = []
+    limited = {name for name, order in program.orders if order.limit is not None}
     for name in dict.fromkeys(chosen) or results:
         try:
+            if name in limited:
+                raise _Refusal(_LIMITED)
             saved += [SavedQuery(lfta, name) for lfta in _selections(program, results[name])]
         except _Refusal as refusal:
             message = f"--save-packets cannot save the packets of {name}: {refusal}"
@@ -96,6 +100,10 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
             raise _Refusal(_GROUPED)
         case JoinNode() | WatchlistJoinNode():
             raise _Refusal(_JOINED)
+        case TopNode():
+            raise _Refusal(_LIMITED)
+        case node:
+            assert_never(node)
 
 
 _GROUPED = (
@@ -105,6 +113,10 @@ _GROUPED = (
 _FILTERED_LATER = (
     "a part of its WHERE is evaluated on Spark, when the packets are gone; use conditions that"
     " `gscope explain` lists in the LFTA"
+)
+_LIMITED = (
+    "its LIMIT chooses rows after the packets are gone; leave the LIMIT out, or end the capture after"
+    " a number of packets with -c"
 )
 _JOINED = "its rows are joined from several inputs; save those of a selection of one input"
 

@@ -33,6 +33,7 @@ def compiled(*texts: str, interfaces: tuple[str, ...] = ("a", "b")) -> Program:
         HTTPS,
         "SELECT srcIP FROM TCP WHERE destPort = 443",
         "SELECT * FROM PKT",
+        f"{HTTPS} ORDER BY srcIP",
         f"SELECT srcIP FROM ({HTTPS})",
         "MERGE x.time : y.time FROM (SELECT time, len FROM a.TCP) x, (SELECT time, len FROM b.UDP) y",
         "SELECT time, tls_sni(TCP_data) AS name FROM TCP WHERE destPort = 443",
@@ -62,6 +63,9 @@ def test_packets_of_selections_are_known_in_the_daemon(
             "SELECT x.time FROM a.TCP x JOIN b.TCP y ON x.time = y.time AND x.srcIP = y.srcIP",
             "its rows are joined",
         ),
+        (f"{HTTPS} LIMIT 5", "its LIMIT chooses rows"),
+        (f"{HTTPS} ORDER BY srcIP LIMIT 5", "its LIMIT chooses rows"),
+        (f"SELECT srcIP FROM ({HTTPS} LIMIT 5)", "its LIMIT chooses rows"),
     ],
 )
 def test_others_are_refused_with_a_reason(text: str, why: str) -> None:
