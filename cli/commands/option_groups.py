@@ -332,6 +332,8 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
                     given[setting.key] = GivenSetting(str(value), origin)
             path = arguments.pop("config_path")
             config = load_config(given, path)
+            for sentence in config.warnings:
+                click.echo(f"gscope: {sentence}", err=True)
             if udf := arguments.pop("udf", None):
                 config = replace(config, udf=udf)
             return function(**arguments, config=config)

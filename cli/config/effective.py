@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.config.yaml_file import ConfiguredInterface, FileContents, read_file
 from gscope.errors import UsageError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Config:
         udf: the files of user code.
         origins: where each value comes from, by key of the setting.
         path: the file that was read; None for none.
+        warnings: sentences on files that were not named and cannot be read.
     """
 
     output_format: str | None
@@ -68,6 +70,7 @@ class Config:
     udf: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
@@ -79,10 +82,13 @@ def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
             ./gscope.yaml and $XDG_CONFIG_HOME/gscope/gscope.yaml.
 
     Raises:
-        UsageError: a value is invalid, a key unknown or the file unreadable, or another user can
-            have written a file that was not named explicitly.
+        UsageError: a value is invalid, a key unknown, a file that was named is unreadable, or
+            another user can have written a file that was not named.
     """
-    found = path or _find_file()
+    warnings: tuple[str, ...] = ()
+    found = path or _named_file()
+    if found is None:
+        found, warnings = _found_file()
     contents = read_file(found) if found is not None else FileContents()
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -109,23 +115,45 @@ def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
         udf=contents.udf,
         origins=origins,
         path=found,
+        warnings=warnings,
     )
 
 
-def _find_file() -> Path | None:
+def _named_file() -> Path | None:
     named = os.environ.get(FILE_VARIABLE)
-    if named:
-        return Path(named)
+    return Path(named) if named else None
+
+
+def _found_file() -> tuple[Path | None, tuple[str, ...]]:
+    """Return the first readable file of those that are looked for unasked, and warnings on others.
+
+    Raises:
+        UsageError: another user can have written the file.
+    """
     # Without a home, as in containers, "~" is not expanded.
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
     candidates = [Path(FILE_NAME)]
     if Path(home).is_absolute():
         candidates.append(Path(home) / "gscope" / FILE_NAME)
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if found is not None and (fault := fault_of_script(found.stat())):
-        message = (
-            f"the configuration {found.absolute()} is not used: {fault}; if you trust it, name it with"
-            " --config"
-        )
-        raise UsageError(message)
-    return found
+    warnings: list[str] = []
+    for candidate in candidates:
+        try:
+            if not candidate.is_file():
+                continue
+            with candidate.open("rb") as file:
+                fault = fault_of_script(os.fstat(file.fileno()))
+        except OSError as error:
+            # People run gscope in folders, and with homes, that are not theirs.
+            warnings.append(
+                f"cannot read the configuration {candidate.absolute()}: {os_reason(error)};"
+                " continuing without it"
+            )
+            continue
+        if fault:
+            message = (
+                f"the configuration {candidate.absolute()} is not used: {fault}; if you trust it,"
+                " name it with --config"
+            )
+            raise UsageError(message)
+        return candidate, tuple(warnings)
+    return None, tuple(warnings)

@@ -8,10 +8,8 @@ import fcntl
 import os
 import socket
 import struct
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.device import Device, request
@@ -94,12 +92,20 @@ def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket
 def refusal(error: OSError) -> str:
     """Return why a packet socket could not be opened, with the command that grants the right."""
     if error.errno in (errno.EPERM, errno.EACCES):
-        python = Path(sys.executable).resolve()
-        return (
-            "capturing requires CAP_NET_RAW: run as root, or run `sudo setcap cap_net_raw+ep "
-            f"{python}` once"
-        )
+        return f"capturing requires CAP_NET_RAW: {_remedy('net_raw')}"
     return f"packet sockets are unavailable: {os_reason(error)}"
+
+
+def _remedy(capabilities: str) -> str:
+    """Return the commands that grant ``capabilities``, in the syntax of setpriv, to one run.
+
+    Capabilities of the interpreter's file would be those of every Python program of every user.
+    """
+    return (
+        'run `sudo "$(command -v gscope)" run …`, or grant only that to a run of your own: '
+        '`sudo setpriv --reuid "$USER" --regid "$(id -g)" --init-groups '
+        f'--inh-caps +{capabilities} --ambient-caps +{capabilities} "$(command -v gscope)" run …`'
+    )
 
 
 def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
@@ -143,11 +149,8 @@ def enable_hardware_time(of: socket.socket, name: str) -> None:
 
 def _no_hardware_time(name: str, error: OSError) -> str:
     if error.errno == errno.EPERM:
-        python = Path(sys.executable).resolve()
-        return (
-            f"enabling hardware timestamps on {name} requires CAP_NET_ADMIN: run as root, or run "
-            f"`sudo setcap cap_net_raw,cap_net_admin+ep {python}` once"
-        )
+        remedy = _remedy("net_raw,+net_admin")
+        return f"enabling hardware timestamps on {name} requires CAP_NET_ADMIN: {remedy}"
     return f"{name} cannot timestamp all packets in hardware; omit `timestamps: hardware`"
 
 

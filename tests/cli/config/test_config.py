@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from gscope.cli.commands.config import config_lines
 from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.cli.config.settings import SETTINGS
+from gscope.cli.main import run
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 EXAMPLE = """\
@@ -140,6 +143,46 @@ def test_an_unreadable_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: \xff")
     with pytest.raises(UsageError, match="UTF-8"):
         load_config({}, tmp_path / "latin.yaml")
+
+
+@contextmanager
+def _as_another_user() -> Iterator[None]:
+    """Root can read every file."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_an_unreadable_file_is_a_warning_unless_it_was_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_closed: bool,
+) -> None:
+    home = tmp_path / "home"
+    (home / "gscope").mkdir(parents=True)
+    file = _file(home / "gscope", "strict: true")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    assert load_config({}, None).is_strict
+    tmp_path.chmod(0o711)
+    # The file, or the folder that holds it: then it cannot even be looked for.
+    (file.parent if is_closed else file).chmod(0)
+    with _as_another_user():
+        config = load_config({}, None)
+        assert (config.is_strict, config.path) == (False, None)
+        assert config.warnings[0].startswith(f"cannot read the configuration {file}: ")
+        assert run(["config"]) == 0
+        assert f"gscope: {config.warnings[0]}\n" in capsys.readouterr().err
+        with pytest.raises(UsageError, match=f"cannot read configuration file {file}"):
+            load_config({}, file)
+        monkeypatch.setenv("GSCOPE_CONFIG", str(file))
+        with pytest.raises(UsageError, match=f"cannot read configuration file {file}"):
+            load_config({}, None)
 
 
 def test_a_wrong_flag_names_itself() -> None:

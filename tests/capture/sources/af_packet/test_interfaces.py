@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import errno
+import os
 import socket
+import subprocess
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip
 
 from gscope.capture.sources.af_packet.interfaces import Interface, list_interfaces
+from gscope.capture.sources.af_packet.packet_socket import refusal
+
+CAP_NET_RAW = 13
+"""Its number in capability.h."""
 
 
 def test_every_interface_is_listed_and_all_of_them_last() -> None:
@@ -46,4 +53,22 @@ def test_what_forbids_capturing_is_reported_with_the_command_that_grants_it(
 
     monkeypatch.setattr(socket, "socket", without_privilege)
     for each in list_interfaces():
-        assert "sudo setcap cap_net_raw+ep /" in each.why_not
+        assert 'run `sudo "$(command -v gscope)" run …`' in each.why_not
+        assert "setcap" not in each.why_not
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as sudo gives it")
+def test_the_advised_command_grants_the_capability_to_an_ordinary_user() -> None:
+    """With the remedy as printed, apart from sudo; a program that shows its rights as gscope."""
+    remedy = refusal(PermissionError(errno.EPERM, "")).rpartition("`sudo ")[2]
+    command = remedy.rpartition('"$(command -v gscope)"')[0].replace("$(id -g)", "65534")
+    done = subprocess.run(
+        ["sh", "-c", f"{command} cat /proc/self/status"],
+        env={"USER": "nobody", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    status = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
+    assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4
+    assert int(status["CapEff"], 16) == int(status["CapAmb"], 16) == 1 << CAP_NET_RAW
