@@ -157,6 +157,12 @@ class Builder(ExpressionBuilder, InputBuilder):
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
         return nodes.MergeQuery(columns, inputs, slack, position=token_position(word))
 
+    def union(self, first: Body, *others: Any) -> nodes.MergeQuery:
+        words = [part for part in others if isinstance(part, Token)]
+        members = [first, *(part for part in others if not isinstance(part, Token))]
+        inputs = tuple(nodes.SubqueryInput(one, position=one.position) for one in members)
+        return nodes.MergeQuery((), inputs, position=token_position(words[0]))
+
     def merge_columns(self, *columns: nodes.Name) -> tuple[nodes.Name, ...]:
         return columns
 

@@ -83,6 +83,8 @@ def _(body: nodes.Select) -> str:
 
 @print_body.register
 def _(body: nodes.MergeQuery) -> str:
+    if not body.columns:
+        return "\nUNION ALL\n".join(_print_member(one) for one in body.inputs)
     columns = " : ".join(print_expression(column) for column in body.columns)
     slack = "" if body.slack is None else f" SLACK {_print_extent(body.slack)}"
     return f"MERGE {columns}{slack}\nFROM {', '.join(_print_input(one) for one in body.inputs)}"
@@ -100,6 +102,12 @@ def _(body: nodes.With) -> str:
         f"{binding.name} AS {_bracketed(binding.body)}" for binding in body.bindings
     )
     return f"WITH {bindings}\n{print_body(body.body)}"
+
+
+def _print_member(one: Input) -> str:
+    """Return a part of UNION ALL, in brackets if it is more than one SELECT."""
+    assert isinstance(one, nodes.SubqueryInput)
+    return print_body(one.body) if isinstance(one.body, nodes.Select) else _bracketed(one.body)
 
 
 def _print_item(item: nodes.Query | nodes.ProtocolDefinition) -> str:

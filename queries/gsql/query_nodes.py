@@ -72,9 +72,13 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class MergeQuery(Node):
-    """``MERGE a.t : b.t [SLACK n] FROM a, b``: one column for each input, in any order.
+    """``MERGE a.t : b.t [SLACK n] FROM a, b``, or the same as ``SELECT … UNION ALL SELECT …``.
 
-    There are at least two inputs.
+    Attributes:
+        columns: one column for each input, in any order; () for UNION ALL, where the analysis
+            chooses them.
+        inputs: at least two; those of UNION ALL are subqueries.
+        slack: by how much a row may be late.
     """
 
     columns: tuple[Name, ...]

@@ -129,7 +129,6 @@ FOREIGN_WORDS = {
     "OFFSET": "LIMIT keeps the first rows; leave rows out where the answer is read",
     "FETCH": "write LIMIT 10",
     "TOP": "write ORDER BY … DESC LIMIT 10 at the end",
-    "UNION": "combine streams with MERGE a.time : b.time FROM a, b",
     "OVER": "write running_sum(len) or moving_avg(len, 5) "
     "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",
     "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
@@ -393,6 +392,15 @@ def _words_in_call(unexpected: UnexpectedToken) -> str:
     return "separate arguments by commas: substr(x, 1, 4)"
 
 
+def _union(unexpected: UnexpectedToken) -> str:
+    if not unexpected.before or unexpected.before[-1].type != "UNION":
+        return ""
+    return (
+        "write UNION ALL, which keeps equal rows; "
+        "SELECT DISTINCT * FROM (SELECT … UNION ALL SELECT …) AS u drops them"
+    )
+
+
 def _subquery(unexpected: UnexpectedToken) -> str:
     if (
         unexpected.token.type == "SELECT"
@@ -408,6 +416,7 @@ def _subquery(unexpected: UnexpectedToken) -> str:
 
 _REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _runaway_text,
+    _union,
     _reserved,
     _missing_from,
     _missing_as,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -276,7 +277,10 @@ class Merge(Query):
 
     @property
     def body(self) -> str:
-        """The text without the name."""
+        """The text without the name; where UNION ALL means the same, half of them use it."""
+        if (self.position, self.slack) == (0, 0) and crc32(self.name.encode()) % 2:
+            pairs = zip(self.inputs, self.aliases, strict=True)
+            return "\n  UNION ALL ".join(f"SELECT * FROM {_from(*pair)}" for pair in pairs)
         on = " : ".join(
             f"{alias}.{source.fields[self.position].name}"
             for source, alias in zip(self.inputs, self.aliases, strict=True)

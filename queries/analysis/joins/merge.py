@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TemporalError, TypeMismatchError
+from gscope.queries.analysis.joins.union import check_alike, common_clock
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.analysis.typing.unsupported import refuse_windows
 from gscope.queries.expressions.expressions import NamedExpression
@@ -33,12 +34,14 @@ def build_merge(
     """
     refuse_windows(body.inputs)
     inputs = [_as_stream(source) for source in sources]
+    if not body.columns:
+        return _union(body, sources, inputs)
     columns = _columns_by_input(body, sources)
     positions = [
         _merge_position(source, column) for source, column in zip(sources, columns, strict=True)
     ]
     for number, (one, source) in enumerate(zip(body.inputs, sources, strict=True)):
-        _check_alike(sources[0], source, one)
+        check_alike((sources[0].what, sources[0]), (source.what, source), one)
         if positions[number] != positions[0]:
             message = (
                 f"{columns[number].parts[-1]} is column {positions[number] + 1} of {source.what}, "
@@ -58,6 +61,17 @@ def build_merge(
     ]
     band = max(slack, *bands)
     return Merge(tuple(inputs), on, slack, _schema(sources, positions[0], band))
+
+
+def _union(body: nodes.MergeQuery, sources: Sequence[Source], inputs: Sequence[Node]) -> Merge:
+    """Return the plan of UNION ALL: the MERGE on the first column that increases in all inputs."""
+    labels = [f"SELECT {number}" for number in range(1, 1 + len(sources))]
+    for one, source, label in zip(body.inputs, sources, labels, strict=True):
+        check_alike((labels[0], sources[0]), (label, source), one)
+    position = common_clock(body, sources)
+    on = tuple(source.node.schema.names[position] for source in sources)
+    band = max(source.node.schema.columns[position].ordering.band for source in sources)
+    return Merge(tuple(inputs), on, 0, _schema(sources, position, band))
 
 
 def _as_stream(source: Source) -> Node:
@@ -118,21 +132,6 @@ def increasing_instead(schema: Schema, name: str | None, action: str) -> str:
     if name is not None and schema[name].ordering.direction is Direction.DECREASING:
         return f"select -{name} AS rising from each input by a query, and {action} rising there"
     return f"select time in both inputs, and {action} time"
-
-
-def _check_alike(first: Source, other: Source, node: nodes.Input) -> None:
-    mine, theirs = first.node.schema.columns, other.node.schema.columns
-    remedy = "select the same columns in the same order from both"
-    if len(mine) != len(theirs):
-        message = f"{other.what} has {len(theirs)} columns, {first.what} has {len(mine)}"
-        raise TypeMismatchError(message, position=node.position, remedy=remedy)
-    for number, (a, b) in enumerate(zip(mine, theirs, strict=True), start=1):
-        if a.type is not b.type:
-            message = (
-                f"column {number} is {b.name} {b.type.value} in {other.what}, "
-                f"but {a.name} {a.type.value} in {first.what}"
-            )
-            raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
 def _slack(extent: nodes.Extent | None, on: GsqlType, substitutes: Substitutes) -> int:

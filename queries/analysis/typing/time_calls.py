@@ -209,6 +209,11 @@ def check_unit(argument: Expression, node: nodes.FunctionCall) -> None:
     raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
+def usual_size(clock: Expression) -> float:
+    """Return the size of the numbers that a clock shows in these decades."""
+    return float(usual_magnitude(clock))
+
+
 def _unit_of(expression: Expression) -> str | None:
     """Return the unit in which an INT computed from clocks counts, None if it is unknown.
 

@@ -1,0 +1,137 @@
+"""UNION ALL is the MERGE on the first column that increases in all its parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from gscope.errors import GsqlError
+from gscope.queries.analysis.analyze import analyze
+from gscope.queries.gsql.nodes import MergeQuery, SubqueryInput
+from gscope.queries.gsql.parser import parse
+from gscope.queries.gsql.printer import print_file
+
+UP, DOWN = "SELECT time, srcIP FROM main0.TCP", "SELECT time, destIP FROM main1.UDP"
+COUNTS = "SELECT time/60 AS tb, count(*) AS n FROM {} GROUP BY ALL"
+
+
+def plans(text: str) -> str:
+    plan = analyze([parse(text)], ("main0", "main1"), {}, {})
+    return str([(query.name, query.root, query.schema) for query in plan.queries])
+
+
+@pytest.mark.parametrize(
+    ("union", "merge"),
+    [
+        (f"{UP} UNION ALL {DOWN}", f"MERGE a.time : b.time FROM ({UP}) a, ({DOWN}) b"),
+        (
+            f"({UP}) union all {DOWN} UNION ALL ({UP})",
+            f"MERGE a.time : b.time : c.time FROM ({UP}) a, ({DOWN}) b, ({UP}) c",
+        ),
+        (
+            f"{COUNTS.format('TCP')} UNION ALL {COUNTS.format('UDP')}",
+            f"MERGE a.tb : b.tb FROM ({COUNTS.format('TCP')}) a, ({COUNTS.format('UDP')}) b",
+        ),
+        (  # the first common one of several
+            "SELECT srcIP, timestamp, time FROM TCP UNION ALL SELECT destIP, timestamp, time FROM UDP",
+            "MERGE a.timestamp : b.timestamp FROM (SELECT srcIP, timestamp, time FROM TCP) a, "
+            "(SELECT destIP, timestamp, time FROM UDP) b",
+        ),
+        (
+            f"WITH u AS ({UP} UNION ALL {DOWN}) SELECT time/60 AS tb, count(*) FROM u GROUP BY 1",
+            f"WITH u AS (MERGE a.time : b.time FROM ({UP}) a, ({DOWN}) b) "
+            "SELECT time/60 AS tb, count(*) FROM u GROUP BY 1",
+        ),
+    ],
+)
+def test_it_is_a_merge(union: str, merge: str) -> None:
+    expected = plans(merge)
+    for alias, part in (("a", "sub"), ("b", "sub_2"), ("c", "sub_3")):
+        expected = expected.replace(f".{alias}'", f".{part}'")
+    assert plans(union) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{UP} UNION ALL {DOWN}",
+        f"({UP} UNION ALL {DOWN}) UNION ALL {UP}",
+        f"WITH a AS ({UP}) SELECT * FROM a UNION ALL {DOWN}",
+        f"{UP} UNION ALL (WITH a AS ({DOWN}) SELECT * FROM a)",
+        f"SELECT * FROM ({UP} UNION ALL {DOWN}) AS u",
+    ],
+)
+def test_it_prints_as_it_parses(text: str) -> None:
+    parsed = parse(text)
+    assert parse(print_file(parsed)) == parsed
+    assert plans(print_file(parsed)) == plans(text)
+
+
+def test_parts_stand_side_by_side_and_with_holds_for_all() -> None:
+    (query,) = parse(f"{UP} UNION ALL {DOWN} UNION ALL {UP}").queries
+    assert isinstance(query.body, MergeQuery)
+    assert len(query.body.inputs) == 3
+    assert all(isinstance(one, SubqueryInput) for one in query.body.inputs)
+    assert plans(f"WITH a AS ({UP}) SELECT * FROM a UNION ALL SELECT * FROM a")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "remedy", "followed"),
+    [
+        (
+            f"{UP} UNION {DOWN}",
+            "expected ALL, got SELECT",
+            "SELECT DISTINCT * FROM (SELECT … UNION ALL SELECT …) AS u",
+            f"SELECT DISTINCT * FROM ({UP} UNION ALL {DOWN}) AS u",
+        ),
+        (
+            f"{UP} UNION DISTINCT {DOWN}",
+            "expected ALL, got DISTINCT",
+            "write UNION ALL",
+            f"{UP} UNION ALL {DOWN}",
+        ),
+        (
+            f"{UP} UNION ALL SELECT time/60 AS tb, srcIP FROM UDP",
+            "column 1 counts in different units",
+            "time of SELECT 1",
+            f"{UP} UNION ALL SELECT time, srcIP FROM UDP",
+        ),
+        (
+            f"{UP} UNION ALL SELECT increasing(id) AS x, srcIP FROM IPV4",
+            "column 1 counts in different units",
+            "compute it in the same way",
+            f"{UP} UNION ALL SELECT time, srcIP FROM IPV4",
+        ),
+        (
+            "SELECT time, len FROM TCP UNION ALL SELECT len, time FROM UDP",
+            "time is column 1 of SELECT 1, time is column 2 of SELECT 2",
+            "in the same position",
+            "SELECT time, len FROM TCP UNION ALL SELECT time, len FROM UDP",
+        ),
+        (
+            "SELECT srcIP FROM TCP UNION ALL SELECT srcIP FROM UDP",
+            "no column of SELECT 1 increases",
+            "select time",
+            "SELECT time, srcIP FROM TCP UNION ALL SELECT time, srcIP FROM UDP",
+        ),
+        (
+            f"{UP} UNION ALL SELECT time, len FROM UDP",
+            "column 2 is len INT in SELECT 2, but srcIP IP in SELECT 1",
+            "same columns",
+            f"{UP} UNION ALL {DOWN}",
+        ),
+        (
+            f"{UP} UNION ALL SELECT time FROM UDP",
+            "SELECT 2 has 1 columns, SELECT 1 has 2",
+            "same columns",
+            f"{UP} UNION ALL {DOWN}",
+        ),
+    ],
+)
+def test_what_cannot_be_united_is_refused(
+    text: str, message: str, remedy: str, followed: str
+) -> None:
+    with pytest.raises(GsqlError) as caught:
+        plans(text)
+    assert message in str(caught.value)
+    assert remedy in caught.value.remedy
+    assert plans(followed)
