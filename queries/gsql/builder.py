@@ -45,6 +45,13 @@ class _Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class _BarePart:
+    """A SELECT without brackets behind UNION ALL."""
+
+    select: nodes.Select
+
+
+@dataclass(frozen=True, slots=True)
 class _QueryName:
     name: str
     position: Position
@@ -157,11 +164,25 @@ class Builder(ExpressionBuilder, InputBuilder):
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
         return nodes.MergeQuery(columns, inputs, slack, position=token_position(word))
 
-    def union(self, first: Body, *others: Any) -> nodes.MergeQuery:
+    def union(self, first: Body, *others: Any) -> nodes.MergeQuery | nodes.Select:
         words = [part for part in others if isinstance(part, Token)]
-        members = [first, *(part for part in others if not isinstance(part, Token))]
+        parts = [part for part in others if not isinstance(part, Token)]
+        last = parts[-1].select if isinstance(parts[-1], _BarePart) else None
+        members = [first, *(_union_member(part, parts[-1]) for part in parts)]
         inputs = tuple(nodes.SubqueryInput(one, position=one.position) for one in members)
-        return nodes.MergeQuery((), inputs, position=token_position(words[0]))
+        union = nodes.MergeQuery((), inputs, position=token_position(words[0]))
+        if last is None or not (last.order_by or last.limit is not None):
+            return union
+        return nodes.Select(
+            (nodes.Star(position=union.position),),
+            (nodes.SubqueryInput(union, position=first.position),),
+            order_by=last.order_by,
+            limit=last.limit,
+            position=union.position,
+        )
+
+    def bare_part(self, select: nodes.Select) -> _BarePart:
+        return _BarePart(select)
 
     def merge_columns(self, *columns: nodes.Name) -> tuple[nodes.Name, ...]:
         return columns
@@ -265,6 +286,18 @@ class Builder(ExpressionBuilder, InputBuilder):
 
     def group_term(self, expression: Expression, name: Token | None) -> nodes.GroupTerm:
         return nodes.GroupTerm(expression, _text(name), position=expression.position)
+
+
+def _union_member(part: Body | _BarePart, last: Body | _BarePart) -> Body:
+    """Return a part of UNION ALL; the last has left ORDER BY and LIMIT to the union."""
+    if not isinstance(part, _BarePart):
+        return part
+    select = part.select
+    if part is not last and (select.order_by or select.limit is not None):
+        message = "ORDER BY and LIMIT of UNION ALL belong behind its last SELECT"
+        remedy = "to order or limit one part, put it in brackets: (SELECT … LIMIT 5) UNION ALL …"
+        raise GsqlSyntaxError(message, position=select.position, remedy=remedy)
+    return replace(select, order_by=(), limit=None)
 
 
 def _at_most_one(name: str, blocks: list[Any]) -> Any:

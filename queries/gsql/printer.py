@@ -107,7 +107,8 @@ def _(body: nodes.With) -> str:
 def _print_member(one: Input) -> str:
     """Return a part of UNION ALL, in brackets if it is more than one SELECT."""
     assert isinstance(one, nodes.SubqueryInput)
-    return print_body(one.body) if isinstance(one.body, nodes.Select) else _bracketed(one.body)
+    is_bare = isinstance(one.body, nodes.Select) and not (one.body.order_by or one.body.limit)
+    return print_body(one.body) if is_bare else _bracketed(one.body)
 
 
 def _print_item(item: nodes.Query | nodes.ProtocolDefinition) -> str:

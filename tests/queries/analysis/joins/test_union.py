@@ -58,12 +58,23 @@ def test_it_is_a_merge(union: str, merge: str) -> None:
         f"WITH a AS ({UP}) SELECT * FROM a UNION ALL {DOWN}",
         f"{UP} UNION ALL (WITH a AS ({DOWN}) SELECT * FROM a)",
         f"SELECT * FROM ({UP} UNION ALL {DOWN}) AS u",
+        f"{UP} UNION ALL {DOWN} ORDER BY srcIP DESC LIMIT 3",
+        f"({UP} LIMIT 2) UNION ALL ({DOWN} LIMIT 3)",
     ],
 )
 def test_it_prints_as_it_parses(text: str) -> None:
     parsed = parse(text)
     assert parse(print_file(parsed)) == parsed
     assert plans(print_file(parsed)) == plans(text)
+
+
+def test_order_by_and_limit_belong_to_the_union_unless_in_brackets() -> None:
+    text = f"{UP} UNION ALL {DOWN} ORDER BY srcIP DESC LIMIT 3"
+    outer = f"SELECT * FROM ({UP} UNION ALL {DOWN}) ORDER BY srcIP DESC LIMIT 3"
+    assert plans(text) == plans(outer)
+    assert plans(f"{UP} UNION ALL ({DOWN} LIMIT 3)") != plans(f"{UP} UNION ALL {DOWN} LIMIT 3")
+    with pytest.raises(GsqlError, match="belong behind its last SELECT"):
+        parse(f"{UP} UNION ALL {UP} LIMIT 3 UNION ALL {DOWN}")
 
 
 def test_parts_stand_side_by_side_and_with_holds_for_all() -> None:
