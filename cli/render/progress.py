@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -27,6 +30,9 @@ class RunObserver(Protocol):
 
     def aside(self) -> AbstractContextManager[None]:
         """Make space on the terminal while answers are written."""
+
+    def on_rows(self) -> None:
+        """Note, in the block of ``aside``, that rows were written."""
 
     def close(self) -> None:
         """Remove the progress for good."""
@@ -56,7 +62,26 @@ def run_observer(
     """Return a progress line if standard error is a terminal, otherwise an observer without one."""
     if is_quiet or not has_progress or not sys.stderr.isatty():
         return NullProgress(is_quiet=is_quiet)
-    return ProgressLine(is_live=is_live, shares_terminal=sys.stdout.isatty())
+    return ProgressLine(is_live=is_live, destination=_destination())
+
+
+class Destination(Enum):
+    """Where answers on standard output go, as far as it concerns the terminal."""
+
+    TERMINAL = "the terminal that shows the progress"
+    PIPE = "a program that may write to that terminal"
+    ELSEWHERE = "a file"
+
+
+def _destination() -> Destination:
+    if sys.stdout.isatty():
+        return Destination.TERMINAL
+    try:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):
+        return Destination.ELSEWHERE
+    is_pipe = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return Destination.PIPE if is_pipe else Destination.ELSEWHERE
 
 
 class Notices:
@@ -126,6 +151,9 @@ class NullProgress:
         """Do nothing: the terminal is free."""
         return nullcontext()
 
+    def on_rows(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 
@@ -135,17 +163,18 @@ class ProgressLine:
 
     Args:
         is_live: whether packets come from devices.
-        shares_terminal: whether answers go to the same terminal, so that the line must make space.
+        destination: where answers go; the line makes space for those on the same terminal, and
+            ends for good when a pipe gets rows.
     """
 
-    def __init__(self, *, is_live: bool, shares_terminal: bool) -> None:
+    def __init__(self, *, is_live: bool, destination: Destination) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._shares_terminal = shares_terminal
+        self._destination = destination
         self._notices = Notices()
         self._view = RunView(is_live=is_live, phase_since_s=time.monotonic())
-        self._has_pager = False
+        self._is_over = False
         self._console = Console(stderr=True)
         # Anything else that is written to standard error appears above the line.
         self._live = Live(
@@ -180,8 +209,7 @@ class ProgressLine:
 
     def on_pager_start(self) -> None:
         """Remove the line for good, and keep notices."""
-        self._has_pager = True
-        self._live.stop()
+        self.close()
         self._notices.keep()
 
     def on_pager_end(self) -> None:
@@ -191,18 +219,24 @@ class ProgressLine:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Hide the line while answers are written."""
-        if not self._shares_terminal or self._has_pager:
+        if self._destination is Destination.ELSEWHERE or self._is_over:
             yield
             return
         self._live.stop()
         try:
             yield
         finally:
-            if not self._has_pager:
+            if not self._is_over:
                 self._live.start()
+
+    def on_rows(self) -> None:
+        """End the line if the reader of a pipe may show the rows on the terminal."""
+        if self._destination is Destination.PIPE:
+            self.close()
 
     def close(self) -> None:
         """Remove the line for good."""
+        self._is_over = True
         self._live.stop()
 
     def _line(self) -> Text:

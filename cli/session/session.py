@@ -321,6 +321,7 @@ class Session:
             supervisor.run(answers, Passthrough(program, run_dir.path, known))
             is_complete = True
         finally:
+            supervisor.hide_progress()
             # Rows that are complete are delivered even if the run failed or was ended.
             with suppress(*() if is_complete else (GscopeError, OSError)):
                 answers.finish(has_ended=is_complete)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import time
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ from gscope.queries.streams.process_events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gscope.capture.confinement.plan import Confinement
@@ -204,6 +204,10 @@ class Supervisor:
         self._processes.close_windows()
         self._recovery.on_stopping()
 
+    def hide_progress(self) -> None:
+        """Remove the progress: what follows is written while no process reports anything."""
+        self._observer.close()
+
     def stop(self) -> None:
         """End every process, and the progress display."""
         self._observer.close()
@@ -254,7 +258,7 @@ class Supervisor:
             case StepCommitted() as commit if process is not None:
                 self._on_commit(commit, answers)
             case BoundsPromised(bounds=bounds) if process is not None:
-                with self._observer.aside():
+                with self._delivering(answers):
                     answers.on_bounds(bounds)
             case _ if is_current and event.source == JOB:
                 self._on_job_event(self._processes[JOB], event.report)
@@ -304,7 +308,7 @@ class Supervisor:
         self.outcome.shed_tuples = commit.shed_tuples
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
-        with self._observer.aside():
+        with self._delivering(answers):
             answers.on_commit(commit.step, commit.outputs, commit.bounds)
         self.reached("first rows delivered")
 
@@ -320,6 +324,15 @@ class Supervisor:
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
             for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_STATISTICS_FILE) or {}):
                 click.echo(line, err=True)
+
+    @contextmanager
+    def _delivering(self, answers: Delivery) -> Iterator[None]:
+        """Make space for rows, and let the observer know whether there were any."""
+        before = sum(answers.rows.values())
+        with self._observer.aside():
+            yield
+            if sum(answers.rows.values()) > before:
+                self._observer.on_rows()
 
     def _stream_s(self) -> float | None:
         return self._limits.stream_s if self._processes.is_live else None
@@ -361,7 +374,7 @@ class Supervisor:
             )
 
     def _on_rows(self, found: StreamRows, answers: Delivery) -> None:
-        with self._observer.aside() if found.rows else nullcontext():
+        with self._delivering(answers) if found.rows else nullcontext():
             answers.on_rows(found.rows, found.streams, found.done, is_last=found.is_last)
         if any(answers.rows.values()):
             self.reached("first rows delivered")

@@ -76,6 +76,7 @@ class _Answers:
     def __init__(self) -> None:
         self.has_begun = False
         self.is_complete = False
+        self.rows: dict[str, int] = {}
         self.steps: list[int] = []
 
     def begin(self) -> None:
@@ -104,6 +105,8 @@ class _RunObserver:
         self.phases.append(f"{phase.value} {detail}".rstrip())
 
     def on_epochs(self, lengths_ns: tuple[int, ...]) -> None: ...
+
+    def on_rows(self) -> None: ...
 
     def on_pager_start(self) -> None: ...
 
