@@ -15,8 +15,10 @@ from gscope.queries.expressions.expressions import (
     Literal,
     NamedExpression,
 )
+from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan import part_names
+from gscope.queries.plan.clock_columns import clock_units
 from gscope.queries.plan.logical import (
     GroupBy,
     Join,
@@ -63,8 +65,9 @@ from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from gscope.queries.expressions.schema import ClockUnit
     from gscope.queries.plan.logical import LogicalPlan, LogicalQuery, Node
     from gscope.queries.plan.row_order import Order
 
@@ -85,6 +88,7 @@ def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool 
     needed = _needed(plan, results)
     queries = [query for query in plan.queries if query.name in needed]
     schemas = mark_payloads(plan)
+    units = clock_units(plan)
     for query in queries:
         cut.add(query)
     return Program(
@@ -92,11 +96,18 @@ def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool 
         lftas=tuple(cut.lftas),
         nodes=tuple(cut.nodes),
         results=tuple((name, cut.inputs[name]) for name in results),
-        schemas=tuple((query.name, schemas[query.name]) for query in queries),
+        schemas=tuple(
+            (query.name, _with_clocks(schemas[query.name], units[query.name])) for query in queries
+        ),
         orders=tuple(
             (q.name, q.order) for q in queries if q.order is not None and q.name in results
         ),
     )
+
+
+def _with_clocks(schema: Schema, units: Mapping[str, ClockUnit]) -> Schema:
+    """Return ``schema`` with the units of the columns that count time."""
+    return Schema(tuple(replace(c, clock=units.get(c.name)) for c in schema.columns))
 
 
 def _needed(plan: LogicalPlan, results: Sequence[str]) -> set[str]:
