@@ -150,14 +150,20 @@ def limit_of(body: nodes.Select, substitutes: Substitutes) -> int | None:
 
 
 def order_of_groups(
-    ordered: OrderedColumns, limit: int | None, epoch: Expression | None, ordering: OrderingOf
+    ordered: OrderedColumns,
+    limit: int | None,
+    epoch: Column | None,
+    shown: Expression | None,
+    ordering: OrderingOf,
 ) -> tuple[tuple[NamedExpression, ...], Order | None]:
     """Return the columns of a grouping, with one that shows the epoch, and the order of its rows.
 
     Args:
         ordered: its columns.
         limit: how many rows of each epoch are kept.
-        epoch: the epoch, over the columns of the groups; None if the whole input is one.
+        epoch: the key that closes groups; None if the whole input is one epoch.
+        shown: the group-by term of that key as the query wrote it, over the columns of the groups;
+            each epoch has one value of it.
         ordering: returns the ordering of a column of the groups.
 
     Raises:
@@ -172,10 +178,11 @@ def order_of_groups(
     )
     if not keys and limit is None:
         return columns, None
-    shown = next((c.name for c in columns if c.expression == epoch), None)
-    if shown is None:
+    showing = (c for c in columns if c.expression in (epoch, shown))
+    name = next((c.name for c in showing if column_schema(c, ordering).ordering.is_temporal), None)
+    if name is None:
         columns = (NamedExpression(ORDER, epoch), *columns)
-    return columns, Order(keys, limit, shown or ORDER)
+    return columns, Order(keys, limit, name or ORDER)
 
 
 def order_of_selection(

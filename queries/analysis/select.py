@@ -210,10 +210,14 @@ class _Select:
 
         if body.distinct and not _shows_keys(group, columns, grouping.terms):
             return self._distinct(above, columns, ordering, typer)
-        return self._ordered_groups(above, group, ordered)
+        return self._ordered_groups(above, group, ordered, grouping.terms)
 
     def _ordered_groups(
-        self, node: Node, group: GroupBy | RunningGroupBy, ordered: OrderedColumns
+        self,
+        node: Node,
+        group: GroupBy | RunningGroupBy,
+        ordered: OrderedColumns,
+        terms: Terms,
     ) -> SelectedRows:
         """Return the rows of ``group``, as ``node`` filters them, with their order."""
 
@@ -228,6 +232,7 @@ class _Select:
             ordered,
             self._limit(),
             None if is_whole else Column(epoch.name, epoch.type, epoch.is_nullable),
+            None if is_whole else terms.column(epoch.name),
             ordering,
         )
         return SelectedRows(project(node, columns, ordering), order)
@@ -266,7 +271,8 @@ class _Select:
             return next((terms.column(name) for name in same), None)
 
         above = replace(typer, name=refuse_other, known=known)
-        return self._ordered_groups(group, group, order_columns(self.body, shown, above))
+        ordered = order_columns(self.body, shown, above)
+        return self._ordered_groups(group, group, ordered, terms)
 
     def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
         expressions: list[Expression] = []
