@@ -1,7 +1,7 @@
 """What a library query says of itself, in the comment at its top.
 
     -- The hosts that send most, by minute
-    -- Sources of less than 1,000 bytes a minute are left out.
+    -- The twenty that send most bytes, the greatest first.
     --
     -- group: talkers
     -- columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.reference.reference import when
 
@@ -179,20 +179,23 @@ def routing_loops(packets: Sequence[Packet]) -> Iterator[Values]:
 
 def top_ports(packets: Sequence[Packet]) -> Iterator[Values]:
     known = [p for p in with_ip(packets) if 0 < p.ports[1] < 1024]
-    for key, group in grouped(known, lambda p: (p.minute, p.protocol, p.ports[1])):
-        yield *key, len(group), size(group), len({p.source for p in group})
+    rows = [
+        (*key, len(group), size(group), len({p.source for p in group}))
+        for key, group in grouped(known, lambda p: (p.minute, p.protocol, p.ports[1]))
+    ]
+    yield from _greatest(rows, lambda row: (-row[4], row[1], row[2]))
 
 
 def top_receivers(packets: Sequence[Packet]) -> Iterator[Values]:
-    for key, group in grouped(with_ip(packets), lambda p: (p.minute, p.target)):
-        if size(group) >= 1000:
-            yield *key, len(group), size(group)
+    groups = grouped(with_ip(packets), lambda p: (p.minute, p.target))
+    rows = [(*key, len(group), size(group)) for key, group in groups]
+    yield from _greatest(rows, lambda row: (-row[3], _address(row[1])))
 
 
 def top_talkers(packets: Sequence[Packet]) -> Iterator[Values]:
-    for key, group in grouped(with_ip(packets), lambda p: (p.minute, p.source)):
-        if size(group) >= 1000:
-            yield *key, len(group), size(group)
+    groups = grouped(with_ip(packets), lambda p: (p.minute, p.source))
+    rows = [(*key, len(group), size(group)) for key, group in groups]
+    yield from _greatest(rows, lambda row: (-row[3], _address(row[1])))
 
 
 def traffic_matrix(packets: Sequence[Packet]) -> Iterator[Values]:
@@ -256,3 +259,18 @@ def vlans(packets: Sequence[Packet]) -> Iterator[Values]:
     tagged = [p for p in packets if p.text("vlan.id")]
     for key, group in grouped(tagged, lambda p: (p.minute, p.number_of("vlan.id"))):
         yield *key, len(group), size(group), len({p.text("eth.src") for p in group})
+
+
+def _greatest(rows: Iterable[Values], key: Callable[[Any], Any]) -> Iterator[Values]:
+    """The first twenty rows of each minute, sorted by ``key``."""
+    minutes: dict[Any, list[Values]] = defaultdict(list)
+    for row in rows:
+        minutes[row[0]].append(row)
+    for each in minutes.values():
+        yield from sorted(each, key=key)[:20]
+
+
+def _address(text: str) -> bytes:
+    """The bytes by which addresses are ordered; those of IPv4 are mapped."""
+    address = ip_address(text)
+    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed

@@ -257,13 +257,13 @@ THINGS: dict[str, Thing] = {
     "top_ports": Thing([(1, UDP_28.copy())], [row(MINUTE, 17, 2, 1, 42, 1)], NO_IP),
     "top_receivers": Thing(
         [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
-        [row(MINUTE, WEB, 1, 1000)],
-        [(1, UDP_28.copy())],
+        [row(MINUTE, WEB, 1, 1000), row(MINUTE, BOB, 1, 42)],
+        NO_IP,
     ),
     "top_talkers": Thing(
         [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
         [row(MINUTE, ANN, 2, 1042)],
-        [(1, UDP_28.copy())],
+        NO_IP,
     ),
     "traffic_matrix": Thing(
         [(1, UDP_28.copy()), (2, tcp(ANN, 1, WEB, 80, "S"))],
