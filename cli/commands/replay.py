@@ -155,7 +155,7 @@ def replay(
 
     \b
       gscope replay trace.pcap -q top_talkers
-      gscope replay a.pcap -e 'SELECT tb, count(*) FROM TCP GROUP BY time/60 as tb'
+      gscope replay a.pcap -e 'SELECT minute, count(*) FROM TCP GROUP BY minute(time)'
       gscope replay in=a.pcap out=b.pcap -q flows.gsql -o csv -w answers
 
     Exit codes: 0 success, 1 a capture or process failed, 2 usage or query error, 3 success but

@@ -32,7 +32,7 @@ def test_a_run_without_bound_is_refused_with_both_remedies(tmp_path: Path) -> No
     done = run("run", "-e", BY_PORT, "-i", DEVICE, "--work-dir", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no group-by term is temporal" in done.stderr
-    assert "add time/60 as tb to GROUP BY" in done.stderr
+    assert "add minute(time) to GROUP BY" in done.stderr
     assert "--duration or -c" in done.stderr
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from gscope.errors import TemporalError, TypeMismatchError
 from gscope.queries.analysis.typing.aggregate_calls import counted, order_of, type_arguments
 from gscope.queries.catalog.running import RUNNING, RUNNING_FORMS
+from gscope.queries.catalog.scalar.clock_units import SECOND_NS
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import AggregateCall, GroupBy, RunningGroupBy
 
 if TYPE_CHECKING:
@@ -95,14 +97,24 @@ def running_group(
         message = f"with CLOSING_WHEN one group-by term is temporal: {group.epoch}, not {others[0]}"
         remedy = f"compute {others[0]} from {group.epoch} in SELECT, or write non_temporal(…)"
         raise TemporalError(message, position=position, remedy=remedy)
-    step = next(k.ordering.step for k in keys if k.name == group.epoch)
+    epoch = next(k for k in keys if k.name == group.epoch)
+    step = epoch.ordering.step
     if step != 1:
         how = f"in steps of {step}" if step else "in uneven steps"
         message = f"{group.epoch} moves {how}, so epochs cannot be closed one after the other"
-        remedy = (
-            f"group by {group.epoch}/{step}" if step else "group by a part of time: time/60 as tb"
-        )
+        remedy = _step_remedy(epoch)
         raise TemporalError(message, position=position, remedy=remedy)
     return RunningGroupBy(
         group.input, group.keys, group.epoch, group.aggregates, closing, group.schema
     )
+
+
+def _step_remedy(epoch: ColumnSchema) -> str:
+    """Return how to write a term that moves in other steps than 1 as one that moves in steps of 1."""
+    step = epoch.ordering.step
+    if not step:
+        return "group by a part of time: minute(time)"
+    if epoch.type is GsqlType.TIMESTAMP:
+        length = f"{step // SECOND_NS} sec" if step % SECOND_NS == 0 else f"{step} ns"
+        return f"group by time_bucket('{length}', {epoch.name})"
+    return f"group by {epoch.name}/{step}"

@@ -198,10 +198,8 @@ def _epoch_remedy(source: Schema, add: str) -> str:
         return "the input has no temporal column: let the query it comes from select one"
     name = "time" if "time" in columns else next(iter(columns))
     # The time itself would give each packet an epoch of its own.
-    if columns[name].type is GsqlType.TIMESTAMP:
-        return add.format(f"{name}/INTERVAL '1 min' as tb")
-    minute = {"time": 60, "time_ns": 60_000_000_000}.get(name)
-    return add.format(name if minute is None else f"{name}/{minute} as tb")
+    is_clock = columns[name].type is GsqlType.TIMESTAMP or name in TIME_FIELDS
+    return add.format(f"minute({name})" if is_clock else name)
 
 
 def _negative(expression: Expression) -> Expression:

@@ -59,7 +59,7 @@ def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
         if one.window is not None:
             kind = "SLICES" if isinstance(one.window, nodes.SlicesWindow) else "RANGE"
             message = f"this version does not support windows ([{kind} …])"
-            remedy = "group by an epoch instead, such as time/60 as tb"
+            remedy = "group by an epoch instead, such as minute(time)"
             raise UnsupportedError(message, position=one.window.position, remedy=remedy)
 
 
