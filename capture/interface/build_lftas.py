@@ -54,7 +54,9 @@ def compiled_engines(
         table_slots=settings.table_slots or defaults.table_slots,
         batch_rows=settings.output_rows or defaults.batch_rows,
     )
-    kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
+    queries = tuple(dict.fromkeys(lfta.query for lfta in program.lftas))
+    with compiling_noted(queries, on_compile):
+        kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
     slot_bytes = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
     ensure_fits(program.lftas, settings, sizes, [slot_bytes[lfta.name] for lfta in program.lftas])
 
@@ -62,8 +64,7 @@ def compiled_engines(
         marked = None if packet_file is None else PacketSaver(packet_file, interface)
         return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
 
-    queries = tuple(dict.fromkeys(lfta.query for lfta in program.lftas))
-    with compiling_noted(kernel, queries, on_compile):
+    with compiling_noted(queries, on_compile):
         make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
             _no_packets(), 0
         )

@@ -1,8 +1,8 @@
 """Bounds the disk space of compiled kernels; those unused for the longest time are removed first.
 
 There are two folders: ``kernels/<digest>/<place>/*.nb[ic]`` are numba's files, for one source file
-each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources
-(``capture/lfta/cache.py``). Other names are left alone, and links are not followed. Other processes
+each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources, with their machine code for
+each kind of processor in ``lfta/lfta_<hash>.<processor>.o`` (``capture/lfta/cache.py``). Other names are left alone, and links are not followed. Other processes
 may use the same folders at any moment: one that misses a file compiles it again.
 """
 
@@ -31,6 +31,7 @@ _KERNELS = re.compile(r"[0-9a-f]{16}")
 _PLACE = re.compile(r"\w+_[0-9a-f]{40}")
 _COMPILED = re.compile(r".+\.nb[ic](\.tmp\.[0-9a-f]+)?")
 _SOURCE = re.compile(r"(lfta_[0-9a-f]{24})\.py")
+_MACHINE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\.[0-9a-f]{16}\.o")
 _BYTE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\..+\.pyc(\.\d+)?")
 _UNFINISHED = re.compile(r"(tmp|lfta_[0-9a-f]{24}\.)\w+\.tmp")
 _BYTE_CODE_FOLDER = "__pycache__"
@@ -77,7 +78,7 @@ def prune(kernels: Path, sources: Path, now_ns: int, max_bytes: int = MAX_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A unit that is kept or removed: a folder of kernels, or a source with its byte code.
+    """A unit that is kept or removed: a folder of kernels, or a source with what was compiled of it.
 
     Attributes:
         folder: folder of ``name``.
@@ -102,17 +103,21 @@ def _kernel_entries(kernels: Path) -> Iterator[_Entry]:
 
 def _source_entries(sources: Path) -> Iterator[_Entry]:
     with suppress(OSError), _opened(sources) as root:
-        byte_code: dict[str, int] = {}
+        compiled: dict[str, int] = {}
         with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
             for name, status in _listed(folder):
                 if found := _BYTE_CODE.fullmatch(name):
-                    byte_code[found[1]] = byte_code.get(found[1], 0) + _disk_bytes(status)
-        for name, status in _listed(root):
+                    compiled[found[1]] = compiled.get(found[1], 0) + _disk_bytes(status)
+        files = _listed(root)
+        for name, status in files:
+            if found := _MACHINE_CODE.fullmatch(name):
+                compiled[found[1]] = compiled.get(found[1], 0) + _disk_bytes(status)
+        for name, status in files:
             if not stat.S_ISREG(status.st_mode):
                 continue
             used_ns = _used_ns(status)
             if found := _SOURCE.fullmatch(name):
-                size = _disk_bytes(status) + byte_code.pop(found[1], 0)
+                size = _disk_bytes(status) + compiled.pop(found[1], 0)
                 yield _Entry(sources, name, size, used_ns)
             elif _UNFINISHED.fullmatch(name):
                 yield _Entry(sources, name, _disk_bytes(status), used_ns, is_rubbish=True)
@@ -128,7 +133,10 @@ def _remove(entry: _Entry) -> int:
             _remove_kernels(root, entry.name)
         else:
             os.unlink(entry.name, dir_fd=root)
-            _remove_byte_code(root, entry.name.removesuffix(".py"))
+            stem = entry.name.removesuffix(".py")
+            _remove_all(root, _MACHINE_CODE, stem)
+            with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
+                _remove_all(folder, _BYTE_CODE, stem)
     return entry.size_bytes
 
 
@@ -139,11 +147,12 @@ def _used_ns(status: os.stat_result) -> int:
     return max(status.st_atime_ns, status.st_mtime_ns)
 
 
-def _remove_byte_code(root: int, stem: str) -> None:
-    with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
-        for name, _ in _listed(folder):
-            found = _BYTE_CODE.fullmatch(name)
-            if found and found[1] == stem:
+def _remove_all(folder: int, names: re.Pattern[str], stem: str) -> None:
+    """Remove the files whose names match and begin with ``stem``."""
+    for name, _ in _listed(folder):
+        found = names.fullmatch(name)
+        if found and found[1] == stem:
+            with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
 
 

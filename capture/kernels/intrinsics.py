@@ -223,7 +223,8 @@ srem = _divide(remainder=True)
 """Remainder with the sign of the dividend; 0 by zero."""
 
 
-def _floor_divide(builder: Any, a: Any, b: Any) -> Any:
+def floor_quotient(builder: Any, a: Any, b: Any) -> Any:
+    """Build a division rounding down; 0 by zero."""
     is_zero = builder.icmp_signed("==", b, _I64(0))
     is_minus_one = builder.icmp_signed("==", b, _I64(-1))
     safe = builder.select(builder.or_(is_zero, is_minus_one), _I64(1), b)
@@ -236,7 +237,7 @@ def _floor_divide(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(is_zero, _I64(0), quotient)
 
 
-floor_divide = _binary(_floor_divide)
+floor_divide = _binary(floor_quotient)
 """Division rounding down; 0 by zero (the caller decides about NULL), INT64_MIN / -1 wraps."""
 
 
@@ -316,27 +317,31 @@ def _leaf_values(builder: Any, kind: Any, value: Any) -> list[Any]:
     return [value]
 
 
+def _words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    """Return what an argument is to a native kernel: the address of an array, or a number."""
+    if not isinstance(kind, types.Array):
+        return [context.cast(builder, value, kind, types.int64)]
+    array = context.make_array(kind)(context, builder, value)
+    address = builder.ptrtoint(array.data, _I64)
+    return [address] if kind.ndim == 1 else [address, builder.extract_value(array.strides, 0)]
+
+
 def _call_at(_context: Any, entry: Any, arguments: Any) -> Any:
-    kinds = tuple(_leaves(arguments))
+    kinds = _leaves(arguments)
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        function = context.call_conv.get_function_type(types.int64, kinds)
-        pointer = builder.inttoptr(values[0], function.as_pointer())
-        parts = _leaf_values(builder, arguments, values[1])
-        status, result = context.call_conv.call_function(
-            builder, pointer, types.int64, kinds, parts
-        )
-        with cgutils.if_unlikely(builder, status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
-        return result
+        parts = zip(kinds, _leaf_values(builder, arguments, values[1]), strict=True)
+        words = [word for part in parts for word in _words(context, builder, *part)]
+        function = ir.FunctionType(_I64, [_I64] * len(words))
+        return builder.call(builder.inttoptr(values[0], function.as_pointer()), words)
 
     return types.int64(entry, arguments), codegen
 
 
 call_at = cast("Callable[[int, tuple[Any, ...]], int]", intrinsic(_call_at))
-"""``call_at(entry_of(kernel, *examples), arguments)`` calls a kernel that is known at run time
-only.
+"""``call_at(address, arguments)`` calls a native kernel (``capture/kernels/native/``).
 
-The arguments must have the types of the examples, which is not checked. Those in a tuple within
-``arguments`` are passed one by one.
+Arguments in a tuple within ``arguments`` are passed one by one. An array is passed by its address,
+followed by the bytes from one row to the next if it has two dimensions. Their number and order are
+not checked.
 """

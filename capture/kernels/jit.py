@@ -63,7 +63,9 @@ def kernel(function: F) -> F:
 
 def unrolled_kernel(function: F) -> F:
     """Return a kernel that is compiled for each constant argument, as the end of a short loop."""
-    return cast("F", _kept(function))
+    dispatcher = _kept(function)
+    dispatcher.is_unrolled = True
+    return cast("F", dispatcher)
 
 
 def kernel_part(function: F) -> F:
@@ -155,20 +157,6 @@ def libc(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
     return cast("Callable[..., int]", _types.ExternalFunction(name, result(*arguments)))
 
 
-def entry_of(function: Callable[..., Any], *arguments: Any) -> int:
-    """Return the address of a kernel's machine code for arguments like these; see ``call_at``.
-
-    The kernel must return an int. Thus a kernel that is generated at run time can be called by one
-    that is compiled in advance.
-    """
-    kinds = tuple(map(numba.typeof, arguments))
-    dispatcher = cast("Any", function)
-    dispatcher.compile(kinds)
-    made = dispatcher.overloads[kinds]
-    assert made.signature.return_type == types.int64
-    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
-
-
 def kernels_folder() -> Path:
     """Return the folder of compiled kernels, which has a folder for each source file.
 
@@ -189,6 +177,18 @@ def has_compiled() -> bool:
     return _KernelCache.has_saved
 
 
+def note_compiling(source: Path) -> None:
+    """Record that this process is about to compile a kernel without numba."""
+    _KernelCache.has_saved = True
+    if _KernelCache.on_miss is not None:
+        _KernelCache.on_miss(source)
+
+
+def checks_bounds() -> bool:
+    """Return whether kernels check every access to an array, which only numba's code does."""
+    return _BOUNDSCHECK
+
+
 @contextmanager
 def compiling_reported(on_compile: Callable[[Path], object]) -> Iterator[None]:
     """Call ``on_compile`` with the source of each kernel that is compiled meanwhile.
@@ -204,11 +204,12 @@ def compiling_reported(on_compile: Callable[[Path], object]) -> Iterator[None]:
 
 @functools.cache
 def sources_digest() -> str:
-    """Return a hash of all sources of kernels: decoding, and every file that uses this module."""
+    """Return a hash of all sources of kernels: decoding, compiler, and what uses this module."""
     return _digest(
         path
         for path in _HERE.rglob("*.py")
-        if path.parent.name == "packet" or b"gscope.capture.kernels.jit" in path.read_bytes()
+        if path.parent.name in ("packet", "native")
+        or b"gscope.capture.kernels.jit" in path.read_bytes()
     )
 
 

@@ -1,9 +1,10 @@
 """Generated kernels as files: written once, named by their hash, loaded if already compiled.
 
-The hash covers the source and, through ``sources_digest``, every helper it calls and numba's
-version, so that two versions of gscope never share a file. numba keeps the machine code beside the
-other kernels' (``capture/kernels/jit.py``). A process that has compiled a kernel calls
-``prune_kernels`` (``capture/kernels/disk_cache.py``).
+The hash covers the source and, through ``sources_digest``, every helper it calls and the compiler,
+so that two versions of gscope never share a file. Machine code is kept beside the source
+(``native_kernel.py``). Only numba compiles user functions, and so a kernel that calls one; it keeps
+such a kernel where it keeps others (``capture/kernels/jit.py``). A process that has compiled a
+kernel calls ``prune_kernels`` (``capture/kernels/disk_cache.py``).
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ import numpy as np
 
 from gscope.capture.kernels.disk_cache import mark_used, prune
 from gscope.capture.kernels.jit import (
+    checks_bounds,
     compiling_reported,
     has_compiled,
     kernels_folder,
     sources_digest,
 )
 from gscope.capture.lfta.codegen.generate import generate
+from gscope.capture.lfta.native_kernel import DECODER_SOURCE, load_native
 from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 from gscope.queries.streams.process_events import KernelCompiling
 from gscope.queries.user_cache import cache_folder
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_PREFIX = "lfta_"
+"""Prefix of the names of generated sources."""
 _PRIVATE = "gscope-lfta-"
 """Prefix of folders that replace a user's cache folder that cannot be used."""
 
@@ -61,7 +66,9 @@ class CompiledKernel:
         lftas: names, in the order of their numbers in the kernel, which is not that of the queries.
         path: the file with the source.
         run: processes packets of a block; see ``kernel_arguments.py``.
-        flush: emits groups of one LFTA.
+        flush: emits groups of one LFTA; the result is false if room ran out.
+        address: of the machine code of ``run``, for ``call_at``; None if numba compiled it.
+        code: owns the machine code, and must outlive the calls.
         literals: bytes of the query's STRING literals; kernels have their address.
         slot_bytes: for each LFTA, in that order, the bytes of a slot in each of its tables.
         scratch_words: words of scratch for each packet of a batch.
@@ -70,17 +77,18 @@ class CompiledKernel:
     lftas: tuple[str, ...]
     path: Path
     run: Callable[..., int]
-    flush: Callable[..., bool]
+    flush: Callable[..., int]
+    address: int | None
+    code: object
     literals: NDArray[np.uint8]
     slot_bytes: tuple[tuple[int, ...], ...]
     scratch_words: int
 
 
 def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> CompiledKernel:
-    """Generate, write and import the kernel of ``lftas``.
+    """Generate and write the kernel of ``lftas``, and load it or compile it.
 
-    numba compiles it on its first run if there is no compiled one. The same LFTAs in another order
-    have the same kernel.
+    The same LFTAs in another order have the same kernel.
 
     Args:
         lftas: the LFTAs.
@@ -92,24 +100,34 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
     """
     lftas = sorted(lftas, key=lambda lfta: lfta.name)
     generated = generate(lftas, marks)
-    name = hashlib.sha256((sources_digest() + generated.source).encode()).hexdigest()[:24]
+    name = _name(generated.source)
     if generated.user_functions and not _is_written(name):
         from gscope.capture.lfta.user_kernels import check_user_kernel
 
         for function in generated.user_functions:
             check_user_kernel(function)
     path = _write(name, generated.source)
-    try:
-        module = _import(name, path)
-    except FileNotFoundError:
-        # Another process has pruned the folder just now.
-        path = _write(name, generated.source)
-        module = _import(name, path)
+
+    def imported() -> ModuleType:
+        try:
+            return _import(name, path)
+        except FileNotFoundError:
+            # Another process has pruned the folder just now.
+            return _import(name, _write(name, generated.source))
+
+    if generated.user_functions or checks_bounds():
+        module = imported()
+        run, flush, address, code = module.run, module.flush, None, None
+    else:
+        decoder = _write(_name(DECODER_SOURCE), DECODER_SOURCE)
+        run, flush, address, code = load_native(path, imported, decoder)
     return CompiledKernel(
         tuple(lfta.name for lfta in lftas),
         path,
-        module.run,
-        module.flush,
+        run,
+        flush,
+        address,
+        code,
         np.frombuffer(generated.literals or b"\0", np.uint8).copy(),
         generated.slot_bytes,
         generated.scratch_words,
@@ -118,7 +136,6 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
 
 @contextmanager
 def compiling_noted(
-    kernel: CompiledKernel,
     queries: tuple[str, ...],
     on_compile: Callable[[KernelCompiling], object],
 ) -> Iterator[None]:
@@ -128,10 +145,15 @@ def compiling_noted(
     def on_miss(source: Path) -> None:
         nonlocal number
         number += 1
-        on_compile(KernelCompiling(queries if source == kernel.path else (), number))
+        is_of_queries = source.name.startswith(_PREFIX)
+        on_compile(KernelCompiling(queries if is_of_queries else (), number))
 
     with compiling_reported(on_miss):
         yield
+
+
+def _name(source: str) -> str:
+    return hashlib.sha256((sources_digest() + source).encode()).hexdigest()[:24]
 
 
 def prune_kernels() -> None:
@@ -150,7 +172,7 @@ def _prune() -> None:
 def _is_written(name: str) -> bool:
     """Return whether the kernel was written before; then its user functions have been checked."""
     try:
-        return (_user_folder() / f"lfta_{name}.py").exists()
+        return (_user_folder() / f"{_PREFIX}{name}.py").exists()
     except OSError:
         return False
 
@@ -159,11 +181,11 @@ def _write(name: str, source: str) -> Path:
     """Return the file with ``source``; not rewritten, as numba's cache records its time."""
     for folder in (_user_folder, _private_folder):
         try:
-            path = folder() / f"lfta_{name}.py"
+            path = folder() / f"{_PREFIX}{name}.py"
             if is_trusted_file(path) and path.read_text() == source:
                 mark_used(path)
             else:
-                descriptor, temporary = tempfile.mkstemp(".tmp", f"lfta_{name}.", path.parent)
+                descriptor, temporary = tempfile.mkstemp(".tmp", f"{_PREFIX}{name}.", path.parent)
                 with os.fdopen(descriptor, "w") as file:
                     file.write(source)
                 Path(temporary).replace(path)

@@ -98,7 +98,7 @@ class StateArrays(NamedTuple):
 
 
 class KernelEntry(NamedTuple):
-    """The compiled LFTAs of an interface, for compiled code that calls them with ``call_at``.
+    """The LFTAs of an interface as a native kernel, for code that calls it with ``call_at``.
 
     Attributes:
         address: where the machine code of ``run`` begins.

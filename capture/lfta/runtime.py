@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gscope.capture.kernels.jit import entry_of
 from gscope.capture.lfta.batch_decoder import LISTS_BYTES
 from gscope.capture.lfta.columns import ColumnBatch, OutputBuffer, column_batches
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
@@ -177,14 +176,13 @@ class LftaRuntime:
         """Whether packets have to pass through ``process``, which takes those that are marked."""
         return self._marked is not None
 
-    def kernel_entry(self, block: Block) -> KernelEntry:
-        """Return the compiled ``run`` for blocks like ``block``.
+    def kernel_entry(self) -> KernelEntry | None:
+        """Return the compiled ``run``; None if only Python can call it.
 
         Its caller calls ``make_room`` when ``run`` returns the number of an LFTA.
         """
-        span = PacketRange(0, 0, 0, 0)
-        arguments = run_arguments(block_arrays(block), span, self._memory, self._state)
-        return KernelEntry(entry_of(self._kernel.run, *arguments), self._memory, self._state)
+        address = self._kernel.address
+        return None if address is None else KernelEntry(address, self._memory, self._state)
 
     def make_room(self, full: int) -> int:
         """Emit the rows of the LFTA that ``run`` returned; return the packet to continue at."""

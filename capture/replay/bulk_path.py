@@ -49,12 +49,12 @@ class Pumped(NamedTuple):
 
 
 class Pump:
-    """A loop that takes blocks of ``source`` through the LFTAs of ``engine``."""
+    """A loop that takes blocks of ``source`` through ``lftas``, the kernel of ``engine``."""
 
-    def __init__(self, source: FileSource, engine: LftaRuntime) -> None:
+    def __init__(self, source: FileSource, engine: LftaRuntime, lftas: KernelEntry) -> None:
         self._source = source
         self._engine = engine
-        self._lftas: KernelEntry | None = None
+        self._lftas = lftas
         self._clock = np.zeros(2, np.int64)
 
     @classmethod
@@ -62,11 +62,12 @@ class Pump:
         """Return a pump, or None if it does not support a source or an engine of this kind.
 
         An engine that saves packets takes them from each block, which the compiled loop does not
-        hand out.
+        hand out. A kernel that numba compiled is called from Python only.
         """
         if not isinstance(source, FileSource) or not isinstance(engine, LftaRuntime):
             return None
-        return None if engine.marks_packets else cls(source, engine)
+        lftas = None if engine.marks_packets else engine.kernel_entry()
+        return None if lftas is None else cls(source, engine, lftas)
 
     def run(self, latest_ns: int, skew_ns: int, until_ns: int) -> Pumped | None:
         """Process blocks while their packets are all before ``until_ns`` and none is late.
@@ -83,9 +84,6 @@ class Pump:
         if raw is None:
             return None
         block, engine = raw.block, self._engine
-        if self._lftas is None:
-            # All blocks of a source have arrays of the same types.
-            self._lftas = engine.kernel_entry(block)
         result = pump_blocks(
             self._lftas,
             max(PASS_BYTES // raw.limit, 1),

@@ -65,6 +65,7 @@ queries/compile.py: queries/gsql queries/plan queries/plan/rules queries/plan/sp
 capture/heartbeats:
 capture: capture/heartbeats
 capture/kernels:
+capture/kernels/native: capture/kernels
 capture/packet: capture/kernels
 capture/packet/dissector: capture/packet
 capture/confinement:
@@ -73,10 +74,10 @@ capture/sources/files: capture/kernels capture/packet capture/confinement captur
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
-capture/lfta: capture/kernels capture/packet capture/packet/dissector capture/sources
+capture/lfta: capture/kernels capture/kernels/native capture/packet capture/packet/dissector capture/sources
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
-capture/lfta/runtime.py: capture/kernels capture/packet capture/sources capture/lfta
+capture/lfta/runtime.py: capture/packet capture/sources capture/lfta
     capture/lfta/cache.py
 capture/log: capture/heartbeats
 capture/saving: capture capture/kernels capture/sources

@@ -22,7 +22,11 @@ MAY_IMPORT = {
 }
 HOMES = {
     "numba": ("capture/kernels/jit.py",),
-    "llvmlite": ("capture/kernels/jit.py", "capture/kernels/intrinsics.py"),
+    "llvmlite": (
+        "capture/kernels/jit.py",
+        "capture/kernels/intrinsics.py",
+        "capture/kernels/native/",
+    ),
     "pyspark": ("engine/spark/",),
     "py4j": ("engine/spark/",),
     "click": ("cli/",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from tests.capture.lfta.lfta_builders import block_of, field, flow, ipv4, selection, udp
 
+from gscope.capture.kernels.native.kinds import Kind
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.kernel_arguments import (
     RUN_PARAMETERS,
@@ -20,6 +22,7 @@ from gscope.capture.lfta.kernel_arguments import (
     block_arrays,
     run_arguments,
 )
+from gscope.capture.lfta.native_kernel import RUN_KINDS
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.replay.bulk_kernel import PumpResult
@@ -30,36 +33,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RECORDS = (BlockArrays, PacketRange, BatchMemory, StateArrays)
-KINDS = {
-    "int": "int64",
-    "NDArray[np.uint8]": "array(uint8, 1d, C)",
-    "NDArray[np.int32]": "array(int32, 1d, C)",
-    "NDArray[np.int64]": "array(int64, 1d, C)",
-}
-
-
-def parameters_of(function: Any) -> list[str]:
-    return list(inspect.signature(function.py_func).parameters)
 
 
 @pytest.mark.parametrize("is_aggregation", [True, False])
 def test_a_generated_kernel_takes_the_arguments_of_the_table(is_aggregation: bool) -> None:
     lftas = [flow() if is_aggregation else selection([NamedExpression("len", field("len"))])]
-    kernel = load_kernel(lftas)
-    assert parameters_of(kernel.run) == list(RUN_PARAMETERS)
+    tree = ast.parse(load_kernel(lftas).path.read_text())
+    (run,) = [x for x in tree.body if isinstance(x, ast.FunctionDef) and x.name == "run"]
+    assert [each.arg for each in run.args.args] == list(RUN_PARAMETERS)
     assert list(RUN_PARAMETERS) == [name for record in RECORDS for name in record._fields]
 
 
 def test_a_kernel_is_compiled_for_the_types_of_the_table() -> None:
-    lftas = [flow()]
-    kernel = load_kernel(lftas)
-    runtime = LftaRuntime(lftas, "main", LftaSettings(), kernel, lambda _, batch: batch.release())
-    assert runtime.process(block_of([(1, ipv4(1, 2, udp(3, 4)))]), 0) == 1
-    (compiled,) = kernel.run.signatures  # type: ignore[attr-defined]
-    written = [kind for record in RECORDS for kind in record.__annotations__.values()]
-    expected = [KINDS[kind.__forward_arg__] for kind in written]
-    expected[-1] = "array(int64, 2d, C)"
-    assert [str(kind) for kind in compiled] == expected
+    """Arrays of a block, numbers, the interface's words, and a row of words for each LFTA."""
+    annotations = [kind for record in RECORDS for kind in record.__annotations__.values()]
+    written = [kind.__forward_arg__ for kind in annotations]
+    assert len(written) == len(RUN_KINDS)
+    for name, kind in zip(written[:-1], RUN_KINDS[:-1], strict=True):
+        assert kind is (Kind.INT if name == "int" else Kind.WORDS), name
+    assert RUN_KINDS[-1] is Kind.ROWS
+    runtime = LftaRuntime([flow()], "main", LftaSettings(), load_kernel([flow()]), lambda *_: None)
+    assert runtime._state.lftas.ndim == 2
+    assert runtime._state.lftas.dtype == runtime._state.interface.dtype == np.int64
 
 
 def test_every_argument_has_a_meaning_and_an_owner() -> None:

@@ -1,0 +1,134 @@
+"""Kinds of the values in a kernel, and values: a kind with its LLVM values.
+
+Kernels compute with few types, so that a kind determines everything: how many LLVM values a value
+has, which operations it allows, and how two kinds unite in a variable that is assigned both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from llvmlite import ir
+
+
+class KernelSyntaxError(Exception):
+    """A kernel contains what this compiler does not support."""
+
+
+class Kind(Enum):
+    """The kind of a single value. BOOL, INT and FLOAT ascend: each converts to the next."""
+
+    BOOL = 0
+    INT = 1
+    """A signed number of 64 bits, or an address."""
+    FLOAT = 2
+    WORDS = 3
+    """An array of INT, by its address."""
+    ROWS = 4
+    """An array of arrays of INT: its address, and the bytes from one row to the next."""
+    NOTHING = 5
+    """What a function without a result returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """The kind of a tuple, whose values are passed one by one.
+
+    Attributes:
+        record: the class of a named tuple; None for a plain one.
+        parts: kinds of its fields.
+    """
+
+    record: type[Any] | None
+    parts: tuple[AnyKind, ...]
+
+
+AnyKind = Kind | RecordKind
+
+_BOOL, _INT, _FLOAT = ir.IntType(1), ir.IntType(64), ir.DoubleType()
+_LLVM: dict[Kind, tuple[Any, ...]] = {
+    Kind.BOOL: (_BOOL,),
+    Kind.INT: (_INT,),
+    Kind.FLOAT: (_FLOAT,),
+    Kind.WORDS: (_INT,),
+    Kind.ROWS: (_INT, _INT),
+    Kind.NOTHING: (),
+}
+NUMBERS = (Kind.BOOL, Kind.INT, Kind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value in a kernel.
+
+    Attributes:
+        kind: its kind.
+        llvm: its LLVM values, of the types that ``llvm_types`` gives.
+    """
+
+    kind: AnyKind
+    llvm: tuple[Any, ...]
+
+    @property
+    def only(self) -> Any:
+        """The LLVM value of a single value."""
+        (value,) = self.llvm
+        return value
+
+    def parts(self) -> list[Value]:
+        """Return the values of the fields of a record."""
+        assert isinstance(self.kind, RecordKind)
+        parts, at = [], 0
+        for kind in self.kind.parts:
+            width = len(llvm_types(kind))
+            parts.append(Value(kind, self.llvm[at : at + width]))
+            at += width
+        return parts
+
+
+def llvm_types(kind: AnyKind) -> tuple[Any, ...]:
+    """Return the LLVM types of a value of this kind, those of a record one after another."""
+    if isinstance(kind, RecordKind):
+        return tuple(of for part in kind.parts for of in llvm_types(part))
+    return _LLVM[kind]
+
+
+def united(a: AnyKind, b: AnyKind) -> AnyKind:
+    """Return the kind of a variable that is assigned values of both.
+
+    Raises:
+        KernelSyntaxError: there is none.
+    """
+    if a == b:
+        return a
+    if a in NUMBERS and b in NUMBERS:
+        return max(a, b, key=NUMBERS.index)
+    if isinstance(a, RecordKind) and isinstance(b, RecordKind) and a.record is b.record:
+        return RecordKind(a.record, tuple(map(united, a.parts, b.parts)))
+    message = f"a variable is both {a} and {b}"
+    raise KernelSyntaxError(message)
+
+
+def kind_of_constant(value: object) -> Kind:
+    """Return the kind of a constant.
+
+    Raises:
+        KernelSyntaxError: kernels have no such constants.
+    """
+    if value is None:
+        return Kind.NOTHING
+    for kind, python in ((Kind.BOOL, bool), (Kind.INT, int), (Kind.FLOAT, float)):
+        if isinstance(value, python):
+            return kind
+    message = f"unsupported constant {value!r}"
+    raise KernelSyntaxError(message)
+
+
+def constant_value(value: object) -> Value:
+    """Return a constant as a value."""
+    kind = kind_of_constant(value)
+    assert kind is not Kind.INT or -(2**63) <= int(value) < 2**63, value  # type: ignore[call-overload]
+    (of,) = _LLVM[kind]
+    return Value(kind, (of(int(value) if kind is Kind.BOOL else value),))  # type: ignore[call-overload]

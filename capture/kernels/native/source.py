@@ -1,0 +1,105 @@
+"""Functions of kernels as syntax trees, and the constants in them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import textwrap
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gscope.capture.kernels.native.kinds import KernelSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+UNKNOWN = object()
+"""Stands for the value of an expression that is known at run time only."""
+
+
+class Source(NamedTuple):
+    """A function of a kernel.
+
+    Attributes:
+        name: its name.
+        parameters: names of its parameters, all positional and without defaults.
+        body: its statements, without the docstring.
+        scope: values of the names that it does not define itself.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tuple[ast.stmt, ...]
+    scope: Mapping[str, Any]
+
+
+@functools.cache
+def source_of(function: FunctionType) -> Source:
+    """Return a function's syntax tree.
+
+    Raises:
+        KernelSyntaxError: it has parameters that kernels do not have.
+    """
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef)
+    given = node.args
+    if given.vararg or given.kwarg or given.defaults or given.kwonlyargs or given.posonlyargs:
+        raise unsupported(node, f"parameters of {node.name}")
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    scope = function.__globals__ | {name: cell.cell_contents for name, cell in cells}
+    return Source(node.name, tuple(each.arg for each in given.args), tuple(body), scope)
+
+
+def python_function(called: object) -> FunctionType | None:
+    """Return the function that a kernel or a part of one was made of; None for anything else."""
+    function = getattr(called, "py_func", None)
+    return function if isinstance(function, FunctionType) else None
+
+
+def arguments(call: ast.Call, parameters: Sequence[str]) -> list[ast.expr]:
+    """Return the arguments of a call in the order of the parameters."""
+    given = dict(zip(parameters, call.args, strict=False))
+    given |= {each.arg: each.value for each in call.keywords if each.arg is not None}
+    if len(given) != len(parameters) or len(call.args) + len(call.keywords) != len(parameters):
+        raise unsupported(call, "arguments")
+    return [given[name] for name in parameters]
+
+
+def known(
+    expression: ast.expr, source: Source, variables: Container[str], fixed: Mapping[str, Any]
+) -> Any:
+    """Return the value of an expression that is a constant or a name of the module.
+
+    Args:
+        expression: the expression.
+        source: the function that contains it.
+        variables: names of its variables.
+        fixed: parameters that are constant in this compilation.
+
+    Returns:
+        The value, or ``UNKNOWN``.
+    """
+    if isinstance(expression, ast.Constant):
+        return expression.value
+    if isinstance(expression, ast.Name):
+        name = expression.id
+        if name in fixed:
+            return fixed[name]
+        if name in variables or name in source.parameters:
+            return UNKNOWN
+        return source.scope.get(name, getattr(builtins, name, UNKNOWN))
+    if isinstance(expression, ast.Attribute):
+        owner = known(expression.value, source, variables, fixed)
+        return owner if owner is UNKNOWN else getattr(owner, expression.attr)
+    if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
+        value = known(expression.operand, source, variables, fixed)
+        return value if value is UNKNOWN else -value
+    return UNKNOWN
+
+
+def unsupported(node: ast.AST, what: str = "") -> KernelSyntaxError:
+    """Return the error for code that this compiler does not support."""
+    return KernelSyntaxError(f"unsupported {what or type(node).__name__}: {ast.unparse(node)}")

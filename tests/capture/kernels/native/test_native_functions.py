@@ -1,0 +1,269 @@
+"""Functions compiled to machine code give what numba's code of the same functions gives."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gscope.capture.kernels.intrinsics import (
+    be32,
+    floor_divide,
+    ld8,
+    ld64,
+    lshr,
+    sdiv,
+    select,
+    st64,
+    ult,
+    wrap_add,
+    wrap_mul,
+)
+from gscope.capture.kernels.jit import kernel, kernel_part, unrolled_kernel
+from gscope.capture.kernels.native.kinds import KernelSyntaxError, Kind
+from gscope.capture.kernels.native.machine_code import LoadedCode, machine_code
+from gscope.capture.kernels.native.module import KernelModule, exported_name
+from gscope.capture.lfta.runtime_kernels import bits_float, copy_words, float_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIMIT = 7
+HALF = 0.5
+
+
+class Pair(NamedTuple):
+    low: int
+    high: int
+
+
+@kernel_part
+def pair_of(a: int, b: int) -> Pair:
+    return Pair(high=max(a, b), low=min(a, b))
+
+
+@kernel_part
+def two(a: int) -> tuple[int, bool]:
+    return a & 255, a > LIMIT
+
+
+@kernel_part
+def width(pair: Pair) -> int:
+    return (pair.high >> 1) - (pair.low >> 1)
+
+
+@unrolled_kernel
+def repeated(value: int, times: int) -> int:
+    total = 0
+    for _ in range(times):
+        total = wrap_add(total, value)
+    return total
+
+
+@kernel
+def records(a: int, b: int) -> int:
+    pair = pair_of(a, b)
+    low, is_high = two(a)
+    return width(pair) + low + is_high + width(Pair(low=3, high=b & 1023))
+
+
+@kernel
+def logic(a: int, b: int) -> int:
+    both = a > 0 and b > 0
+    some = (a < 0) | (b < 0)
+    result = 0
+    if both and not some:
+        result = 1
+    elif some or a == b or not b:
+        result = 2 if a != LIMIT else 3
+    else:
+        return -1
+    return result + (a in (1, 2, LIMIT)) + 10 * (b not in (1, 2)) + 100 * (0 <= a < 100)
+
+
+@kernel
+def loops(a: int, b: int) -> int:
+    total = 0
+    for i in range(a & 15):
+        if i == 3:
+            continue
+        for j in range(12, b & 7, -2):
+            total += i * j
+            if total > 200:
+                break
+        i = 0
+        total += i
+    n = a & 31
+    while n > 0:
+        n -= 3
+        if n == 10:
+            break
+    while True:
+        n += 1
+        if n > 20:
+            return total + n
+
+
+@kernel
+def arithmetic(a: int, b: int) -> int:
+    c = wrap_mul(a, b) ^ (a | ~b)
+    d = sdiv(a, b) + floor_divide(b, a) // 3 if a else -5
+    return wrap_add(lshr(c, 3), d >> 1) ^ ((b & 1023) << 5) - select(ult(a, b), 1, 2)
+
+
+@kernel
+def mixed(a: int, b: int) -> int:
+    total: int = False
+    total += a > b
+    scale = 1 if a & 1 else 2.5
+    least = min(a & 255, b & 255, 100)
+    return int(scale * 2) + total + abs(-(b & 65535)) + least + repeated(a, 3) + bool(b) - (-True)
+
+
+@kernel
+def memory(a: int, b: int) -> int:
+    return (ld64(a) ^ be32(a + 3)) + ld8(a + (b & 7))
+
+
+@kernel
+def unused(a: int, b: int) -> None:
+    st64(a, b)
+    copy_words(a + 8, a, 1)
+
+
+PURE = [records, logic, loops, arithmetic, mixed]
+
+
+def native(function: Callable[..., Any], *kinds: Kind) -> Callable[..., int]:
+    """Compile a function for these kinds of arguments; it takes and returns numbers."""
+    module = KernelModule()
+    module.export(function, kinds)
+    code = LoadedCode(machine_code(str(module)))
+    count = sum(2 if kind is Kind.ROWS else 1 for kind in kinds)
+    called = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count)(
+        code.address(exported_name(function))
+    )
+
+    def call(*arguments: int) -> int:
+        assert code is not None
+        return int(called(*arguments))
+
+    return call
+
+
+COMPILED = {each.__name__: native(each, Kind.INT, Kind.INT) for each in (*PURE, memory, unused)}
+NUMBERS = st.one_of(
+    st.integers(-20, 120), st.integers(-(2**63), 2**63 - 1), st.sampled_from([2**63 - 1, -(2**63)])
+)
+
+
+@pytest.mark.parametrize("function", PURE, ids=lambda each: str(each.__name__))
+@given(a=NUMBERS, b=NUMBERS)
+def test_a_function_gives_what_numba_gives(function: Callable[..., int], a: int, b: int) -> None:
+    assert COMPILED[function.__name__](a, b) == int(function(a, b))
+
+
+@kernel
+def float_steps(a: int, b: int) -> int:
+    x, y = float(a), bits_float(b)
+    quotient = x / y
+    z = x * HALF - abs(y) if quotient > 1 else np.floor(x / 3) + np.ceil(quotient * 0)
+    z = max(z, -y) if z == z else np.trunc(x)
+    return float_bits(z + (z < y or z != z))
+
+
+STEPS = native(float_steps, Kind.INT, Kind.INT)
+
+
+@given(a=NUMBERS, b=st.floats())
+def test_floats_are_those_of_numba(a: int, b: float) -> None:
+    (bits,) = struct.unpack("<q", struct.pack("<d", b))
+    results = [struct.pack("<q", f(a, bits)) for f in (STEPS, float_steps)]
+    one, other = (struct.unpack("<d", each)[0] for each in results)
+    assert one == other or (math.isnan(one) and math.isnan(other))
+    assert math.copysign(1, one) == math.copysign(1, other) or math.isnan(one)
+
+
+def test_loads_and_stores_are_at_the_addresses_given() -> None:
+    data = np.frombuffer(bytes(range(1, 41)), np.uint8).copy()
+    at = data.ctypes.data
+    for offset in range(8):
+        assert COMPILED["memory"](at + offset, offset) == memory(at + offset, offset)
+    assert COMPILED["unused"](at, -3) == 0
+    assert list(data[:16].view(np.int64)) == [-3, -3]
+    assert list(data[16:20]) == [17, 18, 19, 20]
+
+
+@kernel
+def rows(table: Any, words: Any, n: int) -> int:
+    row = table[n]
+    row[1] += 5
+    table[n, 0] = words[2] - 1
+    words[n] *= 2
+    return int(row[0] + table[0, 1])
+
+
+def test_arrays_are_read_and_written_in_place() -> None:
+    called = native(rows, Kind.ROWS, Kind.WORDS, Kind.INT)
+    tables = [np.arange(12, dtype=np.int64).reshape(4, 3) for _ in range(2)]
+    words = [np.arange(50, 55, dtype=np.int64) for _ in range(2)]
+    got = called(tables[0].ctypes.data, tables[0].strides[0], words[0].ctypes.data, 2)
+    assert got == rows(tables[1], words[1], 2) == 51 + 1
+    assert np.array_equal(tables[0], tables[1])
+    assert np.array_equal(words[0], words[1])
+
+
+@kernel
+def reads_text(a: int) -> int:
+    return len("abc") + a
+
+
+@kernel
+def walks_items(a: int) -> int:
+    total = 0
+    for each in (1, 2, a):
+        total += each
+    return total
+
+
+@kernel
+def picks_number(a: int) -> int:
+    return a or 3
+
+
+@kernel
+def raises(a: int) -> int:
+    if a:
+        raise ValueError
+    return a
+
+
+@kernel
+def is_two_kinds(a: int) -> int:
+    pair = a
+    if a:
+        pair = (a, a)  # type: ignore[assignment]
+    return pair
+
+
+@kernel
+def steps_by(a: int) -> int:
+    total = 0
+    for i in range(0, 10, a):
+        total += i
+    return total
+
+
+REFUSED = [reads_text, walks_items, picks_number, raises, is_two_kinds, steps_by]
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda each: str(each.__name__))
+def test_what_is_not_supported_is_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(KernelSyntaxError):
+        KernelModule().export(function, [Kind.INT])

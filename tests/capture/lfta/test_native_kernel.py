@@ -1,0 +1,126 @@
+"""Machine code of kernels is kept beside their source, and made again where it cannot be used."""
+
+from __future__ import annotations
+
+import functools
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.lfta.lfta_builders import block_of, flow, ipv4, udp
+from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
+
+from gscope.capture.kernels import jit
+from gscope.capture.kernels.native import machine_code
+from gscope.capture.lfta import cache, native_kernel
+from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.native_kernel import DECODER_SOURCE
+from gscope.capture.lfta.settings import LftaSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+
+@pytest.fixture
+def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the modules compiled, with a cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compile_module = native_kernel._assembly
+    names: list[str] = []
+
+    def counted(module: ModuleType) -> str:
+        names.append(module.__name__)
+        return compile_module(module)
+
+    monkeypatch.setattr(native_kernel, "_assembly", counted)
+    monkeypatch.setattr(native_kernel, "machine_code", _optimized)
+    return names
+
+
+_optimized = functools.cache(machine_code.machine_code)
+
+
+def files() -> list[Path]:
+    """The files of machine code, without that of the decoder."""
+    decoder = cache._name(DECODER_SOURCE)
+    found = sorted(cache._user_folder().glob("*.o"))
+    return [path for path in found if not path.name.startswith(f"lfta_{decoder}")]
+
+
+def test_a_kernel_is_compiled_once(compilations: list[str]) -> None:
+    kernel = load_kernel([flow("kept")])
+    (file,) = files()
+    assert file.name == f"{kernel.path.stem}.{machine_code.processor()}.o"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert load_kernel([flow("kept")]).address is not None
+    assert len(compilations) == 1
+    assert jit.has_compiled()
+
+
+def test_another_processor_has_code_of_its_own(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_kernel([flow("kept")])
+    monkeypatch.setattr(native_kernel, "processor", lambda: "0" * 16)
+    load_kernel([flow("kept")])
+    assert len(compilations) == len(files()) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "foreign"])
+def test_a_damaged_file_is_made_again(damage: str, compilations: list[str]) -> None:
+    load_kernel([flow("kept")])
+    (file,) = files()
+    whole = file.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    contents = {"cut": whole[:-1], "flipped": bytes(changed), "empty": b"", "foreign": b"x" * 999}
+    file.write_bytes(contents[damage])
+    load_kernel([flow("kept")])
+    assert len(compilations) == 2
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_others_can_write_is_not_loaded(compilations: list[str]) -> None:
+    load_kernel([flow("kept")])
+    (file,) = files()
+    file.chmod(0o666)
+    load_kernel([flow("kept")])
+    assert len(compilations) == 2
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(native_kernel, "_keep", full)
+    for _ in range(2):
+        assert load_kernel([flow("kept")]).address is not None
+    assert len(compilations) == 2
+    assert not files()
+
+
+@pytest.mark.long
+def test_numba_gives_the_rows_of_the_machine_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels that call user functions are compiled by numba, from the same source."""
+    lfta = flow("either")
+    packets = [(1, ipv4(n % 5, 2, udp(n % 3, 4))) for n in range(1000)]
+    monkeypatch.setattr(cache, "checks_bounds", lambda: True)
+    by_numba, _ = run(compiled(LftaSettings()), [lfta], [block_of(packets)], [])
+    monkeypatch.setattr(cache, "checks_bounds", lambda: False)
+    native, _ = run(compiled(LftaSettings()), [lfta], [block_of(packets)], [])
+    expected, _ = run(interpreted(groups=5), [lfta], [block_of(packets)], [])
+    assert answer(lfta, by_numba["either"]) == answer(lfta, native["either"])
+    assert answer(lfta, native["either"]) == answer(lfta, expected["either"])
+
+
+def test_the_code_of_a_kernel_does_not_depend_on_the_process(compilations: list[str]) -> None:
+    """The same source gives the same LLVM assembly; names of functions do not depend on hashes."""
+    load_kernel([flow("kept")])
+    (name,) = compilations
+    assert native_kernel._assembly(sys.modules[name]) == native_kernel._assembly(sys.modules[name])
