@@ -22,6 +22,7 @@ class Outcome:
         wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
+        is_complete: whether the input was ended because no answer lacked rows any more.
     """
 
     capture: dict[str, Any] = field(default_factory=dict)
@@ -33,3 +34,4 @@ class Outcome:
     wrapped_sums: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0
+    is_complete: bool = False

@@ -33,7 +33,7 @@ def is_whole(outcome: Outcome) -> bool:
     return (
         not lost
         and not _crash_count(outcome)
-        and not any(map(_has_loss, outcome.capture["interfaces"]))
+        and not any(_has_loss(each, outcome) for each in outcome.capture["interfaces"])
     )
 
 
@@ -43,7 +43,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
     totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
     malformed = _malformed(interfaces)
-    stopped = " (interrupted)" if outcome.signal else ""
+    stopped = " (complete by LIMIT)" if outcome.is_complete else ""
+    stopped = " (interrupted)" if outcome.signal else stopped
     yield (
         f"gscope: {_equation(totals, sum(malformed.values()))}; {_rows(rows)}"
         f" in {outcome.phases['answered']:.1f} s{stopped}"
@@ -54,7 +55,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         )
     yield from _unread_links(interfaces)
     yield from _late(interfaces)
-    yield from _odd_interfaces(interfaces)
+    yield from _odd_interfaces(interfaces, outcome)
     yield from _damage(interfaces, capture.get("failed", {}))
     yield from _left_out(capture)
     for query, count in outcome.late_tuples.items():
@@ -186,11 +187,11 @@ def _saved(saved: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {_counted(count, 'packet')} not saved: {why}"
 
 
-def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]], outcome: Outcome) -> Iterator[str]:
     """Yield the account of each interface: all if there are few, otherwise those with losses."""
     if len(interfaces) == 1:
         return
-    odd = [i for i in interfaces if _has_loss(i)]
+    odd = [i for i in interfaces if _has_loss(i, outcome)]
     shown = interfaces if odd and len(interfaces) <= _INTERFACES_SHOWN else odd
     for interface in shown[:_INTERFACES_SHOWN]:
         yield f"  {interface['name']}: {_equation(interface, sum(interface['malformed'].values()))}"
@@ -221,8 +222,10 @@ def _malformed(interfaces: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return dict(sorted(((r, c) for r, c in counts.items() if c), key=lambda item: -item[1]))
 
 
-def _has_loss(interface: Mapping[str, Any]) -> bool:
-    return any(interface[name] for name in _LOST) or bool(interface["damage"])
+def _has_loss(interface: Mapping[str, Any], outcome: Outcome) -> bool:
+    """Return whether an interface lost packets; a run that is complete needs no more of them."""
+    lost = (name for name in _LOST if not (name == "unread" and outcome.is_complete))
+    return any(interface[name] for name in lost) or bool(interface["damage"])
 
 
 def _lost_tuples(capture: Mapping[str, Any]) -> int:

@@ -194,6 +194,7 @@ class Supervisor:
     def _end_if_complete(self, answers: Delivery) -> None:
         """End the input if no answer lacks rows, because all of them have reached their LIMIT."""
         if answers.is_complete and not self._is_stopping and self._processes[CAPTURE].has_worked:
+            self.outcome.is_complete = True
             self._stop_input()
 
     def _stop_input(self) -> None:

@@ -35,6 +35,16 @@ def test_all_is_well_in_one_line() -> None:
     assert is_whole(outcome)
 
 
+def test_a_run_that_its_limits_ended_lost_nothing() -> None:
+    outcome = _outcome(_interface(accepted=990, unread=10))
+    assert not is_whole(outcome)
+    outcome.is_complete = True
+    assert is_whole(outcome)
+    assert list(summary_lines(outcome, {"q": 5})) == [
+        "gscope: 1,000 packets received = 990 accepted + 10 unread; 5 rows in 1.2 s (complete by LIMIT)"
+    ]
+
+
 def test_payloads_that_a_function_could_not_read_are_counted() -> None:
     outcome = _outcome(_interface())
     outcome.undecodable = {"dns_qname": 1203, "tls_sni": 1}

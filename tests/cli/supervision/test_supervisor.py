@@ -180,6 +180,7 @@ def test_answers_that_lack_no_row_end_the_input_without_a_signal(
     monkeypatch.setattr(answers, "begin", lambda: setattr(answers, "is_complete", True))
     stage.run()
     assert stage.supervisor.outcome.signal == 0
+    assert stage.supervisor.outcome.is_complete
     assert stage.file.record.state == "stopping"
 
 
