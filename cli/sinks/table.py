@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.cli.sinks.table_cells import cell_lengths, printable, printable_column
-from gscope.cli.sinks.table_layout import Layout, TableColumn, first_layout, next_layout
+from gscope.cli.sinks.table_layout import Grid, Layout, TableColumn, first_layout, next_layout
 from gscope.cli.sinks.table_lines import grid_rows, heading, vertical_rows
 from gscope.engine.sinks.columns import as_text
 
@@ -93,7 +93,7 @@ class TableSink:
         self._layouts: dict[str, Layout] = {}
         self._rows = dict.fromkeys(queries, 0)
         self._current: str | None = None
-        self._lines_since_heading = 0
+        self._lines_on_screen = self._lines_of_heading = 0
 
     def begin(self, query: str, schema: pa.Schema) -> None:
         """Note that ``query`` may have rows."""
@@ -131,8 +131,8 @@ class TableSink:
             if query not in self._layouts and not self._has_titles:
                 empty = [pa.array([], pa.string())] * len(columns)
                 layout = self._layout(None, columns, empty)
-                if layout.widths is not None:
-                    self._file.write(self._heading(columns, layout.widths))
+                if layout.grid is not None:
+                    self._file.write(self._heading(columns, layout.grid))
         counts = [
             f"{query}: {_count(rows)}" if self._has_titles else _count(rows)
             for query, rows in self._rows.items()
@@ -149,32 +149,31 @@ class TableSink:
         ]
         before = self._layouts.get(query)
         layout = self._layouts[query] = self._layout(before, columns, texts)
-        is_other, widths = self._current != query, layout.widths
+        is_other, grid = self._current != query, layout.grid
         self._title(query)
-        if widths is None:
+        if grid is None:
             rows = vertical_rows(columns, texts, self._width, self._rows[query] + 1)
             self._file.write("\n".join(rows) + "\n")
             return
-        has_changed = before is not None and before.widths != widths
+        has_changed = before is not None and before.grid != grid
         if is_other or (has_changed and self._style.screen is not None):
-            self._file.write(self._heading(columns, widths))
-        self._write_pages(grid_rows(columns, texts, widths), columns, widths)
+            self._file.write(self._heading(columns, grid))
+        self._write_pages(grid_rows(columns, texts, grid), columns, grid)
 
-    def _write_pages(
-        self, rows: list[str], columns: Sequence[TableColumn], widths: Sequence[int]
-    ) -> None:
+    def _write_pages(self, rows: list[str], columns: Sequence[TableColumn], grid: Grid) -> None:
         """Write rows, and the heading again where a screen is full."""
         if self._style.screen is None:
             self._file.write("\n".join(rows) + "\n")
             return
-        most = max(2, self._style.screen().lines - 2)
+        most = max(2, self._style.screen().lines - 1)
         page: list[str] = []
         for row in rows:
             lines = 1 + row.count("\n")
-            if self._lines_since_heading + lines > most and self._lines_since_heading > 0:
-                page.append(self._heading(columns, widths))
+            is_below_heading = self._lines_on_screen == self._lines_of_heading
+            if self._lines_on_screen + lines > most and not is_below_heading:
+                page.append(self._heading(columns, grid))
             page.append(f"{row}\n")
-            self._lines_since_heading += lines
+            self._lines_on_screen += lines
         self._file.write("".join(page))
 
     def _title(self, query: str) -> None:
@@ -184,11 +183,13 @@ class TableSink:
             self._file.write(("\n" if self._current is not None else "") + f"{title}\n")
         self._current = query
 
-    def _heading(self, columns: Sequence[TableColumn], widths: Sequence[int]) -> str:
-        """Return the line with the names of the columns; rows are counted from there."""
-        self._lines_since_heading = 0
-        names = heading(columns, widths)
-        return f"{_BOLD}{names}{_PLAIN}\n" if self._style.is_styled else f"{names}\n"
+    def _heading(self, columns: Sequence[TableColumn], grid: Grid) -> str:
+        """Return the lines with the names of the columns, from which a screen is counted."""
+        lines = heading(columns, grid)
+        self._lines_on_screen = self._lines_of_heading = len(lines)
+        if self._style.is_styled:
+            lines = [f"{_BOLD}{line}{_PLAIN}" for line in lines]
+        return "".join(f"{line}\n" for line in lines)
 
     def _layout(
         self, before: Layout | None, columns: Sequence[TableColumn], texts: Sequence[pa.Array]

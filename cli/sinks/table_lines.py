@@ -16,14 +16,16 @@ from gscope.cli.sinks.table_cells import (
     padded,
     padded_column,
 )
-from gscope.cli.sinks.table_layout import GAP
+from gscope.cli.sinks.table_layout import name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.cli.sinks.table_layout import TableColumn
+    from gscope.cli.sinks.table_layout import Grid, TableColumn
 
-_SEPARATOR = " " * GAP
+_SEPARATOR = "  "
+"""Between the name and the value in the vertical layout."""
+
 _RULE = 40
 """Cells of the line before each row of the vertical layout, if the terminal has as many."""
 
@@ -31,27 +33,42 @@ _LEAST_BESIDE = 16
 """Cells that a folded value has at least beside its name; otherwise it begins below the name."""
 
 
-def heading(columns: Sequence[TableColumn], widths: Sequence[int]) -> str:
-    """Return the line with the names of the columns."""
-    cells = (
-        padded(column.name, width, is_right=column.is_right)
-        for column, width in zip(columns, widths, strict=True)
-    )
-    return _SEPARATOR.join(cells).rstrip()
+def heading(columns: Sequence[TableColumn], grid: Grid) -> list[str]:
+    """Return the lines with the names of the columns; the last line of each name is in the last."""
+    names = [_heading_lines(c.name, width) for c, width in zip(columns, grid.widths, strict=True)]
+    height = max(map(len, names))
+    lines = []
+    for number in range(height):
+        cells = [
+            padded(name[number - height], width, is_right=column.is_right)
+            if height - number <= len(name)
+            else " " * width
+            for name, column, width in zip(names, columns, grid.widths, strict=True)
+        ]
+        lines.append((" " * grid.gap).join(cells).rstrip())
+    return lines
 
 
-def grid_rows(
-    columns: Sequence[TableColumn], texts: Sequence[pa.Array], widths: Sequence[int]
-) -> list[str]:
+def _heading_lines(name: str, width: int) -> list[str]:
+    """Return a name in lines of at most ``width`` cells."""
+    lines = [""]
+    for part in name_parts(name):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return lines
+
+
+def grid_rows(columns: Sequence[TableColumn], texts: Sequence[pa.Array], grid: Grid) -> list[str]:
     """Return each row as a line, or as several with line ends between them if a text is folded.
 
     Args:
         columns: the columns.
         texts: their values as text, without NULL.
-        widths: their cells; only a column that may fold may have wider values.
+        grid: their cells; only a column that may fold may have wider values.
     """
     cells, further = [], dict[int, dict[int, list[str]]]()
-    for place, (column, text, width) in enumerate(zip(columns, texts, widths, strict=True)):
+    for place, (column, text, width) in enumerate(zip(columns, texts, grid.widths, strict=True)):
         begun = text
         if column.may_fold:
             too_wide = cell_lengths(text) > width
@@ -60,14 +77,14 @@ def grid_rows(
                 further.setdefault(row, {})[place] = lines
             begun = _replaced(text, too_wide, [further[r][place][0] for r in _rows(too_wide)])
         cells.append(padded_column(begun, width, is_right=column.is_right))
-    joined = pc.binary_join_element_wise(*cells, _SEPARATOR)
+    joined = pc.binary_join_element_wise(*cells, " " * grid.gap)
     rows: list[str] = pc.utf8_rtrim(joined, " ").to_pylist()
     for row, lines_at in further.items():
-        rows[row] = "\n".join([rows[row], *_continued(lines_at, widths)])
+        rows[row] = "\n".join([rows[row], *_continued(lines_at, grid)])
     return rows
 
 
-def _continued(lines_at: dict[int, list[str]], widths: Sequence[int]) -> list[str]:
+def _continued(lines_at: dict[int, list[str]], grid: Grid) -> list[str]:
     """Return the second and further lines of a row, by the lines of its folded columns."""
     continued = []
     for number in range(1, max(map(len, lines_at.values()))):
@@ -75,9 +92,9 @@ def _continued(lines_at: dict[int, list[str]], widths: Sequence[int]) -> list[st
             padded(lines_at[place][number], width)
             if number < len(lines_at.get(place, ()))
             else " " * width
-            for place, width in enumerate(widths)
+            for place, width in enumerate(grid.widths)
         ]
-        continued.append(_SEPARATOR.join(cells).rstrip(" "))
+        continued.append((" " * grid.gap).join(cells).rstrip(" "))
     return continued
 
 

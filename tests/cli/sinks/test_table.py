@@ -153,6 +153,42 @@ def test_free_text_is_folded_within_its_column() -> None:
     ]
 
 
+def test_columns_move_together_and_headings_take_lines_before_anything_is_folded() -> None:
+    fields = [
+        _of("IP", "srcIP"),
+        ("srcPort", pa.int64()),
+        _of("IP", "destIP"),
+        ("destPort", pa.int64()),
+    ]
+    row = [["192.168.100.200"], [53105], ["192.168.100.201"], [443]]
+    table = pa.table(row, schema=pa.schema(fields))
+    assert _shown(("q", table), width=51).splitlines()[:2] == [
+        "srcIP            srcPort  destIP           destPort",
+        "192.168.100.200    53105  192.168.100.201       443",
+    ]
+    assert _shown(("q", table), width=50).splitlines()[:2] == [
+        "srcIP           srcPort destIP          destPort",
+        "192.168.100.200   53105 192.168.100.201      443",
+    ]
+    assert _shown(("q", table), width=47).splitlines()[:3] == [
+        "                   src                   dest",
+        "srcIP             Port  destIP           Port",
+        "192.168.100.200  53105  192.168.100.201   443",
+    ]
+    assert _shown(("q", table), width=43).splitlines()[:3] == [
+        "                  src                 dest",
+        "srcIP            Port destIP          Port",
+        "192.168.100.200 53105 192.168.100.201  443",
+    ]
+    assert _shown(("q", table), width=40).startswith("-[ row 1 ]")
+
+
+def test_further_text_to_fold_changes_no_widths() -> None:
+    tables = [pa.table({"a": ["x" * n], "b": ["y" * (90 - n)]}) for n in (30, 50, 40, 80)]
+    shown = _shown(*(("q", table) for table in tables), width=40)
+    assert len(re.findall(r"(?m)^a +b$", shown)) == 1
+
+
 def test_text_that_would_be_folded_into_a_tower_makes_the_table_vertical() -> None:
     table = pa.table({"host": ["a" * 300], "n": [1234567890123]})
     lines = _shown(("q", table), width=40).splitlines()
