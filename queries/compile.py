@@ -70,6 +70,12 @@ class Compiled:
     stages: tuple[tuple[str, LogicalPlan], ...]
     program: Program
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reports on parts of the queries that can do nothing, each once."""
+        plan = self.stages[0][1]
+        return tuple(dict.fromkeys(w for query in plan.queries for w in query.warnings))
+
 
 def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:
     """Compile query texts together, which may read each other's results.

@@ -157,6 +157,7 @@ def _check(
 ) -> Iterator[str]:
     """Yield a line for each valid query; append reports of invalid ones to ``wrong``."""
     from gscope.capture.lfta.codegen.generate import generate
+    from gscope.cli.session.compile_request import show_warnings
     from gscope.queries.analysis.names.query_names import named_queries
     from gscope.queries.compile import CompileContext, compile_queries
     from gscope.queries.gsql.nodes import WatchlistQuery
@@ -179,11 +180,13 @@ def _check(
                 continue
             context = CompileContext(interfaces, config.sets, values, (name,))
             try:
-                program = compile_queries(texts, context).program
+                compiled = compile_queries(texts, context)
+                program = compiled.program
                 generate(program.lftas)
             except GscopeError as error:
                 _add(wrong, error)
             else:
+                show_warnings(compiled)
                 once = "; " + ONCE if answers_at_the_end(program, name) else ""
                 yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))}){once}"
 

@@ -76,11 +76,12 @@ def explain(
         message = "--dot cannot be combined with --json, --lfta or --spark"
         raise click.UsageError(message)
     from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
-    from gscope.cli.session.compile_request import compile_request
+    from gscope.cli.session.compile_request import compile_request, show_warnings
 
     refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
     request.ensure_some(how="")
     compiled = compile_request(request, interfaces or tuple(config.interfaces), config)
+    show_warnings(compiled)
     explanation = explain_compiled(compiled)
     if is_dot:
         from gscope.cli.render.dot import as_dot

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
@@ -62,6 +64,12 @@ def compile_request(
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))
+
+
+def show_warnings(compiled: Compiled) -> None:
+    """Report, on standard error, what can do nothing in the queries."""
+    for warning in compiled.warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def offer_user_code(config: Config) -> tuple[UserFile, ...]:

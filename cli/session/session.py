@@ -234,11 +234,11 @@ class Session:
             raise UsageError(message) from error
 
     def _compiled(self, run_dir: RunDir) -> Program:
-        from gscope.cli.session.compile_request import compile_request
+        from gscope.cli.session.compile_request import compile_request, show_warnings
 
         names = tuple(interface.name for interface in self.interfaces)
         try:
-            program = compile_request(
+            compiled = compile_request(
                 self.request,
                 names,
                 self.config,
@@ -246,10 +246,12 @@ class Session:
                 is_repeatable=not self.is_live,
                 is_interleaved=self.is_interleaved,
                 is_resumable=self.is_live,
-            ).program
+            )
         except GscopeError:
             run_dir.hand_back_if_resumed()
             raise
+        show_warnings(compiled)
+        program = compiled.program
         run_dir.file.change(queries=tuple(query for query, _ in program.results))
         return program
 

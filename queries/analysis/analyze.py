@@ -20,6 +20,7 @@ from gscope.queries.analysis.names.watchlists import check_streams, open_watchli
 from gscope.queries.analysis.select import build_select
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes
+from gscope.queries.analysis.warnings import warnings_on
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body
@@ -93,6 +94,8 @@ def _plan(
     body = without_aliases(entry.body, sources)
     rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded)
     node = rows.node
+    found = warnings_on(body, entry.body, sources[0], node) if len(sources) == 1 else ()
+    warnings = tuple(one.located(entry.file.text, entry.file.source).report() for one in found)
     return LogicalQuery(
         entry.name,
         node,
@@ -101,6 +104,7 @@ def _plan(
         entry.text,
         meaning="" if body == entry.body else print_body(body),
         order=rows.order,
+        warnings=warnings,
     )
 
 

@@ -236,6 +236,7 @@ class LogicalQuery:
         order: the order of the rows of ``root``, and how many of them are kept; None for the order
             of decision 28 and all rows. Its hidden columns are in ``schema``; a query that reads
             this one sees the others.
+        warnings: reports on parts of it that can do nothing.
     """
 
     name: str
@@ -245,6 +246,7 @@ class LogicalQuery:
     text: str
     meaning: str = ""
     order: Order | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
