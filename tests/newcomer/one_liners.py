@@ -65,7 +65,8 @@ def refusal(text: str) -> GsqlError | None:
 def followed(text: str) -> tuple[str, int]:
     """Return the query after following every hint literally, and how many there were.
 
-    The text that the caret marks is replaced by what the remedy says to write.
+    The text that the caret marks, with its arguments if it is the name of a function, is replaced
+    by what the remedy says to write.
     """
     for count in range(4):
         error = refusal(text)
@@ -76,6 +77,17 @@ def followed(text: str) -> tuple[str, int]:
             message = f"nothing to follow:\n{error.report()}"
             raise AssertionError(message)
         begin = error.position.column - 1
-        text = text[:begin] + hint[1] + text[begin + error.position.length :]
+        end = _end_of_call(text, begin + error.position.length)
+        text = text[:begin] + hint[1] + text[end:]
     message = f"the hints do not lead to an answer: {text}"
     raise AssertionError(message)
+
+
+def _end_of_call(text: str, name_end: int) -> int:
+    """Return the end of the brackets that open at ``name_end``; ``name_end`` if none does."""
+    depth = 0
+    for at in range(name_end, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if depth == 0:
+            return at + (at > name_end)
+    return name_end

@@ -228,6 +228,10 @@
 
 -- Percentiles, sizes
 
+> SELECT percentile(len, 95) FROM IP
+!
+= SELECT quantile_cont(len, 0.95) FROM ip
+
 > SELECT quantile(len, 0.95) FROM TCP
 = SELECT quantile_cont(len, 0.95) FROM tcp
 
@@ -410,6 +414,9 @@
 
 > select src_ip, dst_ip, sport, dport, flags from tcp limit 5
 => SELECT src, dst, sport, dport, flags FROM tcp ORDER BY ns LIMIT 5
+
+> SELECT time, src_ip, dst_ip FROM TCP WHERE syn = 1 UNION ALL SELECT time, src_ip, dst_ip FROM UDP
+= SELECT t, src, dst FROM tcp WHERE flags & 2 <> 0 UNION ALL SELECT t, src, dst FROM udp
 
 -- Where packets come from
 

@@ -56,7 +56,7 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
         raise TypeMismatchError(message, position=node.position)
     message = f"unknown function {node.name}"
     known = (*BUILDERS, *AGGREGATES, *RUNNING)
-    remedy = instead_of(node.name) or did_you_mean(node.name, known)
+    remedy = instead_of(node) or did_you_mean(node.name, known)
     raise ResolveError(message, position=node.position, remedy=remedy)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.expression_printer import print_expression
+
 FOREIGN_FUNCTIONS = {
     **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(vlan, 0)"),
     **dict.fromkeys(("if", "iif"), "if_else(SYN = 1, 1, 0)"),
@@ -50,7 +53,25 @@ FOREIGN_AGGREGATES = {
 """The same for aggregates."""
 
 
-def instead_of(name: str) -> str:
-    """Return the remedy for a function that another dialect has; "" for any other."""
+def instead_of(node: nodes.FunctionCall) -> str:
+    """Return the remedy for a call of a function that another dialect has; "" for any other."""
+    name = node.name
+    exact = _as_quantile(node)
+    if exact:
+        return f"write {exact}"
     shown = FOREIGN_FUNCTIONS.get(name.lower()) or FOREIGN_AGGREGATES.get(name.lower())
     return f"write for example {shown}" if shown else ""
+
+
+def _as_quantile(node: nodes.FunctionCall) -> str:
+    """Return ``percentile(x, 95)`` as a quantile, "" for any other call."""
+    if not node.name.lower().startswith("percentile") or len(node.args) != 2:
+        return ""
+    value, part = node.args
+    if not isinstance(part, nodes.LiteralSyntax):
+        return ""
+    if part.kind not in {nodes.LiteralKind.INTEGER, nodes.LiteralKind.FLOAT}:
+        return ""
+    fraction = float(part.value or 0)
+    fraction = fraction / 100 if fraction > 1 else fraction
+    return f"quantile({print_expression(value)}, {fraction:.12g})"
