@@ -58,8 +58,8 @@ queries/analysis/groups: queries queries/gsql queries/expressions queries/catalo
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
-queries/analysis: queries queries/gsql queries/expressions queries/plan queries/plan/rules
-    queries/analysis/typing queries/analysis/names queries/analysis/groups queries/analysis/joins
+queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/plan queries/plan/rules queries/analysis/typing queries/analysis/names queries/analysis/groups queries/analysis/joins
 queries/compile.py: queries/gsql queries/plan queries/plan/rules queries/plan/split
     queries/analysis
 capture/heartbeats:
