@@ -57,14 +57,13 @@ def compiled_engines(
     queries = tuple(dict.fromkeys(lfta.query for lfta in program.lftas))
     with compiling_noted(queries, on_compile):
         kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
-    slot_bytes = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
-    ensure_fits(program.lftas, settings, sizes, [slot_bytes[lfta.name] for lfta in program.lftas])
+        slots = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
+        ensure_fits(program.lftas, settings, sizes, [slots[lfta.name] for lfta in program.lftas])
 
-    def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        marked = None if packet_file is None else PacketSaver(packet_file, interface)
-        return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
+        def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+            marked = None if packet_file is None else PacketSaver(packet_file, interface)
+            return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
 
-    with compiling_noted(queries, on_compile):
         make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
             _no_packets(), 0
         )

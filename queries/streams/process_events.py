@@ -56,7 +56,7 @@ class KernelCompiling(ProcessEvent):
         queries: the queries whose LFTAs are in the kernel; () for a kernel of gscope itself, which
             all query sets share.
         number: how many kernels the daemon has begun to compile, with this one. Kernels of gscope
-            are compiled after the first use of a version: up to about 80 of them.
+            are compiled at the first use of a version.
     """
 
     kind = "compiling"
