@@ -16,7 +16,7 @@ from gscope.errors import EngineError
 from gscope.queries.analysis.typing.constants import parse_mac, parse_timestamp
 from gscope.queries.catalog.scalar.addresses import parse_ip
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.gsql.literals import read_interval_ns
+from gscope.queries.gsql.intervals import read_interval_ns
 from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.os_errors import os_reason
 

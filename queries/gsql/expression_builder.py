@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_NAME_PARTS = 4
 _OTHER_CASTS = frozenset({"TRY_CAST", "SAFE_CAST"})
 
+_CONTINUOUS = frozenset({"percentile_cont", "quantile_cont"})
+"""Names in SQL of ``quantile``, which interpolates between neighbours."""
+
 _UNARY = {
     "NOT": nodes.UnaryOperator.NOT,
     "BANG": nodes.UnaryOperator.NOT,
@@ -77,6 +80,13 @@ class ExpressionBuilder(Transformer[Token, Any]):
     ) -> nodes.Like:
         return nodes.Like(operand, pattern, negation is not None, position=token_position(word))
 
+    def ilike(
+        self, operand: Expression, negation: Token | None, word: Token, pattern: Expression
+    ) -> nodes.Like:
+        low = nodes.FunctionCall("lower", (operand,), position=operand.position)
+        low_pattern = nodes.FunctionCall("lower", (pattern,), position=pattern.position)
+        return nodes.Like(low, low_pattern, negation is not None, position=token_position(word))
+
     def is_null(
         self, operand: Expression, word: Token, negation: Token | None, _null: Token
     ) -> nodes.IsNull:
@@ -110,6 +120,28 @@ class ExpressionBuilder(Transformer[Token, Any]):
             )
             raise GsqlSyntaxError(message, position=token_position(name), remedy=remedy)
         return _call(cast_function(type_name, has_length=length is not None), (operand,))
+
+    def postfix_cast(
+        self, operand: Expression, _colons: Token, type_name: Token, length: Token | None
+    ) -> nodes.FunctionCall:
+        return _call(cast_function(type_name, has_length=length is not None), (operand,))
+
+    def within_group(
+        self, call: nodes.FunctionCall, word: Token, value: Expression, direction: Token | None
+    ) -> nodes.FunctionCall:
+        name = call.name.lower()
+        if name not in _CONTINUOUS or len(call.args) != 1:
+            message = f"{call.name} does not take WITHIN GROUP"
+            remedy = (
+                "percentile_cont(0.95) WITHIN GROUP (ORDER BY len) does; "
+                "the most frequent values are approx_top_k(destPort, 10)"
+            )
+            raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
+        if direction is not None and direction.type == "DESC":
+            message = f"{call.name} orders its values upwards"
+            remedy = "leave DESC out, and write percentile_cont(0.05) for percentile_cont(0.95)"
+            raise GsqlSyntaxError(message, position=token_position(direction), remedy=remedy)
+        return replace(call, name="quantile", args=(value, *call.args))
 
     def column(self, name: Token) -> nodes.Name:
         return nodes.Name((str(name),), position=token_position(name))

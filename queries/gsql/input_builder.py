@@ -11,10 +11,10 @@ from lark import Token, Transformer, v_args
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.literals import read_interval_ns
+from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, JOIN_WORDS
+from gscope.queries.gsql.intervals import read_interval_ns
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
-from gscope.queries.gsql.syntax_errors import FOREIGN_WORDS, JOIN_WORDS
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window

@@ -15,6 +15,7 @@ from lark import Token
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql.addresses import is_address
 from gscope.queries.gsql.constants_list import find_list
+from gscope.queries.gsql.intervals import read_interval_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
@@ -82,8 +83,14 @@ _BEFORE_NO_ADDRESS = frozenset({"DOT", "RPAR", "RSQB"})
 _HYPHENATED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+")
 _DOUBLE_QUOTED = re.compile(r'"([^"\n]*)"')
 _NUMBER_TAIL = re.compile(r"[\w.]*")
-_BEFORE_BRACKET = frozenset({"FILTER"})
-"""Keywords only in front of a bracket; elsewhere they can name the column that ends there."""
+_FOLLOWED_BY = {"FILTER": re.compile(r"\("), "WITHIN": re.compile(r"GROUP\b", re.IGNORECASE)}
+"""Words that are keywords only in front of others; elsewhere they can name a column."""
+
+_SQL_LITERALS = {"TIMESTAMP": "TIMEVAL", "DATE": "TIMEVAL"}
+"""Words of SQL in front of a text, and those of GSQL."""
+
+_BARE_INTERVAL = re.compile(r"([0-9.]{1,40})\s+([A-Za-z]+)")
+_UNIT = re.compile(r"\s*([A-Za-z]+)")
 
 _SUPERAGGREGATE = re.compile(r"\$(?=\s*\()")
 _DIGITS = tuple("0123456789")
@@ -216,17 +223,25 @@ class Scanner:
         keyword = word.upper()
         if before == "DOT":
             return self._make("NAME", word, at, end)
+        if keyword in _SQL_LITERALS and self._text.startswith("'", self._past_blanks(end)):
+            keyword = _SQL_LITERALS[keyword]
         if keyword in QUOTED_LITERALS and keyword in allowed:
             blank = _BLANK.match(self._text, end)
             quote = blank.end() if blank else end
             if self._text.startswith("'", quote):
                 value, end = self._quoted(quote)
+                if keyword == "INTERVAL":
+                    value, end = self._with_unit(value, end)
                 return self._make(keyword, value, at, end)
+            bare = _BARE_INTERVAL.match(self._text, quote) if keyword == "INTERVAL" else None
+            if bare and read_interval_ns(bare[0]) is not None:
+                return self._make(keyword, bare[0], at, bare.end())
         mark = _SUPERAGGREGATE.match(self._text, end)
         if mark:
             return self._make("SUPERAGGREGATE", word, at, end + 1)
         terminal = self._terminals.get(keyword)
-        if keyword in _BEFORE_BRACKET and not self._text.startswith("(", self._past_blanks(end)):
+        following = _FOLLOWED_BY.get(keyword)
+        if following and not following.match(self._text, self._past_blanks(end)):
             terminal = None
         if terminal is not None and (keyword in RESERVED or terminal in allowed):
             return self._make(terminal, word, at, end)
@@ -254,6 +269,15 @@ class Scanner:
             if not self._text.startswith("''", quote):
                 return "'".join(pieces), quote + 1
             start = quote + 2
+
+    def _with_unit(self, value: str, end: int) -> tuple[str, int]:
+        """Return the length of ``INTERVAL '5' MINUTE`` and its end."""
+        unit = _UNIT.match(self._text, end)
+        if unit and read_interval_ns(value) is None:
+            together = f"{value} {unit[1]}"
+            if read_interval_ns(together) is not None:
+                return together, unit.end()
+        return value, end
 
     def _number(self, at: int, before: str) -> Token:
         number = _NUMBER.match(self._text, at)
@@ -288,7 +312,8 @@ class Scanner:
         name = _WORD.match(self._text, at + 1)
         if not name:
             message = f"a name must follow {mark}"
-            raise self._error(message, at, 1)
+            remedy = "a comment begins with -- or //" if mark == "#" else ""
+            raise self._error(message, at, 1, remedy)
         closed = mark == "#" and self._text.startswith("#", name.end())
         return self._make(_MARKED[mark], name[0], at, name.end() + closed)
 

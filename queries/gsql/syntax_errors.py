@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
 from gscope.queries.gsql.bpf_phrases import find_phrase, is_bpf_word
+from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, TIME_PARTS
 from gscope.queries.gsql.scanner import RESERVED
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ _OPERATORS = _COMPARISONS | frozenset(
         "IN",
         "BETWEEN",
         "LIKE",
+        "ILIKE",
+        "DOUBLE_COLON",
         "IS",
         "NOT",
         "OR",
@@ -124,27 +127,6 @@ _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
 )
 _PLAIN = {"NAME": "a name", END: "the end of the text", "SUPERAGGREGATE": "a superaggregate"}
 _MOST = 6
-
-FOREIGN_WORDS = {
-    "OFFSET": "LIMIT keeps the first rows; leave rows out where the answer is read",
-    "FETCH": "write LIMIT 10",
-    "TOP": "write ORDER BY … DESC LIMIT 10 at the end",
-    "OVER": "write running_sum(len) or moving_avg(len, 5) "
-    "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",
-    "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
-    "CROSS": "a join needs related times: FROM a JOIN b ON a.time = b.time",
-    "NATURAL": "write the condition: FROM a JOIN b ON a.time = b.time AND a.srcIP = b.srcIP",
-    "INSERT": "a query is SELECT, MERGE or WATCHLIST",
-    "CREATE": "name a query with DEFINE { query_name 'x'; }",
-    "ILIKE": "write lower(x) LIKE 'pattern'",
-    "MOD": "write % or mod(a, b)",
-    "XOR": "write <> between two conditions",
-    "UNKNOWN": "write IS NULL",
-}
-"""Words of SQL that GSQL does not have, in capitals, and what to write instead."""
-
-JOIN_WORDS = frozenset({"CROSS", "NATURAL"})
-"""Those that the parser would take for the alias of an input, because a join may follow one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +319,11 @@ def _reserved(unexpected: UnexpectedToken) -> str:
     ):
         after = unexpected.before[-1].type
         if after in {"AS", "DOT"} or unexpected.expected == {"NAME"}:
-            return f"{unexpected.token.upper()} is a reserved word of GSQL and cannot be a name"
+            word = unexpected.token
+            return (
+                f"{word.upper()} is a reserved word of GSQL and cannot be a name; "
+                f"write for example {word}_"
+            )
     return ""
 
 
@@ -366,10 +352,6 @@ def _trailing_comma(unexpected: UnexpectedToken) -> str:
     return ""
 
 
-def _cast_by_colons(unexpected: UnexpectedToken) -> str:
-    return "to convert write CAST(x AS FLOAT) or FLOAT(x)" if unexpected.token == ":" else ""
-
-
 def _match_by_tilde(unexpected: UnexpectedToken) -> str:
     is_operator = unexpected.token.type == "TILDE" and "AND" in unexpected.expected
     return "write str_regex_match[x, 'pattern']" if is_operator else ""
@@ -378,8 +360,45 @@ def _match_by_tilde(unexpected: UnexpectedToken) -> str:
 def _interval_without_quotes(unexpected: UnexpectedToken) -> str:
     is_interval = unexpected.before and unexpected.before[-1].upper() == "INTERVAL"
     if is_interval and unexpected.token.type in {"INTEGER", "FLOAT"}:
-        return f"write the length as a text: INTERVAL '{unexpected.token} sec'"
+        return f"write a unit behind the number: INTERVAL '{unexpected.token} sec'"
     return ""
+
+
+def _from_first(unexpected: UnexpectedToken) -> str:
+    is_first = not unexpected.before or unexpected.before[-1].type in {"SEMICOLON", "LPAR"}
+    is_from = unexpected.token.type == "FROM" and "SELECT" in unexpected.expected
+    return "write SELECT * FROM TCP: SELECT comes first" if is_first and is_from else ""
+
+
+def _star_without(unexpected: UnexpectedToken) -> str:
+    if unexpected.token.upper() not in {"EXCEPT", "EXCLUDE", "MINUS"}:
+        return ""
+    if unexpected.before and unexpected.before[-1].type == "STAR":
+        return "name the columns in place of *"
+    return _WITHOUT_MATCH
+
+
+def _rows_without(unexpected: UnexpectedToken) -> str:
+    is_set = unexpected.before and unexpected.before[-1].upper() in {"EXCEPT", "MINUS"}
+    return _WITHOUT_MATCH if is_set and unexpected.token.type in {"SELECT", "LPAR"} else ""
+
+
+_WITHOUT_MATCH = (
+    "to keep the rows without a match write "
+    "FROM a LEFT JOIN b ON a.time = b.time AND a.srcIP = b.srcIP WHERE b.srcIP IS NULL"
+)
+
+
+def _name_in_brackets(unexpected: UnexpectedToken) -> str:
+    is_bracket = unexpected.token.type == "LSQB" and "NAME" in unexpected.expected
+    return "names need no brackets" if is_bracket else ""
+
+
+def _filter_without_where(unexpected: UnexpectedToken) -> str:
+    words = [token.upper() for token in unexpected.before[-2:]]
+    is_where = unexpected.token.type == "WHERE" and words[-1:] == ["FILTER"]
+    is_condition = words == ["FILTER", "("]
+    return "write sum(len) FILTER (WHERE SYN = 1)" if is_where or is_condition else ""
 
 
 def _words_in_call(unexpected: UnexpectedToken) -> str:
@@ -388,7 +407,10 @@ def _words_in_call(unexpected: UnexpectedToken) -> str:
     if unexpected.token.type != "FROM" or "RPAR" not in unexpected.expected:
         return ""
     if "extract" in names:
-        return "separate arguments by commas: date_trunc('minute', timestamp), or time / 60 % 60"
+        part = next(
+            (TIME_PARTS[name] for name in reversed(names) if name in TIME_PARTS), "time / 60 % 60"
+        )
+        return f"write {part}; date_trunc('minute', timestamp) rounds a time down"
     return "separate arguments by commas: substr(x, 1, 4)"
 
 
@@ -402,21 +424,28 @@ def _union(unexpected: UnexpectedToken) -> str:
 
 
 def _subquery(unexpected: UnexpectedToken) -> str:
-    if (
-        unexpected.token.type == "SELECT"
-        and unexpected.before
-        and unexpected.before[-1].type == "LPAR"
-    ):
+    words = [token.upper() for token in unexpected.before[-2:]]
+    if unexpected.token.type != "SELECT" or words[-1:] != ["("]:
+        return ""
+    if words[0] in {"IN", "EXISTS"}:
         return (
             "a subquery belongs in FROM; to keep the rows that have a match write "
             "FILTER_JOIN(time, 5) FROM a, b WHERE a.srcIP = b.srcIP"
         )
-    return ""
+    return (
+        "a subquery belongs in FROM; to compare with its value join it by the time: "
+        "FROM a JOIN (SELECT time/60 AS tb, avg(len) AS mean FROM TCP GROUP BY tb) AS b "
+        "ON a.time/60 = b.tb"
+    )
 
 
 _REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _runaway_text,
     _union,
+    _filter_without_where,
+    _from_first,
+    _star_without,
+    _rows_without,
     _reserved,
     _missing_from,
     _missing_as,
@@ -429,7 +458,7 @@ _REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _interval_without_quotes,
     _subquery,
     _words_in_call,
-    _cast_by_colons,
+    _name_in_brackets,
     _match_by_tilde,
     _brackets,
 )

@@ -10,6 +10,7 @@ from gscope.queries.analysis.typing.conversions import convert, predicate
 from gscope.queries.catalog.aggregates import AGGREGATES, DISTINCT_FORMS
 from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import Direction, GsqlType
+from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.logical import Scan
 
 if TYPE_CHECKING:
@@ -114,7 +115,11 @@ def _check_count(node: nodes.FunctionCall, entry: AggregateEntry | RunningEntry)
     given = "*" if node.star else str(len(node.args) or "none")
     wanted = "one argument" if len(names) == 1 else f"{len(names)} arguments ({', '.join(names)})"
     message = f"{node.name} takes {wanted}, not {given}"
-    raise TypeMismatchError(message, position=node.position)
+    remedy = ""
+    if node.distinct and len(node.args) > 1:
+        joined = " || ' ' || ".join(print_expression(argument) for argument in node.args)
+        remedy = f"write {node.name}(DISTINCT {joined})"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
 def _filtered(value: Expression, node: nodes.FunctionCall, typer: Typer) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -134,6 +135,22 @@ def _if_else(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Exp
     return apply("case", condition, *results)
 
 
+def _rounded(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+    """Return ``round(x)``, or ``round(x, n)``: to n decimals, by a factor of ten to the n."""
+    if len(arguments) != 2:
+        return _TO_NEAREST(arguments, node)
+    value, decimals = arguments
+    places = decimals.value if isinstance(decimals, Literal) else None
+    if decimals.type is not _INT or places not in range(_MOST_DECIMALS + 1):
+        message = f"invalid decimals of {node.name}: expected a constant from 0 to {_MOST_DECIMALS}"
+        raise TypeMismatchError(message, position=_position(node, 1))
+    if value.type is not _FLOAT or not places:
+        return _TO_NEAREST((value,), replace(node, args=node.args[:1]))
+    factor = Literal(10.0 ** int(places), _FLOAT)
+    nearest = apply("round_float", apply("mul_float", value, factor))
+    return apply("div_float", nearest, factor)
+
+
 def _in_net(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
     _check_count(arguments, node, 2, 3)
     return networks.in_network(arguments, node)
@@ -219,6 +236,8 @@ _TO_INT = _by_type(
     }
 )
 _TO_TIMESTAMP = _by_type({GsqlType.TIMESTAMP: "", _INT: "int_to_ts"})
+_TO_NEAREST = _by_type({_INT: "", _FLOAT: "round_float", GsqlType.BOOL: "bool_to_int"})
+_MOST_DECIMALS = 15
 _WHOLE_IPV6 = Literal(128, _INT)
 _ALL_BYTES = Literal(1 << 62, _INT)
 _NOTHING = Literal(b"", _STRING)
@@ -243,8 +262,9 @@ BUILDERS: dict[str, Builder] = {
     **dict.fromkeys(("timestamp", "timeval"), _TO_TIMESTAMP),
     **{
         name: _by_type({_INT: "", _FLOAT: f"{name}_float", GsqlType.BOOL: "bool_to_int"})
-        for name in ("floor", "ceil", "round")
+        for name in ("floor", "ceil")
     },
+    "round": _rounded,
     "abs": _by_type({_INT: "abs_int", _FLOAT: "abs_float", GsqlType.BOOL: "bool_to_int"}),
     "bool": _by_type({GsqlType.BOOL: "", _INT: "int_to_bool"}),
     "float": _by_type(

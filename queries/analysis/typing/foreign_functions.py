@@ -9,6 +9,12 @@ FOREIGN_FUNCTIONS = {
     **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(vlan, 0)"),
     **dict.fromkeys(("if", "iif"), "if_else(SYN = 1, 1, 0)"),
     **dict.fromkeys(("len", "strlen", "char_length", "octet_length"), "length(TCP_data)"),
+    "decode": "CASE destPort WHEN 80 THEN 'http' ELSE 'other' END",
+    **dict.fromkeys(("any", "some"), "destPort IN (80, 443)"),
+    **dict.fromkeys(
+        ("datediff", "date_diff", "timestampdiff", "age"),
+        "timestamp - TIMEVAL'2023-11-14 22:00:00'",
+    ),
     "left": "str_truncate(TCP_data, 4)",
     "right": "str_suffix(TCP_data, 4)",
     "concat_ws": "srcIP || ':' || srcPort",
@@ -40,22 +46,58 @@ FOREIGN_FUNCTIONS = {
 """The name in lower case, and an expression over packets of TCP that shows what to write."""
 
 FOREIGN_AGGREGATES = {
-    **dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "quantile(len, 0.95)"),
+    **dict.fromkeys(
+        (
+            *("percentile", "percentile_cont", "percentile_disc", "approx_percentile"),
+            *("quantile_cont", "quantile_disc", "approx_quantile", "p50", "p90", "p95", "p99"),
+        ),
+        "quantile(len, 0.95)",
+    ),
+    **dict.fromkeys(
+        (
+            *("string_agg", "group_concat", "listagg", "array_agg", "list", "collect_list"),
+            *("collect_set", "histogram"),
+        ),
+        "approx_top_k(destPort, 10)",
+    ),
+    **dict.fromkeys(("sumif", "sum_if"), "sum(len) FILTER (WHERE SYN = 1)"),
     **dict.fromkeys(("stdev", "stddev_samp"), "stddev(len)"),
     **dict.fromkeys(("variance", "var_samp"), "var(len)"),
     **dict.fromkeys(("every", "bool_all"), "bool_and(SYN = 1)"),
-    "any_value": "min(srcIP)",
+    **dict.fromkeys(("any_value", "arbitrary"), "min(srcIP)"),
+    "first_value": "first(len)",
+    "last_value": "last(len)",
     **dict.fromkeys(("mean", "average"), "avg(len)"),
-    **dict.fromkeys(("countif", "count_if"), "sum(if_else(SYN = 1, 1, 0))"),
+    **dict.fromkeys(("countif", "count_if"), "count(*) FILTER (WHERE SYN = 1)"),
     **dict.fromkeys(("approx_distinct", "uniq"), "approx_count_distinct(srcIP)"),
     **dict.fromkeys(("approx_most_frequent", "mode", "topk"), "approx_top_k(srcIP, 3)"),
 }
 """The same for aggregates."""
 
 
+_WAYS = {
+    **dict.fromkeys(
+        ("rank", "dense_rank", "row_number", "ntile"),
+        "write ORDER BY sum(len) DESC LIMIT 10 behind GROUP BY for the first groups of each epoch",
+    ),
+    **dict.fromkeys(
+        ("lag", "lead"),
+        "join the result of the query with itself: FROM q AS now JOIN q AS before "
+        "ON now.tb = before.tb + 1",
+    ),
+    **dict.fromkeys(("cube", "rollup"), "write a query for each grouping"),
+    "on": "in place of DISTINCT ON write first(len) and GROUP BY srcIP",
+    "top": "write ORDER BY … DESC LIMIT 10 at the end",
+}
+"""The same for names that no expression replaces."""
+
+
 def instead_of(node: nodes.FunctionCall) -> str:
     """Return the remedy for a call of a function that another dialect has; "" for any other."""
     name = node.name
+    way = _WAYS.get(name.lower())
+    if way:
+        return way
     exact = _as_quantile(node)
     if exact:
         return f"write {exact}"

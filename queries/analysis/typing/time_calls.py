@@ -26,7 +26,7 @@ from gscope.queries.expressions.expressions import (
     walk,
 )
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.gsql.literals import UNITS_NS, read_interval_ns
+from gscope.queries.gsql.intervals import UNITS_NS, read_interval_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "abs": "The absolute value.",
         "floor": "The greatest whole number that is not above the value.",
         "ceil": "The least whole number that is not below the value.",
-        "round": "The nearest whole number; halves round away from zero.",
+        "round": "The nearest whole number; halves round away from zero. round(x, n): to n decimals.",
         "mod": "mod(x, y): the remainder x % y, with the sign of x; NULL if y is 0.",
         "sqrt": "The square root; NULL for values below 0.",
         "pow": "pow(x, y): x to the power of y; NULL if the result is not a number.",
