@@ -14,6 +14,7 @@ from gscope.cli.main import cli
 from gscope.queries.analysis.typing.user_code import offer, withdraw
 from gscope.queries.catalog.user_functions.files import UserFile
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.library.files import library_files
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -69,9 +70,16 @@ def test_a_documented_command_can_be_typed(command: str) -> None:
     try:
         offer([UserFile(name, user_files()[name]) for name in files])
         if texts:
-            compile_queries([QueryText(text, "-e") for text in texts], CompileContext(("main1",)))
+            named = [after for before, after in itertools.pairwise(words) if before == "-q"]
+            queries = [QueryText(text, "-e") for text in texts]
+            queries += [read_library(name) for name in named if name in library_files()]
+            compile_queries(queries, CompileContext(("main1",)))
     finally:
         withdraw()
+
+
+def read_library(name: str) -> QueryText:
+    return QueryText(library_files()[name].read_text(encoding="utf-8"), f"{name}.gsql")
 
 
 def test_commands_are_found() -> None:
