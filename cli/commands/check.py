@@ -162,6 +162,7 @@ def _check(
     from gscope.queries.compile import CompileContext, compile_queries
     from gscope.queries.gsql.nodes import WatchlistQuery
     from gscope.queries.plan.explain.show_plans import show_schema
+    from gscope.queries.plan.row_order import visible
     from gscope.queries.plan.whole_input import answers_at_the_end
 
     texts = [text for text, _ in group]
@@ -188,7 +189,8 @@ def _check(
             else:
                 show_warnings(compiled)
                 once = "; " + ONCE if answers_at_the_end(program, name) else ""
-                yield f"ok  {file.source}: {name} ({show_schema(program.schema(name))}){once}"
+                columns = show_schema(visible(program.schema(name)))
+                yield f"ok  {file.source}: {name} ({columns}){once}"
 
 
 def _check_watchlist(

@@ -115,6 +115,7 @@ def _query_columns(
     from gscope.cli.session.compile_request import compile_request
     from gscope.cli.session.request import QueryRequest
     from gscope.errors import UsageError
+    from gscope.queries.plan.row_order import visible
 
     try:
         program = compile_request(QueryRequest([name]), interfaces, config).program
@@ -125,7 +126,8 @@ def _query_columns(
         )
         raise UsageError(message) from error
     return {
-        query: [_column(column) for column in columns.columns] for query, columns in program.schemas
+        query: [_column(column) for column in visible(columns).columns]
+        for query, columns in program.schemas
     }
 
 

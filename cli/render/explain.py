@@ -28,6 +28,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
 from gscope.queries.plan.split.kernel_filter import (
     TRUE,
@@ -56,7 +57,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
                 "name": query.name,
                 "text": query.text,
                 **({"meaning": query.meaning} if query.meaning else {}),
-                "columns": show_schema(query.schema),
+                "columns": show_schema(visible(query.schema)),
             }
             for query in compiled.stages[0][1].queries
         ],

@@ -123,6 +123,7 @@ def _files(program: Program, kind: str, folder: Path, delivered: DeliveryCheckpo
         return FolderSink(folder, kind, queries)
     from gscope.cli.sinks.growing_files import LiveFolder
     from gscope.engine.sinks.columns import readable_schema
+    from gscope.queries.plan.row_order import visible
 
-    schemas = {query: readable_schema(program.schema(query)) for query in queries}
+    schemas = {query: readable_schema(visible(program.schema(query))) for query in queries}
     return LiveFolder(folder, kind, schemas, delivered.position.sink)

@@ -271,6 +271,20 @@ def test_schema_of_a_query_has_its_columns(capsys: pytest.CaptureFixture[str]) -
     assert columns[0]["ordering"] == "increasing"
 
 
+def test_columns_that_only_order_rows_are_not_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "own.gsql"
+    path.write_text("SELECT srcIP FROM IP GROUP BY time/60 AS tb, srcIP ORDER BY sum(len) LIMIT 3")
+    _, schema, _ = _run(capsys, "schema", str(path))
+    _, check, _ = _run(capsys, "check", str(path))
+    _, explained, _ = _run(capsys, "explain", str(path))
+    assert schema.split() == ["own", "srcIP", "IP"]
+    assert "own (srcIP IP)" in check
+    assert "Query own (srcIP IP)" in explained
+    assert "OrderBy $by1; Limit 3 of each epoch $order" in explained
+
+
 def test_schema_lists_functions_and_aggregates_with_their_facts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

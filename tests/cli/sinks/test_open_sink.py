@@ -1,21 +1,38 @@
-"""Which formats take ``--time``."""
+"""Which formats take ``--time``, and which columns files have."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.cli.config.time_style import TimeStyle
-from gscope.cli.sinks.open_sink import ensure_shows_times
+from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
+from gscope.cli.sinks.open_sink import ensure_shows_times, sink_for
 from gscope.errors import UsageError
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 
 @pytest.fixture(autouse=True)
 def _no_configuration_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
+
+
+def test_files_of_a_live_run_have_no_column_that_only_orders_rows(tmp_path: Path) -> None:
+    text = "SELECT srcIP FROM IP GROUP BY time/60 AS tb, srcIP ORDER BY sum(len) LIMIT 3"
+    program = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program
+    (query,) = dict(program.results)
+    config = load_config({"output.format": GivenSetting("csv", "--output")}, None)
+    sink = sink_for(program, config, tmp_path, DeliveryCheckpoint(tmp_path))
+    table = pa.table({"srcIP": ["10.0.0.1"]})
+    sink.begin(query, table.schema)
+    sink.write(query, table)
+    sink.settle(is_last=True)
+    sink.close(is_complete=True)
+    assert (tmp_path / f"{query}.csv").read_text() == "srcIP\n10.0.0.1\n"
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", None])
