@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.differential.aggregates import aggregated, running
 from tests.differential.expressions import holds, truth, value_of
+from tests.differential.firsts import EPOCH, first_rows
 from tests.differential.joins import joined
 from tests.differential.syntax import Group, Join, Merge, Query, Scan, Select
 
@@ -42,7 +43,7 @@ class Reference:
             is_member = _MEMBERS[source.protocol]
             return [p for i in source.interfaces for p in self._packets[i] if is_member(p)]
         if source.name not in self._known:
-            self._known[source.name] = self._answer(source)
+            self._known[source.name] = first_rows(source, self._answer(source))
         return self._known[source.name]
 
     def _answer(self, query: Query) -> Rows:
@@ -92,6 +93,8 @@ class Reference:
                 answers.append(
                     {c.name: value_of(c.expression, (), of_group) for c in query.columns}
                 )
+                if query.epoch is not None:
+                    answers[-1][EPOCH] = keys[query.keys[query.epoch].name]
         return answers
 
     def _running(self, query: Group) -> Rows:
@@ -124,6 +127,7 @@ class Reference:
                     answers.append(
                         {c.name: value_of(c.expression, (), of_group) for c in query.columns}
                     )
+                    answers[-1][EPOCH] = epoch
                 if truth(value_of(query.closing, (), of_group)):
                     del lives[values]
         return answers

@@ -15,6 +15,7 @@ from unittest import mock
 
 from tests.differential.captured import captured_traffic, known_values
 from tests.differential.evaluate import Reference
+from tests.differential.firsts import is_ordered
 from tests.differential.queries import INTERFACE_SETS, MAX_ROWS, random_queries
 from tests.differential.shown import shown
 from tests.differential.syntax import HIDDEN, Group, Join, Query, Select, closure
@@ -171,6 +172,11 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
         found = answers[query.name]
         if Counter(expected) != Counter(_plain_zeros(found)):
             outcome.disagreements.append(_different(query, expected, found))
+        elif is_ordered(query):
+            if expected != _plain_zeros(found):
+                outcome.disagreements.append(
+                    Disagreement(query.name, "out of order", _lines(expected), _lines(found))
+                )
         elif not _is_in_order(compiled.program, query.name, found):
             outcome.disagreements.append(
                 Disagreement(query.name, "out of order", (), _lines(found))

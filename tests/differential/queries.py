@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from tests.differential.calls import OF_PACKETS, PLAIN, RUNNING, calls
 from tests.differential.epochs import in_steps, in_units, moves_in_steps, temporal
@@ -21,6 +23,7 @@ from tests.differential.syntax import (
     Query,
     Scan,
     Select,
+    Term,
     Type,
     closure,
     column,
@@ -30,7 +33,6 @@ from tests.differential.traffic import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from random import Random
 
     from tests.differential.evaluate import Reference
     from tests.differential.syntax import Readable, Source
@@ -48,6 +50,28 @@ INTERFACE_SETS = {"pair": ("alpha", "beta")}
 _KEY_TYPES = (Type.INT, Type.INT, Type.IP, Type.IP, Type.BOOL, Type.STRING, Type.MAC, Type.FLOAT)
 _COLUMN_TYPES = (*_KEY_TYPES, Type.FLOAT, Type.TIMESTAMP)
 _MERGED_TYPES = tuple(kind for kind in _COLUMN_TYPES if kind is not Type.MAC)
+
+
+LIMITED = 0.3
+"""How often a query that can have one has an ORDER BY or a LIMIT."""
+
+
+def in_order(query: Query) -> Query:
+    """``query``, some times with ORDER BY and LIMIT: those of its text, so that others stay the same.
+
+    Only where the whole order of its rows follows from what is known of its columns.
+    """
+    random = Random(crc32(query.body.encode()))
+    if not isinstance(query, Select | Group) or random.random() >= LIMITED:
+        return query
+    are_known = all(field.unit_ns for field in query.fields if field.is_ordered)
+    is_plain = isinstance(query, Group) or not (query.is_distinct or isinstance(query.source, Join))
+    names = [f.name for f in query.fields if not f.is_ordered and not f.unit_ns]
+    if not are_known or not is_plain or not names:
+        return query
+    chosen = random.sample(names, random.randint(1, min(2, len(names))))
+    terms = tuple(Term(n, random.random() < 0.5, random.random() < 0.3) for n in chosen)
+    return replace(query, order=terms, limit=random.choice((None, 1, 2, 3, 10, 50)))
 
 
 @dataclass(slots=True)
@@ -83,6 +107,7 @@ class QueryMaker:
         return self.queries
 
     def _add(self, query: Query) -> Query:
+        query = in_order(query)
         self.queries.append(query)
         below = (self._depth(source) for source in query.sources)
         self._depths[query.name] = 1 + max(below)

@@ -34,6 +34,8 @@ def _put(queries: Queries, old: Query, new: Query) -> Queries:
 def _simpler_query(query: Query) -> Iterator[Query]:
     if not isinstance(query, Select | Group):
         return
+    if query.order or query.limit:
+        yield replace(query, order=(), limit=None)
     if query.where is not None:
         yield replace(query, where=None)
     if isinstance(query, Group) and query.having is not None:

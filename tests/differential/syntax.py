@@ -162,6 +162,26 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A term of ORDER BY: the name of a column."""
+
+    name: str
+    is_descending: bool
+    has_nulls_first: bool
+
+    @property
+    def text(self) -> str:
+        """As GSQL."""
+        falls = " DESC" if self.is_descending else ""
+        return f"{self.name}{falls}{' NULLS FIRST' if self.has_nulls_first else ''}"
+
+
+def _order(terms: tuple[Term, ...], limit: int | None) -> str:
+    text = f"\n  ORDER BY {', '.join(term.text for term in terms)}" if terms else ""
+    return text + ("" if limit is None else f"\n  LIMIT {limit}")
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """What all queries have: a name, and the columns others can read."""
 
@@ -199,6 +219,8 @@ class Select(Query):
     where: Expression | None
     columns: tuple[Named, ...]
     is_distinct: bool = False
+    order: tuple[Term, ...] = ()
+    limit: int | None = None
 
     @property
     def sources(self) -> tuple[Readable, ...]:
@@ -213,7 +235,8 @@ class Select(Query):
     def body(self) -> str:
         """The text without the name."""
         head = "SELECT DISTINCT" if self.is_distinct else "SELECT"
-        return _selection(head, self.columns, self.source, self.alias, self.where)
+        text = _selection(head, self.columns, self.source, self.alias, self.where)
+        return text + _order(self.order, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +258,8 @@ class Group(Query):
     columns: tuple[Named, ...]
     closing: Expression | None = None
     step: int = 1
+    order: tuple[Term, ...] = ()
+    limit: int | None = None
 
     @property
     def sources(self) -> tuple[Readable, ...]:
@@ -254,6 +279,7 @@ class Group(Query):
             + (f"\n  GROUP BY {_list(self.keys, aliases)}" if self.keys else "")
             + f"{_clause('HAVING', self.having, aliases)}"
             f"{_clause('CLOSING_WHEN', self.closing, aliases)}"
+            f"{_order(self.order, self.limit)}"
         )
 
 
