@@ -11,18 +11,21 @@ class Counts:
     """Counts of one task, of one attempt, or of a run.
 
     Attributes:
-        undecodable: payloads that a function could not decode, by function.
+        undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums of integers that exceeded 64 bits, by the query (or part of one) that
             computes them. Every group counts, even one that HAVING drops.
+        foreign: payloads that do not begin a message of a function's protocol, by function.
     """
 
     undecodable: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
             _added(self.undecodable, other.undecodable),
             _added(self.wrapped_sums, other.wrapped_sums),
+            _added(self.foreign, other.foreign),
         )
 
     def add_wrapped_sums(self, query: str, count: int) -> None:

@@ -18,7 +18,10 @@ class Outcome:
             answer, by query.
         shed_tuples: the number of rows that the HFTA job had no space to keep, by the query that
             reads them.
-        undecodable: the number of payloads that a query's function could not decode, by function.
+        undecodable: the number of payloads of a function's protocol that it could not decode, by
+            function.
+        foreign: the number of payloads that do not begin a message of a function's protocol, by
+            function.
         wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
@@ -31,6 +34,7 @@ class Outcome:
     late_tuples: dict[str, int] = field(default_factory=dict)
     shed_tuples: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0

@@ -66,7 +66,11 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         )
         yield f"  {count:,} {came.format(query)} missing from its answer"
     for function, count in outcome.undecodable.items():
-        yield f"  {_counted(count, 'payload')} not decodable by {function}"
+        yield f"  {_counted(count, 'payload')} malformed or cut off, so that {function} is NULL"
+    for function, count in outcome.foreign.items():
+        begins = "does" if count == 1 else "do"
+        protocol = function.partition("_")[0].upper()
+        yield f"  {_counted(count, 'payload')} {begins} not begin a message of {protocol} ({function})"
     for query, count in outcome.wrapped_sums.items():
         does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
         yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"

@@ -268,6 +268,7 @@ class RunCollector(Collector):
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
         yield _undecodable(job)
+        yield _foreign(job)
         yield _wrapped_sums(job)
 
 
@@ -344,10 +345,21 @@ def _interface_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
 def _undecodable(job: Mapping[str, Any]) -> CounterMetricFamily:
     made = CounterMetricFamily(
         "gscope_undecodable_payloads",
-        "Payloads that a function could not decode.",
+        "Payloads of a function's protocol that are malformed or cut off.",
         labels=("function",),
     )
     for function, payloads in job.get("undecodable", {}).items():
+        made.add_metric((function,), payloads)
+    return made
+
+
+def _foreign(job: Mapping[str, Any]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_foreign_payloads",
+        "Payloads that do not begin a message of a function's protocol.",
+        labels=("function",),
+    )
+    for function, payloads in job.get("foreign", {}).items():
         made.add_metric((function,), payloads)
     return made
 

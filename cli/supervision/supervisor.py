@@ -309,6 +309,7 @@ class Supervisor:
         self.outcome.shed_tuples = commit.shed_tuples
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
+        self.outcome.foreign = commit.foreign
         with self._delivering(answers):
             answers.on_commit(commit.step, commit.outputs, commit.bounds)
         self.reached("first rows delivered")

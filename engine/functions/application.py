@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.functions import dns, http, tls
+from gscope.engine.functions.base import ForeignPayload, Outcome
 from gscope.queries.catalog.functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -33,20 +34,22 @@ READERS: dict[str, Reader] = {
 BEGINNINGS: dict[str, str] = dict.fromkeys(
     ("http_host", "http_method", "http_path"), http.BEGINNING
 )
-"""Regular expressions: a non-empty payload that does not match is undecodable.
+"""Regular expressions: a non-empty payload that does not match is of another protocol.
 
 One test of a whole column finds many of them.
 """
 
 
-def read(function: str, payload: bytes) -> tuple[Value, bool]:
-    """Return what ``function`` reads from ``payload``, and whether the payload is decodable.
+def read(function: str, payload: bytes) -> tuple[Value, Outcome]:
+    """Return what ``function`` reads from ``payload``, and what came of it.
 
-    Any bytes are safe: the value is NULL if they cannot be decoded. An empty payload is decodable.
+    Any bytes are safe: the value is NULL if they cannot be decoded. An empty payload has none.
     """
     if not payload:
-        return None, True
+        return None, Outcome.READ
     try:
-        return READERS[function](payload[: FUNCTIONS[function].needs_bytes]), True
+        return READERS[function](payload[: FUNCTIONS[function].needs_bytes]), Outcome.READ
+    except ForeignPayload:
+        return None, Outcome.FOREIGN
     except Exception:
-        return None, False
+        return None, Outcome.DAMAGED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gscope.engine.functions.base import Undecodable, host_name
+from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,6 +129,7 @@ def address(payload: bytes) -> int | None:
 
 def _message(payload: bytes) -> _Message:
     """Return the message, after checking its header for impossible values."""
+    is_cut = len(payload) < _HEADER.size
     for data in _candidates(payload):
         if len(data) < _HEADER.size:
             break
@@ -139,11 +140,13 @@ def _message(payload: bytes) -> _Message:
             continue
         if questions:
             if _end_of_name(data) is None:
+                # Hardly any other protocol has a header that is possible here.
+                is_cut = True
                 continue
         elif not records and not flags & _IS_RESPONSE:
             continue
         return _Message(data, number, flags, questions, answered)
-    raise Undecodable
+    raise Undecodable if is_cut else ForeignPayload
 
 
 def _candidates(payload: bytes) -> Iterator[bytes]:

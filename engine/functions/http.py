@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gscope.engine.functions.base import Undecodable, host_name
+from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
 
 _REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]+) HTTP/\d\.\d\r?\n")
 _CUT_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]*)")
@@ -93,7 +93,8 @@ def _request(payload: bytes) -> _Request | None:
         return _Request(cut[1], cut[2], None)
     if payload.startswith(_RESPONSE):
         return None
-    raise Undecodable
+    first = payload.partition(b" ")[0]
+    raise Undecodable if first in _METHODS and len(first) < len(payload) else ForeignPayload
 
 
 def _bare(authority: bytes) -> bytes | None:

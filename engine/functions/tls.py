@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gscope.engine.functions.base import Undecodable, host_name
+from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
 
 _RECORD_TYPES = range(20, 25)
+_MAJOR_VERSION = 3
 _HANDSHAKE = 22
 _CLIENT_HELLO = 1
 _SERVER_NAME = 0
@@ -42,10 +43,10 @@ def _handshake(payload: bytes) -> bytes | None:
     parts: list[bytes] = []
     cursor = _Cursor(payload)
     while not cursor.is_at_end:
-        kind, major = cursor.number(1), cursor.number(1)
-        if kind not in _RECORD_TYPES or major != 3:
+        kind = cursor.number(1)
+        if kind not in _RECORD_TYPES or cursor.number(1) != _MAJOR_VERSION:
             if not parts:
-                raise Undecodable
+                raise ForeignPayload
             break
         cursor.skip(1)
         content = cursor.take(cursor.number(2), cut=True)

@@ -224,8 +224,9 @@ class StepCommitted(ProcessEvent):
         step_s: how long the step was evaluated, in seconds.
         late_tuples: tuples below an operator's watermark on arrival, in no answer, by query.
         shed_tuples: tuples that the job had no disk space to keep, by query.
-        undecodable: payloads that a function could not decode, by function.
+        undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
+        foreign: payloads that do not begin a message of a function's protocol, by function.
     """
 
     kind = "commit"
@@ -238,6 +239,7 @@ class StepCommitted(ProcessEvent):
     shed_tuples: dict[str, int]
     undecodable: dict[str, int]
     wrapped_sums: dict[str, int]
+    foreign: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ Functions that read payloads count those that they cannot read.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
-from gscope.engine.counts import Counts
 from gscope.engine.spark.sql import constant_tables
-from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task
+from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task, payload_counts
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
@@ -159,14 +159,15 @@ def _read(
     """Yield what the entry's reader finds in payloads, row by row; count those it cannot read."""
     # Imported here: only these functions need dpkt.
     from gscope.engine.functions.application import read
+    from gscope.engine.functions.base import Outcome
 
-    undecodable = 0
+    found: Counter[Outcome] = Counter()
     for (payload,) in rows:
-        value, is_readable = (None, True) if payload is None else read(entry.name, payload)
-        undecodable += not is_readable
+        value, outcome = (None, Outcome.READ) if payload is None else read(entry.name, payload)
+        found[outcome] += 1
         yield value
-    if undecodable:
-        count_in_task(counts, Counts(undecodable={entry.name: undecodable}))
+    if sum(found.values()) > found[Outcome.READ]:
+        count_in_task(counts, payload_counts({entry.name: found}))
 
 
 def from_spark(value: Any, kind: GsqlType) -> Any:

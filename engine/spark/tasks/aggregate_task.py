@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.halves import as_floats, joined_halves
+from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,
     TaskRows,
@@ -37,6 +37,7 @@ from gscope.queries.plan.whole_input import is_global
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gscope.engine.counts import Counts
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
 
@@ -115,12 +116,12 @@ class MergeTask:
         )
         rows = TaskRows.of_table(read_files(self.files, read))
         rows = rows.where(self.within).where(merge.predicate)
-        counts = Counts(dict(rows.undecodable))
+        counts = payload_counts(rows.outcomes)
         groups = TaskRows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
         answers = groups.where(merge.having)
         table = pa.table({each.name: answers.column(each.expression) for each in merge.columns})
         write(table if merge.top is None else merge.top.of(table))
-        return counts + Counts(dict(answers.undecodable))
+        return counts + payload_counts(answers.outcomes)
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:

@@ -2,7 +2,7 @@
 
 Numbers are computed with numpy by the rules of ``engine/running/vectors.py``. Addresses and texts
 are passed on unchanged. A function of a text is evaluated once for each distinct value; a payload
-without the beginning that its reader requires is counted as unreadable without asking the reader.
+without the beginning that its reader requires is counted as foreign without asking the reader.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.engine.functions.application import BEGINNINGS, read
+from gscope.engine.functions.base import Outcome
 from gscope.engine.running.vectors import (
     VECTORIZED,
     Vector,
@@ -100,12 +101,12 @@ class TaskRows:
         leaf: returns a column that expressions name.
 
     Attributes:
-        undecodable: the number of payloads that could not be read so far, by function.
+        outcomes: what came of reading payloads so far, by function.
     """
 
     def __init__(self, count: int, leaf: Callable[[Column], pa.Array | pa.ChunkedArray]) -> None:
         self.count = count
-        self.undecodable: Counter[str] = Counter()
+        self.outcomes: dict[str, Counter[Outcome]] = {}
         self._leaf = leaf
         self._computed: dict[Expression, pa.Array | pa.ChunkedArray] = {}
 
@@ -139,7 +140,7 @@ class TaskRows:
             return self
         chosen = pa.array(self.vector(condition).is_true())
         rows = TaskRows(chosen.true_count, lambda column: self.column(column).filter(chosen))
-        rows.undecodable = self.undecodable
+        rows.outcomes = self.outcomes
         rows._computed = {e: column.filter(chosen) for e, column in self._computed.items()}
         return rows
 
@@ -189,17 +190,17 @@ class TaskRows:
         if not entry.is_high_only:
             constants = [other.value for other in others if isinstance(other, Literal)]
             return _by_value(
-                texts, call.type, lambda value: (entry.evaluate(value, *constants), True)
+                texts, call.type, lambda value: (entry.evaluate(value, *constants), Outcome.READ)
             )[0]
         beginning = BEGINNINGS.get(call.function)
-        hopeless = 0
+        foreign = 0
         if beginning is not None:
             begins = pc.match_substring_regex(texts, beginning)
-            hopeless = pc.sum(pc.and_(pc.invert(begins), pc.not_equal(texts, b""))).as_py() or 0
+            foreign = pc.sum(pc.and_(pc.invert(begins), pc.not_equal(texts, b""))).as_py() or 0
             texts = pc.if_else(begins, texts, pa.scalar(None, texts.type))
-        values, unreadable = _by_value(texts, call.type, lambda value: read(call.function, value))
-        if hopeless + unreadable:
-            self.undecodable[call.function] += hopeless + unreadable
+        values, found = _by_value(texts, call.type, lambda value: read(call.function, value))
+        found[Outcome.FOREIGN] += foreign
+        self.outcomes.setdefault(call.function, Counter()).update(found)
         return values
 
 
@@ -211,9 +212,9 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _by_value(
-    texts: pa.Array, kind: GsqlType, ask: Callable[[bytes], tuple[Any, bool]]
-) -> tuple[pa.Array, int]:
-    """Return the value of a function for each text, and the number of texts that it cannot read.
+    texts: pa.Array, kind: GsqlType, ask: Callable[[bytes], tuple[Any, Outcome]]
+) -> tuple[pa.Array, Counter[Outcome]]:
+    """Return the value of a function for each text, and what came of reading the texts.
 
     NULL gives NULL.
     """
@@ -224,8 +225,10 @@ def _by_value(
     if kind is GsqlType.IP:
         found = [None if value is None else value.to_bytes(16) for value in found]
     values = pa.array(found, stored).take(coded.indices)
-    failed = [number for number, (_, is_readable) in enumerate(answers) if not is_readable]
-    if not failed:
-        return values, 0
-    indices = coded.indices.drop_null().to_numpy()
-    return values, int(np.bincount(indices, minlength=len(answers))[failed].sum())
+    if all(outcome is Outcome.READ for _, outcome in answers):
+        return values, Counter()
+    rows = np.bincount(coded.indices.drop_null().to_numpy(), minlength=len(answers))
+    outcomes: Counter[Outcome] = Counter()
+    for (_, outcome), count in zip(answers, rows.tolist(), strict=True):
+        outcomes[outcome] += count
+    return values, outcomes

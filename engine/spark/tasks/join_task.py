@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.counts import Counts
+from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.interval_join import numbered
 from gscope.engine.spark.sql.join_sides import equated
 from gscope.engine.spark.tasks.columns import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gscope.engine.counts import Counts
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 
@@ -83,7 +84,7 @@ class JoinTask:
         sides = _sides(task)
         for pairs in _matches(task.node, *sides, self.homes):
             write(pa.table({e.name: pairs.column(e.expression) for e in task.node.columns}))
-        left, right = (Counts(dict(side.undecodable)) for side in sides)
+        left, right = (payload_counts(side.outcomes) for side in sides)
         return left if sides[1] is sides[0] else left + right
 
 

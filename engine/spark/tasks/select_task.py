@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gscope.engine.counts import Counts
+from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks.task import read_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gscope.engine.counts import Counts
     from gscope.queries.plan.program import SelectionNode
 
 
@@ -32,7 +33,7 @@ class SelectTask:
         rows = TaskRows.of_table(read_files(self.files, read))
         rows = rows.where(node.predicate)
         write(pa.table({each.name: rows.column(each.expression) for each in node.columns}))
-        return Counts(dict(rows.undecodable))
+        return payload_counts(rows.outcomes)
 
 
 def is_plain_selection(node: SelectionNode) -> bool:

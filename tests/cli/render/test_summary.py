@@ -48,9 +48,12 @@ def test_a_run_that_its_limits_ended_lost_nothing() -> None:
 def test_payloads_that_a_function_could_not_read_are_counted() -> None:
     outcome = _outcome(_interface())
     outcome.undecodable = {"dns_qname": 1203, "tls_sni": 1}
+    outcome.foreign = {"http_host": 2_000, "tls_sni": 1}
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
-        "  1,203 payloads not decodable by dns_qname",
-        "  1 payload not decodable by tls_sni",
+        "  1,203 payloads malformed or cut off, so that dns_qname is NULL",
+        "  1 payload malformed or cut off, so that tls_sni is NULL",
+        "  2,000 payloads do not begin a message of HTTP (http_host)",
+        "  1 payload does not begin a message of TLS (tls_sni)",
     ]
     assert is_whole(outcome)
 

@@ -81,7 +81,7 @@ def counters(value: object) -> set[str]:
                 continue
             if isinstance(inner, dict | list):
                 names |= counters(inner)
-                if name in ("malformed_packets", "undecodable", "wrapped_sums"):
+                if name in ("malformed_packets", "undecodable", "foreign", "wrapped_sums"):
                     names.add(name)
             else:
                 names.add(name)
