@@ -79,8 +79,18 @@ _ADDRESS = re.compile(
     r"|(?=[0-9a-fA-F:]*::|(?:[0-9a-fA-F]+:){7})[0-9a-fA-F:]+(?:\.[0-9]+){0,3})"
     r"(?:/[0-9]{1,3})?(?![\w.:])"
 )
+_BEFORE_INPUT = frozenset(
+    {
+        *("FROM", "JOIN", "COMMA", "INNER_JOIN", "OUTER_JOIN", "FULL_OUTER_JOIN"),
+        *("LEFT_OUTER_JOIN", "RIGHT_OUTER_JOIN", "WATCHLIST_JOIN"),
+    }
+)
 _BEFORE_NO_ADDRESS = frozenset({"DOT", "RPAR", "RSQB"})
 _HYPHENATED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+")
+_DIGIT_FIRST = re.compile(r"[0-9]\w*(?:-\w+)*(?=\.[A-Za-z_]\w*(?![\w.]))", re.ASCII)
+"""The name of an interface that starts with a digit, in front of a protocol."""
+
+_SOURCE = re.compile(r"[^\s,()\[\];]*")
 _DOUBLE_QUOTED = re.compile(r'"([^"\n]*)"')
 _NUMBER_TAIL = re.compile(r"[\w.]*")
 _FOLLOWED_BY = {"FILTER": re.compile(r"\("), "WITHIN": re.compile(r"GROUP\b", re.IGNORECASE)}
@@ -188,6 +198,8 @@ class Scanner:
         address = _ADDRESS.match(text, at) if before not in _BEFORE_NO_ADDRESS else None
         if address and is_address(address[0]) and not (text[at] == ":" and before == "NAME"):
             return self._make("STRING", address[0], at, address.end())
+        if before in _BEFORE_INPUT and (input_name := self._input_name(at, allowed())):
+            return input_name
         word = _WORD.match(text, at)
         if word:
             return self._word(word[0], at, before, allowed())
@@ -215,10 +227,20 @@ class Scanner:
             return self._marked(at)
         return self._symbol_token(at)
 
+    def _input_name(self, at: int, allowed: Container[str]) -> Token | None:
+        """Return the name of an input, or of its interface, that is no name elsewhere.
+
+        ``-`` and a digit in front are unambiguous here: an input begins no expression.
+        """
+        if "LSQB" not in allowed or "NAME" not in allowed:
+            return None
+        name = _HYPHENATED.match(self._text, at) or _DIGIT_FIRST.match(self._text, at)
+        if name:
+            return self._make("NAME", name[0], at, name.end())
+        quoted = _DOUBLE_QUOTED.match(self._text, at)
+        return self._make("STRING", quoted[1], at, quoted.end()) if quoted else None
+
     def _word(self, word: str, at: int, before: str, allowed: Container[str]) -> Token:
-        hyphenated = _HYPHENATED.match(self._text, at) if before in {"FROM", "JOIN"} else None
-        if hyphenated:
-            return self._make("NAME", hyphenated[0], at, hyphenated.end())
         end = at + len(word)
         keyword = word.upper()
         if before == "DOT":
@@ -286,16 +308,14 @@ class Scanner:
         dotted = _DOTTED_NUMBER.match(self._text, at)
         if before == "DOT":
             message = "a name cannot start with a digit"
-            raise self._error(
-                message,
-                at,
-                len(digits),
-                "put such a name in quotes: 'eth0.100'.TCP",
-            )
+            remedy = f"put such a name in quotes: {self._quoted_source(at)}"
+            raise self._error(message, at, len(digits), remedy)
         if dotted:
             remedy = (
                 f"an address is written IP_VAL'{dotted[0]}'" if dotted[0].count(".") == 3 else ""
             )
+            if before in _BEFORE_INPUT:
+                remedy = f"put such a name in quotes: {self._quoted_source(at)}"
             message = "invalid number"
             raise self._error(message, at, len(dotted[0]), remedy)
         following = self._text[end : end + 1]
@@ -306,6 +326,18 @@ class Scanner:
             raise self._error(message, at, length, "a name starts with a letter or _")
         is_integer = digits.isdigit() or digits[:2] in {"0x", "0X"}
         return self._make("INTEGER" if is_integer else "FLOAT", digits, at, end)
+
+    def _quoted_source(self, at: int) -> str:
+        """Return the input around ``at`` with its interface in quotes."""
+        begin = at
+        while begin > 0 and _SOURCE.match(self._text, begin - 1).end() >= at:  # type: ignore[union-attr]
+            begin -= 1
+        source = _SOURCE.match(self._text, begin)
+        assert source is not None
+        interface, _, name = source[0].rpartition(".")
+        if not _WORD.fullmatch(name):
+            return "'eth0.100'.TCP"
+        return f"'{interface}'.{name}"
 
     def _marked(self, at: int) -> Token:
         mark = self._text[at]

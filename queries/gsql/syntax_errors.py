@@ -335,8 +335,14 @@ def _nothing_selected(unexpected: UnexpectedToken) -> str:
 
 def _dotted_name(unexpected: UnexpectedToken) -> str:
     after_name = unexpected.before and unexpected.before[-1].type in {"NAME", "STRING"}
+    is_input = "JOIN" in unexpected.expected and "FROM" not in unexpected.expected
+    if unexpected.token.type == "COLON" and after_name and is_input:
+        return f"put an interface with : in quotes: '{unexpected.before[-1]}:1'.TCP"
     if unexpected.token.type == "DOT" and after_name and "JOIN" in unexpected.expected:
-        return "an input has at most host, interface and name; put one with dots in quotes: 'a.example.org'.eth0.TCP"
+        return (
+            "an input has at most host, interface and name; put one with dots or spaces in quotes:"
+            " 'a.example.org'.eth0.TCP, 'my capture'.TCP"
+        )
     return ""
 
 

@@ -347,7 +347,8 @@ class QuerySet:
     def _interfaces(self, reference: nodes.NamedInput) -> tuple[str, ...]:
         if reference.host is not None:
             message = f"this version runs on one host and cannot read {reference.host}'s interfaces"
-            remedy = "leave the host out"
+            both = f"{reference.host}.{reference.interface}"
+            remedy = f"leave the host out; an interface of that name is '{both}'.{reference.name}"
             raise UnsupportedError(message, position=reference.position, remedy=remedy)
         if reference.interface is not None:
             self._check_interface(reference.interface, reference.position)
