@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import io
+import locale
 import os
 import sys
 
+_ASCII = ("ANSI_X3.4-1968", "US-ASCII", "646")
+"""How systems name ASCII."""
+
 
 def settle_streams() -> None:
-    """Open all three, and let standard output accept any character.
+    """Open all three, and let output accept any character, with escapes for what it cannot show.
 
     A closed one would be None in Python, and the next file opened would get its descriptor: answers
     and messages would be written to that file. Writing to a standard output that was closed is an
@@ -27,5 +32,24 @@ def settle_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if streams[2] is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    # In the locale C, Python writes UTF-8 all the same, which such a terminal cannot show.
+    encoding = _plain_ascii() if locale.getencoding() in _ASCII else None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _plain_ascii() -> str:
+    """Return the name of an encoding that is ASCII; click takes ``ascii`` for a mistake."""
+    name, ascii_codec = "gscope_ascii", codecs.lookup("ascii")
+    codec = codecs.CodecInfo(
+        name=name,
+        encode=ascii_codec.encode,
+        decode=ascii_codec.decode,
+        incrementalencoder=ascii_codec.incrementalencoder,
+        incrementaldecoder=ascii_codec.incrementaldecoder,
+        streamwriter=ascii_codec.streamwriter,
+        streamreader=ascii_codec.streamreader,
+    )
+    codecs.register(lambda wanted: codec if wanted == name else None)
+    return name

@@ -49,12 +49,23 @@ def _character_widths(text: str) -> NDArray[np.int64]:
 def printable(text: str, encoding: str | None = None) -> str:
     """Return a text with escapes for what a terminal would obey, or ``encoding`` lacks."""
     if not text.isprintable():
-        text = "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-        )
+        text = "".join(c if c.isprintable() else _escaped(c) for c in text)
     if encoding is not None and not text.isascii():
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            text = "".join(c if _is_in(c, encoding) else _escaped(c) for c in text)
     return text
+
+
+def _escaped(character: str) -> str:
+    r"""Return the escape of a character; ``\xNN`` would be a byte that is not text."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def _is_in(character: str, encoding: str) -> bool:
+    return character.encode(encoding, "ignore") != b""
 
 
 def printable_column(column: pa.Array, encoding: str | None) -> pa.Array:

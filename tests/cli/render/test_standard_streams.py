@@ -41,7 +41,17 @@ def test_an_answer_that_cannot_be_written_is_an_error(closed: str, complaint: st
     assert (done.returncode, done.stderr) == (1, f"gscope: {complaint}\n")
 
 
-def test_a_character_that_the_terminal_has_not_is_escaped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        ({"PYTHONIOENCODING": "latin-1"}, b"ok  \xe9.gsql"),
+        ({"LC_ALL": "C"}, b"ok  \\xe9.gsql"),
+        ({"LC_ALL": "C.UTF-8"}, b"ok  \xc3\xa9.gsql"),
+    ],
+)
+def test_a_character_that_the_terminal_has_not_is_escaped(
+    environment: dict[str, str], shown: bytes, tmp_path: Path
+) -> None:
     name = tmp_path / "é.gsql"
     name.write_text("SELECT time FROM TCP", encoding="utf-8")
     done = subprocess.run(
@@ -49,7 +59,7 @@ def test_a_character_that_the_terminal_has_not_is_escaped(tmp_path: Path) -> Non
         capture_output=True,
         check=False,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+        env=os.environ | environment,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.startswith(b"ok  \xe9.gsql")
+    assert done.stdout.startswith(shown)

@@ -211,6 +211,16 @@ def test_an_integer_that_counts_time_is_shown_as_a_time() -> None:
     )
 
 
+def test_what_the_encoding_lacks_is_escaped_as_a_character() -> None:
+    table = pa.table({"é": ["ñ", "漢😀"], "n": [1, 2]})
+    assert _shown(("q", table), encoding="iso-8859-1").splitlines()[:3] == [
+        "é                 n",
+        "ñ                 1",
+        "\\u6f22\\U0001f600  2",
+    ]
+    assert _shown(("q", table), encoding="ascii").splitlines()[1] == "\\u00f1            1"
+
+
 def test_the_vertical_layout_can_be_chosen() -> None:
     table = pa.table({"srcIP": ["10.0.0.1", None], "cnt": [5, 12345]})
     assert _shown(("q", table), width=30, is_vertical=True).splitlines() == [
