@@ -155,15 +155,18 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A selection whose packets are saved.
+    """A query whose packets are saved.
 
     Attributes:
         lfta: name of the LFTA that selects them.
         query: name of the query, the comment of each packet.
+        keys: an Arrow file with the keys of the groups in the answer, in columns named like the
+            LFTA's: only packets of these groups are saved; "" to save all that the LFTA selects.
     """
 
     lfta: str
     query: str
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +178,14 @@ class SavedPackets:
         queries: the selections.
         path: of the file, for reports.
         limit_bytes: size that the file does not exceed; None for no limit.
+        is_second_pass: whether the rows of LFTAs are wanted for no answer.
     """
 
     descriptor: int
     queries: tuple[SavedQuery, ...]
     path: str = ""
     limit_bytes: int | None = None
+    is_second_pass: bool = False
 
 
 @dataclass(frozen=True, slots=True)

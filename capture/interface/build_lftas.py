@@ -61,8 +61,11 @@ def compiled_engines(
         ensure_fits(program.lftas, settings, sizes, [slots[lfta.name] for lfta in program.lftas])
 
         def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-            marked = None if packet_file is None else PacketSaver(packet_file, interface)
-            return LftaRuntime(program.lftas, interface, sizes, kernel, emit, marked)
+            if packet_file is None:
+                return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
+            marked = PacketSaver(packet_file, interface)
+            rows = marked.take_rows if packet_file.is_second_pass else emit
+            return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked)
 
         make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
             _no_packets(), 0

@@ -82,7 +82,13 @@ class LftaEngine(Protocol):
 
 
 class MarkedPackets(Protocol):
-    """What takes the packets that a kernel marked, for one interface."""
+    """What takes the packets that a kernel marked, for one interface.
+
+    Attributes:
+        needs_rows: whether rows are emitted before the packets that they are of are taken.
+    """
+
+    needs_rows: bool
 
     def begin(self, packets: int) -> int:
         """Return the address of a cleared word for each packet of a block of ``packets``."""
@@ -168,6 +174,8 @@ class LftaRuntime:
                 break
             start = self.make_room(full)
         if self._marked is not None:
+            for running in self._lftas.values() if self._marked.needs_rows else ():
+                running.hand_over()
             self._marked.save(block, first, self._position)
         return self._position
 

@@ -17,9 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 
 from gscope import __version__
 from gscope.capture.saving.counters import SavingCounters
+from gscope.capture.saving.group_keys import GroupKeys
 from gscope.capture.saving.pcapng_blocks import (
     Comments,
     comments,
@@ -78,6 +80,8 @@ class PacketFile:
         marks: the bit that marks the packets of each LFTA, by its name.
         comments: the comments of each bit.
         counters: what became of packets.
+        is_second_pass: see ``SavedPackets``.
+        keys: the groups whose packets are saved, by the name of their LFTA.
     """
 
     def __init__(self, saved: SavedPackets, run_dir: Path, is_live: bool) -> None:
@@ -87,6 +91,12 @@ class PacketFile:
         self.marks = {lfta: bit for bit, lfta in enumerate(names)}
         self.comments: Comments = comments(list(names.values()))
         self.counters = SavingCounters()
+        self.is_second_pass = saved.is_second_pass
+        self.keys = {
+            each.lfta: GroupKeys(pa.ipc.open_file(each.keys).read_all())
+            for each in saved.queries
+            if each.keys
+        }
         self._path = saved.path
         self._descriptor = saved.descriptor
         self._limit = saved.limit_bytes

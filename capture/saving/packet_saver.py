@@ -10,6 +10,9 @@ from gscope.capture.saving.packet_file import SaveBuffer
 from gscope.capture.saving.pcapng_blocks import DONE, NEW_LINK, Target, append_marked, clear_marks
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.saving.packet_file import PacketFile
     from gscope.capture.sources.block import Block
 
@@ -24,6 +27,9 @@ class PacketSaver:
     Args:
         file: where they are saved.
         interface: name of the interface.
+
+    Attributes:
+        needs_rows: see ``MarkedPackets``.
     """
 
     def __init__(self, file: PacketFile, interface: str) -> None:
@@ -35,6 +41,8 @@ class PacketSaver:
         self._buffer = _NO_BUFFER
         self._used = 0
         self._packets = 0
+        self._in_group: dict[str, list[NDArray[np.bool_]]] = {name: [] for name in file.keys}
+        self.needs_rows = bool(file.keys)
         file.add_saver()
 
     def begin(self, packets: int) -> int:
@@ -44,8 +52,25 @@ class PacketSaver:
             self._address = self._marks.ctypes.data
         return self._address
 
+    def take_rows(self, lfta: str, batch: ColumnBatch) -> None:
+        """Note which rows of an LFTA, one for each packet that it marks, are in a saved group."""
+        if lfta in self._in_group:
+            found = self._file.keys[lfta].contain(batch.to_arrow(), self._interface)
+            self._in_group[lfta].append(found)
+        batch.release()
+
+    def _leave_out_other_groups(self, first: int, stop: int) -> None:
+        """Clear the marks of packets whose groups are not saved."""
+        for lfta, found in self._in_group.items():
+            bit = 1 << self._file.marks[lfta]
+            marked = first + np.flatnonzero(self._marks[first:stop] & bit)
+            others = ~np.concatenate([np.empty(0, np.bool_), *found])
+            found.clear()
+            self._marks[marked[others]] &= ~bit
+
     def save(self, block: Block, first: int, stop: int) -> None:
         """See ``MarkedPackets``."""
+        self._leave_out_other_groups(first, stop)
         while True:
             done = append_marked(
                 block.data,

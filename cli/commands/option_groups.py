@@ -189,8 +189,8 @@ with_saving = option_group(
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
         shell_complete=candidates.files,
-        help="Save the packets whose rows are in the answers of selections to FILE, a new pcapng"
-        " file. The comment of a packet names its queries.",
+        help="Save the packets behind the rows of the answers to FILE, a new pcapng file. The comment"
+        " of a packet names its queries. Packets of groups require captures, which are read twice.",
     ),
     option(
         "--save-packets-of",

@@ -72,6 +72,8 @@ class Delivery:
             resumed.
         is_interleaved: whether the order of rows of different results must not depend on timing;
             only for a run that cannot be resumed.
+        watch: called with the name of a query and rows of its answer, not yet readable; None to
+            call nothing.
 
     Attributes:
         rows: the number of rows delivered, by query.
@@ -85,7 +87,9 @@ class Delivery:
         delivered: DeliveryCheckpoint | None = None,
         *,
         is_interleaved: bool = False,
+        watch: Callable[[str, pa.Table], object] | None = None,
     ) -> None:
+        self._watch = watch
         self._outputs = outputs
         self._sink = sink
         self._delivered = delivered
@@ -128,7 +132,8 @@ class Delivery:
     @property
     def is_complete(self) -> bool:
         """Return whether no answer lacks rows, whatever follows: all have a LIMIT, and reached it."""
-        return len(self._lacking) == len(self.rows) and not any(self._lacking.values())
+        is_limited = bool(self.rows) and len(self._lacking) == len(self.rows)
+        return is_limited and not any(self._lacking.values())
 
     def begin(self) -> None:
         """Begin every result: all inputs have been opened."""
@@ -200,6 +205,12 @@ class Delivery:
 
     def _wanted(self, query: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield rows of ``query`` that may be delivered now, no more than LIMIT allows."""
+        for table in self._within_limit(query, tables):
+            if self._watch is not None:
+                self._watch(query, table)
+            yield table
+
+    def _within_limit(self, query: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         if query in self._until_end:
             for table in tables:
                 self._until_end[query].add(table)

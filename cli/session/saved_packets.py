@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.capture.settings import SavedPackets, SavedQuery
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.os_errors import os_reason
+from gscope.queries.plan.group_packets import NoGroupPacketsError, group_packets
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
     MergeNode,
+    Program,
+    QueryInput,
     RunningNode,
     SelectionNode,
     StreamInput,
@@ -24,11 +28,12 @@ from gscope.queries.plan.program import (
 from gscope.queries.run_folder.layout import SAVED_PACKETS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gscope.cli.config.saving import SaveRequest
-    from gscope.queries.plan.program import Input, Program
+    from gscope.queries.plan.group_packets import GroupPackets
+    from gscope.queries.plan.program import Input
 
 MAX_SAVED = 63
 """Bits of a packet's mark: LFTAs whose packets are saved."""
@@ -40,41 +45,94 @@ class _Refusal(Exception):
     """Why the capture daemon does not know the packets of a query, a phrase."""
 
 
-def saved_queries(program: Program, chosen: Sequence[str]) -> tuple[SavedQuery, ...]:
-    """Return the LFTAs that select the packets of queries.
+@dataclass(frozen=True, slots=True)
+class SavePlan:
+    """How the packets of a run are saved.
+
+    Attributes:
+        path: the file for them.
+        limit_bytes: size that the file does not exceed; None for no limit.
+        queries: the LFTAs that select them, and their queries.
+        groups: for queries that group packets, by their LFTA in ``queries``, how to find these.
+        second: the program that reads the captures again when all groups are known; None if there
+            are no groups: then packets are saved as they are selected.
+    """
+
+    path: Path
+    limit_bytes: int | None
+    queries: tuple[SavedQuery, ...]
+    groups: Mapping[str, GroupPackets]
+    second: Program | None
+
+    def saved(self, descriptor: int, queries: tuple[SavedQuery, ...]) -> SavedPackets:
+        """Return the settings of a daemon that saves packets of ``queries``."""
+        is_second = self.second is not None
+        return SavedPackets(descriptor, queries, str(self.path), self.limit_bytes, is_second)
+
+
+def save_plan(program: Program, request: SaveRequest, *, is_repeatable: bool) -> SavePlan:
+    """Return how to save the packets of queries.
 
     Args:
         program: the program with the queries.
-        chosen: names of results; () for all.
+        request: the queries and the file.
+        is_repeatable: whether the input can be read a second time.
 
     Raises:
-        UsageError: a name is unknown, or the packets of a query are not known in the daemon.
+        UsageError: a name is unknown, or the packets of a query cannot be saved.
     """
     results = dict(program.results)
-    for name in chosen:
+    for name in request.queries:
         if name not in results:
             hint = suggestion(name, results, f"available: {', '.join(results)}", is_quoted=True)
             message = f"--save-packets-of {name}: no result of that name; {hint}"
             raise UsageError(message)
     saved: list[SavedQuery] = []
-    limited = {name for name, order in program.orders if order.limit is not None}
-    for name in dict.fromkeys(chosen) or results:
+    groups: dict[str, GroupPackets] = {}
+    for name in dict.fromkeys(request.queries) or results:
         try:
-            if name in limited:
-                raise _Refusal(_LIMITED)
-            saved += [SavedQuery(lfta, name) for lfta in _selections(program, results[name])]
-        except _Refusal as refusal:
+            if _is_grouping(program, results[name]):
+                found = _groups(program, name, f"groups_{len(groups) + 1}", is_repeatable)
+                groups[found.lfta.name] = found
+                saved.append(SavedQuery(found.lfta.name, name))
+            else:
+                saved += [SavedQuery(lfta, name) for lfta in _selected(program, name)]
+        except (_Refusal, NoGroupPacketsError) as refusal:
             message = f"--save-packets cannot save the packets of {name}: {refusal}"
-            if len(results) > 1 and not chosen:
+            if len(results) > 1 and not request.queries:
                 message += "; choose other queries with --save-packets-of NAME"
             raise UsageError(message) from refusal
-    if len({each.lfta for each in saved}) > MAX_SAVED:
+    names = dict.fromkeys(each.lfta for each in saved)
+    if len(names) > MAX_SAVED:
         message = (
             f"--save-packets supports at most {MAX_SAVED} selections at once; choose queries with"
             " --save-packets-of NAME"
         )
         raise UsageError(message)
-    return tuple(saved)
+    second = None
+    if groups:
+        lftas = tuple(groups[n].lfta if n in groups else program.lfta(n) for n in names)
+        second = Program(program.interfaces, lftas, (), (), (), program.user_files)
+    return SavePlan(request.path, request.limit_bytes, tuple(saved), groups, second)
+
+
+def _is_grouping(program: Program, source: Input) -> bool:
+    return isinstance(source, QueryInput) and isinstance(
+        program.node(source.query), AggregationNode
+    )
+
+
+def _groups(program: Program, query: str, name: str, is_repeatable: bool) -> GroupPackets:
+    if not is_repeatable:
+        raise _Refusal(_GROUPED_LIVE)
+    return group_packets(program, query, name)
+
+
+def _selected(program: Program, name: str) -> list[str]:
+    order = dict(program.orders).get(name)
+    if order is not None and order.limit is not None:
+        raise _Refusal(_LIMITED)
+    return list(_selections(program, dict(program.results)[name]))
 
 
 def _selections(program: Program, source: Input) -> Iterator[str]:
@@ -106,9 +164,10 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
             assert_never(node)
 
 
-_GROUPED = (
-    "it groups packets; save those of a selection with the same WHERE, such as"
-    " `SELECT time, srcIP, destIP FROM … WHERE …`"
+_GROUPED = "it groups rows of another query, or keeps groups over several epochs"
+_GROUPED_LIVE = (
+    "it groups packets, and packets of groups are found by reading captures a second time; save those"
+    " of a selection with the same WHERE, such as `SELECT time, srcIP, destIP FROM … WHERE …`"
 )
 _FILTERED_LATER = (
     "a part of its WHERE is evaluated on Spark, when the packets are gone; use conditions that"
@@ -122,32 +181,26 @@ _JOINED = "its rows are joined from several inputs; save those of a selection of
 
 
 @contextmanager
-def opened_packet_file(
-    request: SaveRequest | None, program: Program, run_dir: Path, *, is_live: bool
-) -> Iterator[SavedPackets | None]:
-    """Open the file for saved packets, which the capture daemon inherits; None if none are saved.
+def opened_packet_file(plan: SavePlan, run_dir: Path, *, is_live: bool) -> Iterator[int]:
+    """Open the file for saved packets, which the capture daemon inherits; yield its descriptor.
 
     A file that a live run of this folder began is continued. The file of a replay that fails is
     removed.
 
     Raises:
-        UsageError: packets of a query cannot be saved, or the file exists or cannot be created.
+        UsageError: the file exists or cannot be created.
     """
-    if request is None:
-        yield None
-        return
-    queries = saved_queries(program, request.queries)
-    descriptor = _open(request.path, run_dir if is_live else None)
+    descriptor = _open(plan.path, run_dir if is_live else None)
     is_complete = False
     try:
-        yield SavedPackets(descriptor, queries, str(request.path), request.limit_bytes)
+        yield descriptor
         is_complete = True
     finally:
         is_empty = os.fstat(descriptor).st_size == 0
         os.close(descriptor)
         if is_empty or not (is_complete or is_live):
             with suppress(OSError):
-                request.path.unlink()
+                plan.path.unlink()
 
 
 def _open(path: Path, resumed: Path | None) -> int:

@@ -15,8 +15,10 @@ from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings, SavedPackets
@@ -170,7 +172,7 @@ class Session:
             config.heartbeat_interval_ns,
             config.failure_step_timeout_ns,
         )
-        confinement = self._prepared(run_dir)
+        confinement = self.prepared(run_dir)
         supervisor = Supervisor(
             run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )
@@ -190,12 +192,22 @@ class Session:
                     )
                 )
                 program = program or self._compiled(run_dir)
-                from gscope.cli.session.saved_packets import opened_packet_file
+                if self.saving is None:
+                    rows = self._deliver(run_dir, supervisor, program, output)
+                else:
+                    from gscope.cli.session.saving_run import SavingRun
 
-                with opened_packet_file(
-                    self.saving, program, run_dir.path, is_live=self.is_live
-                ) as saved:
-                    rows = self._deliver(run_dir, supervisor, program, saved, output)
+                    saving = SavingRun(self, self.saving, program)
+                    rows = saving.run(
+                        run_dir,
+                        supervisor,
+                        lambda saved, watch: self._deliver(
+                            run_dir, supervisor, program, output, saved, watch
+                        ),
+                        lambda file: Supervisor(
+                            file, observer, began, silence_limits, log=log, confinement=confinement
+                        ),
+                    )
             finally:
                 supervisor.stop()
         return supervisor.outcome, rows
@@ -217,7 +229,7 @@ class Session:
 
         return paged_output(self.pager, observer)
 
-    def _prepared(self, run_dir: RunDir) -> Confinement:
+    def prepared(self, run_dir: RunDir) -> Confinement:
         """Prepare the run's folder for processes that drop privileges."""
         from gscope.capture.confinement.prepare import prepare
         from gscope.queries.run_folder.layout import JOB_FOLDER
@@ -282,8 +294,9 @@ class Session:
         run_dir: RunDir,
         supervisor: Supervisor,
         program: Program,
-        saved: SavedPackets | None,
         output: PagedOutput | None,
+        saved: SavedPackets | None = None,
+        watch: Callable[[str, pa.Table], object] | None = None,
     ) -> Mapping[str, int]:
         """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")
@@ -316,6 +329,7 @@ class Session:
             sink,
             delivered,
             is_interleaved=self.is_interleaved and len(program.results) > 1,
+            watch=watch,
         )
         known = delivered.position.streams if delivered is not None else {}
         is_complete = False

@@ -11,7 +11,7 @@ import pytest
 
 from gscope.capture.settings import SavedQuery
 from gscope.cli.config.saving import SaveRequest, save_request
-from gscope.cli.session.saved_packets import opened_packet_file, saved_queries
+from gscope.cli.session.saved_packets import SavePlan, opened_packet_file, save_plan
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.run_folder.layout import SAVED_PACKETS_FILE
@@ -25,6 +25,15 @@ HTTPS = "SELECT time, srcIP FROM TCP WHERE destPort = 443"
 def compiled(*texts: str, interfaces: tuple[str, ...] = ("a", "b")) -> Program:
     named = [QueryText(text, f"q{number}") for number, text in enumerate(texts, 1)]
     return compile_queries(named, CompileContext(interfaces=interfaces)).program
+
+
+def planned(program: Program, *names: str) -> tuple[SavedQuery, ...]:
+    request = SaveRequest(Path("hits.pcapng"), names)
+    return save_plan(program, request, is_repeatable=False).queries
+
+
+def plan_of(path: Path) -> SavePlan:
+    return save_plan(compiled(HTTPS), SaveRequest(path), is_repeatable=False)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +53,7 @@ def test_packets_of_selections_are_known_in_the_daemon(
     text: str, interfaces: tuple[str, ...]
 ) -> None:
     program = compiled(text, interfaces=interfaces)
-    saved = saved_queries(program, ())
+    saved = planned(program)
     assert {each.query for each in saved} == {"q1"}
     assert {each.lfta for each in saved} == {lfta.name for lfta in program.lftas}
 
@@ -70,32 +79,92 @@ def test_packets_of_selections_are_known_in_the_daemon(
 )
 def test_others_are_refused_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=f"cannot save the packets of q1: {why}"):
-        saved_queries(compiled(text), ())
+        planned(compiled(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (
+            "SELECT tb AS t, srcIP, count(*) FROM TCP GROUP BY time/60 AS tb, srcIP",
+            {"tb": "t", "srcIP": "srcIP"},
+        ),
+        ("SELECT DISTINCT interface, len FROM a.TCP", {"interface": "interface", "len": "len"}),
+        ("SELECT count(*) FROM TCP WHERE SYN = 1", {}),
+        (
+            "SELECT minute AS m, srcIP, count(*) FROM TCP GROUP BY minute(time), srcIP",
+            {"minute": "m", "srcIP": "srcIP"},
+        ),
+        ("SELECT srcIP, count_distinct(destPort) AS p FROM TCP GROUP BY srcIP", {"srcIP": "srcIP"}),
+        (
+            "SELECT tb, count(*) AS c FROM TCP GROUP BY time/60 AS tb ORDER BY c DESC LIMIT 3",
+            {"tb": "tb"},
+        ),
+    ],
+)
+def test_groups_of_captures_are_found_by_keys_of_the_answer(
+    text: str, keys: dict[str, str]
+) -> None:
+    plan = save_plan(compiled(text), SaveRequest(Path("x")), is_repeatable=True)
+    (found,) = plan.groups.values()
+    assert dict(found.keys) == keys
+    assert not found.lfta.is_aggregation
+    assert {c.name for c in found.lfta.columns} == set(keys) - {"interface"}
+    assert plan.second is not None
+    assert plan.second.lftas == (found.lfta,)
+    assert plan.second.results == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb, srcIP",
+            "its answer lacks the key srcIP of its groups; add it to SELECT",
+        ),
+        (
+            # Two groups may have the same value of it.
+            "SELECT tb % 2 AS odd, count(*) FROM TCP GROUP BY time/60 AS tb",
+            "its answer lacks the key tb of its groups; add it to SELECT",
+        ),
+        (
+            "SELECT t, count(*) FROM (SELECT time/60 AS t, count(*) AS c FROM TCP GROUP BY time/60)"
+            " GROUP BY t",
+            "its groups are of rows of another query",
+        ),
+        (
+            "SELECT n, count(*) FROM TCP WHERE destPort = 443 GROUP BY tls_sni(TCP_data) AS n",
+            "its term n in GROUP BY is evaluated on Spark",
+        ),
+    ],
+)
+def test_other_groups_are_refused_with_a_reason(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        save_plan(compiled(text), SaveRequest(Path("x")), is_repeatable=True)
 
 
 def test_some_of_several_queries_can_be_chosen() -> None:
     program = compiled(HTTPS, "SELECT count(*) FROM TCP", HTTPS)
     with pytest.raises(UsageError, match=r"packets of q2: .* choose other queries with"):
-        saved_queries(program, ())
+        planned(program)
     # q1 and q3 select the same packets, and share an LFTA.
     selecting, _grouping = program.lftas
-    assert saved_queries(program, ("q3", "q3")) == (SavedQuery(selecting.name, "q3"),)
-    both = saved_queries(program, ("q1", "q3"))
+    assert planned(program, *("q3", "q3")) == (SavedQuery(selecting.name, "q3"),)
+    both = planned(program, *("q1", "q3"))
     assert both == (SavedQuery(selecting.name, "q1"), SavedQuery(selecting.name, "q3"))
     with pytest.raises(
         UsageError, match="--save-packets-of q4: no result of that name; available: q1, q2"
     ):
-        saved_queries(program, ("q4",))
+        planned(program, *("q4",))
 
 
 def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "hits.pcapng"
     path.write_bytes(b"precious")
-    program = compiled(HTTPS)
     for is_live in (False, True):
         with (
             pytest.raises(UsageError, match="the file exists and is not overwritten"),
-            opened_packet_file(SaveRequest(path), program, tmp_path, is_live=is_live),
+            opened_packet_file(plan_of(path), tmp_path, is_live=is_live),
         ):
             pass
     assert path.read_bytes() == b"precious"
@@ -106,7 +175,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
     with (
         pytest.raises(UsageError, match="the file exists"),
-        opened_packet_file(SaveRequest(path), compiled(HTTPS), tmp_path, is_live=False),
+        opened_packet_file(plan_of(path), tmp_path, is_live=False),
     ):
         pass
     assert not (tmp_path / "elsewhere").exists()
@@ -117,11 +186,8 @@ def test_a_replay_that_fails_leaves_no_file(tmp_path: Path, is_live: bool, stays
     path = tmp_path / "hits.pcapng"
 
     def fail() -> None:
-        with opened_packet_file(
-            SaveRequest(path), compiled(HTTPS), tmp_path, is_live=is_live
-        ) as saved:
-            assert saved is not None
-            os.write(saved.descriptor, b"blocks")
+        with opened_packet_file(plan_of(path), tmp_path, is_live=is_live) as saved:
+            os.write(saved, b"blocks")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -135,14 +201,12 @@ def test_a_resumed_run_continues_its_file_and_no_other(tmp_path: Path) -> None:
     checkpoint = tmp_path / SAVED_PACKETS_FILE
     checkpoint.parent.mkdir()
     checkpoint.write_text(json.dumps({"inode": path.stat().st_ino}))
-    program = compiled(HTTPS)
-    with opened_packet_file(SaveRequest(path), program, tmp_path, is_live=True) as saved:
-        assert saved is not None
-        assert os.fstat(saved.descriptor).st_ino == path.stat().st_ino
+    with opened_packet_file(plan_of(path), tmp_path, is_live=True) as saved:
+        assert os.fstat(saved).st_ino == path.stat().st_ino
     checkpoint.write_text(json.dumps({"inode": path.stat().st_ino + 1}))
     with (
         pytest.raises(UsageError, match="the file exists"),
-        opened_packet_file(SaveRequest(path), program, tmp_path, is_live=True),
+        opened_packet_file(plan_of(path), tmp_path, is_live=True),
     ):
         pass
 
