@@ -110,7 +110,7 @@ FIELDS: dict[str, Oracle] = {
             **dict.fromkeys(
                 (
                     f"what {query} finds"
-                    for query in ("heavy_hitters", "packet_sizes", "top_talkers")
+                    for query in ("heavy_hitters", "packet_sizes", "top_receivers", "top_talkers")
                 ),
                 "zeros at port 53, of which tshark shows some fields",
             ),
