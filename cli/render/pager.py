@@ -82,6 +82,11 @@ def paged_output(command: str, display: Display | None = None) -> Iterator[Paged
         output.close()
 
 
+def _restricted() -> dict[str, str]:
+    """Return what keeps less from running commands as another user than the one who uses it."""
+    return {"LESSSECURE": "1"} if "SUDO_UID" in os.environ else {}
+
+
 class PagedOutput:
     """A text file that starts the pager when it has more lines than the screen.
 
@@ -153,7 +158,7 @@ class PagedOutput:
             self._command,
             shell=True,
             stdin=subprocess.PIPE,
-            env={"LESS": _LESS, **os.environ},
+            env={"LESS": _LESS, **_restricted(), **os.environ},
             encoding=self.encoding,
             errors="backslashreplace",
         )

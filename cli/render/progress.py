@@ -28,8 +28,8 @@ _REDRAWN_HZ = 4
 class RunObserver(Protocol):
     """An observer of the progress of a run, such as a line on the terminal."""
 
-    def aside(self) -> AbstractContextManager[None]:
-        """Make space on the terminal while answers are written."""
+    def aside(self, *, is_message: bool = False) -> AbstractContextManager[None]:
+        """Make space on the terminal while answers are written, or messages on standard error."""
 
     def on_rows(self) -> None:
         """Note, in the block of ``aside``, that rows were written."""
@@ -147,7 +147,7 @@ class NullProgress:
         """Print the notices that were kept."""
         self._notices.release()
 
-    def aside(self) -> AbstractContextManager[None]:
+    def aside(self, *, is_message: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: the terminal is free."""
         return nullcontext()
 
@@ -176,13 +176,13 @@ class ProgressLine:
         self._view = RunView(is_live=is_live, phase_since_s=time.monotonic())
         self._is_over = False
         self._console = Console(stderr=True)
-        # Anything else that is written to standard error appears above the line.
         self._live = Live(
             console=self._console,
             get_renderable=self._line,
             transient=True,
             refresh_per_second=_REDRAWN_HZ,
             redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._live.start()
 
@@ -205,7 +205,8 @@ class ProgressLine:
 
     def on_notice(self, text: str) -> None:
         """Print the sentence on a line of its own above the progress."""
-        self._notices.say(text)
+        with self.aside(is_message=True):
+            self._notices.say(text)
 
     def on_pager_start(self) -> None:
         """Remove the line for good, and keep notices."""
@@ -217,9 +218,10 @@ class ProgressLine:
         self._notices.release()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Hide the line while answers are written."""
-        if self._destination is Destination.ELSEWHERE or self._is_over:
+    def aside(self, *, is_message: bool = False) -> Iterator[None]:
+        """Hide the line while answers or messages are written."""
+        is_elsewhere = self._destination is Destination.ELSEWHERE and not is_message
+        if is_elsewhere or self._is_over:
             yield
             return
         self._live.stop()

@@ -322,7 +322,7 @@ class Supervisor:
 
     def _show_counters(self, answers: Delivery) -> None:
         seconds = time.monotonic() - self._began
-        with self._observer.aside():
+        with self._observer.aside(is_message=True):
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
             for line in standing_lines(read_snapshot(self.run_dir / CAPTURE_STATISTICS_FILE) or {}):
                 click.echo(line, err=True)

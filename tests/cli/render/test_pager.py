@@ -8,6 +8,7 @@ import pty
 import re
 import struct
 import subprocess
+import sys
 import termios
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,13 @@ MARKED = "sed 's/^/paged /'"
 class Terminal:
     """A command whose standard output and error are a terminal of 80 columns."""
 
-    def __init__(self, *arguments: str | Path, lines: int = 10, **environment: str) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        lines: int = 10,
+        program: list[str] | None = None,
+        **environment: str,
+    ) -> None:
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (lines, 80))
         variables = {
@@ -40,7 +47,7 @@ class Terminal:
             if name not in ("PAGER", "GSCOPE_PAGER", "COLUMNS", "LINES", "LESS")
         }
         process = subprocess.Popen(
-            command(*arguments),
+            command(*arguments) if program is None else [*program, *map(str, arguments)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -126,6 +133,34 @@ def test_answers_of_captures_are_paged_and_leaving_the_pager_ends_the_run(tmp_pa
         r"gscope: 3 packets received = 3 accepted; 3 rows in [0-9.]+ s\n",
         whole.text,
     )
+
+
+NOTICES = """
+from gscope.cli.render.progress import Destination, ProgressLine
+from gscope.cli.render.progress_text import RunPhase
+
+line = ProgressLine(is_live=True, destination=Destination.DESTINATION)
+line.on_phase(RunPhase.COMPILING, "x" * 200)
+line._live.refresh()
+line.on_notice("one")
+line._live.refresh()
+with line.aside():
+    print("row")
+    line.on_rows()
+line._live.refresh()
+line.on_pager_start()
+line.on_notice("two")
+print("paged")
+line.close()
+line.on_pager_end()
+"""
+
+
+@pytest.mark.parametrize("destination", ["TERMINAL", "PIPE"])
+def test_the_line_leaves_nothing_among_notices_rows_and_pager(destination: str) -> None:
+    text = NOTICES.replace("Destination.DESTINATION", f"Destination.{destination}")
+    shown = Terminal(text, program=[sys.executable, "-c"]).text
+    assert shown == "gscope: one\nrow\npaged\ngscope: two\n"
 
 
 class _Screen(io.StringIO):

@@ -115,7 +115,7 @@ class _RunObserver:
     def on_notice(self, text: str) -> None:
         self.notices.append(text)
 
-    def aside(self) -> AbstractContextManager[None]:
+    def aside(self, *, is_message: bool = False) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None: ...
