@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FORMATS = ("table", "vertical", "ndjson", "csv", "parquet", "arrow")
+_OTHER_FORMATS = {"json": "ndjson", "jsonl": "ndjson", "jsonlines": "ndjson", "line": "vertical"}
+_OTHER_FORMATS |= {"expanded": "vertical", "box": "table", "text": "table", "feather": "arrow"}
+"""Formats by the names that other programs give them."""
+
 AUTOMATIC = "auto"
 
 MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
@@ -133,6 +137,8 @@ def _parse_slots(text: str) -> int:
 def _parse_format(text: str) -> str:
     if text not in FORMATS:
         message = f"invalid output format {text!r}: expected one of {', '.join(FORMATS)}"
+        if (meant := _OTHER_FORMATS.get(text.lower())) is not None:
+            message += f"; gscope calls it {meant}"
         raise ValueError(message)
     return text
 

@@ -91,6 +91,7 @@ def test_variables_are_distinct() -> None:
         (["replay", "x.pcap", "-q", "top_talker"], "did you mean 'top_talkers'"),
         (["replay", "x.pcap", "-q", "no/such.gsql"], "cannot read query file"),
         (["replay", "x.pcap", "-e", GOOD, "-o", "xml"], "invalid output format"),
+        (["replay", "x.pcap", "-e", GOOD, "-o", "json"], "gscope calls it ndjson"),
         (["replay", "x.pcap", "-e", GOOD, "--speed", "0"], "speed"),
         (["replay", "x.pcap", "-e", GOOD, "--param", "x"], "--param NAME=VALUE"),
         (["run", "-i", "lo", "-e", GOOD, "--run", ""], "invalid run name"),
