@@ -426,7 +426,6 @@
 
 > SELECT count(*) FROM "net.pcap"
 !
-!
 = SELECT count(*) FROM ip
 
 > select count(*) from net.pcap
