@@ -181,6 +181,9 @@ def _saved(saved: Mapping[str, Any]) -> Iterator[str]:
     """Yield what became of the packets to be saved; nothing if none were to be."""
     if not saved:
         return
+    if path := saved.get("interrupted"):
+        yield f"  no packets saved in {path}: interrupted before the captures were read again"
+        return
     yield f"  {_counted(saved['packets'], 'packet')} saved in {saved['path']}"
     for counter, why in (
         ("over_limit", "the file has reached --save-packets-limit"),

@@ -104,9 +104,11 @@ class SavingRun:
                 return deliver(plan.saved(descriptor, plan.queries), None)
             groups = GroupRows(plan)
             rows = deliver(None, groups.take)
-            if not supervisor.outcome.signal:
-                saved = self._second_pass(plan.second, run_dir.name, descriptor, groups, start)
-                supervisor.outcome.capture["saved"] = saved
+            supervisor.outcome.capture["saved"] = (
+                {"interrupted": str(plan.path)}
+                if supervisor.outcome.signal
+                else self._second_pass(plan.second, run_dir.name, descriptor, groups, start)
+            )
             return rows
 
     def _second_pass(

@@ -181,3 +181,21 @@ def test_a_job_that_died_is_no_loss() -> None:
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
         "  the HFTA job was restarted 1 time; no answer was lost"
     ]
+
+
+def test_packets_that_were_not_saved_are_counted_by_reason() -> None:
+    saved = {"path": "hits.pcapng", "packets": 1234, "bytes": 9, "failure": "no space left"}
+    lost = {"over_limit": 2, "outrun": 0, "unwritten": 1}
+    outcome = _outcome(_interface(), saved={**saved, **lost})
+    assert list(summary_lines(outcome, {"q": 1}))[1:] == [
+        "  1,234 packets saved in hits.pcapng",
+        "  2 packets not saved: the file has reached --save-packets-limit",
+        "  1 packet not saved: no space left",
+    ]
+    assert not is_whole(outcome)
+    # A limit is kept on purpose.
+    assert is_whole(_outcome(_interface(), saved={**saved, **lost, "unwritten": 0}))
+    interrupted = _outcome(_interface(), saved={"interrupted": "hits.pcapng"})
+    assert list(summary_lines(interrupted, {"q": 1}))[1:] == [
+        "  no packets saved in hits.pcapng: interrupted before the captures were read again"
+    ]
