@@ -75,7 +75,7 @@ def test_every_value_that_can_be_listed_is_completed() -> None:
 def test_commands_options_and_choices(complete: Complete) -> None:
     assert complete("gscope ") == [f"plain {name}" for name in COMMANDS]
     assert complete("gscope help st") == ["plain stop", "plain status"]
-    assert complete("gscope run --time") == ["plain --timestamps"]
+    assert complete("gscope run --timest") == ["plain --timestamps"]
     assert complete("gscope run --timestamps h") == ["plain hardware"]
     assert complete("gscope replay -o ") == [f"plain {name}" for name in FORMATS]
     assert complete("gscope completion install z") == ["plain zsh"]
