@@ -125,7 +125,13 @@ _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (_QUERIES, _QUERIES | _FIRST_WORDS | {"LPAR"}, "SELECT, MERGE, WATCHLIST or WITH"),
     (frozenset({"WHERE", "HAVING"}), _CLAUSES, "a clause such as WHERE or GROUP BY"),
 )
-_PLAIN = {"NAME": "a name", END: "the end of the text", "SUPERAGGREGATE": "a superaggregate"}
+_PLAIN = {
+    "NAME": "a name",
+    END: "the end of the text",
+    "SUPERAGGREGATE": "a superaggregate",
+    "PARAMETER": "a parameter such as $n",
+    "DEFINITION": "a constant such as #N",
+}
 _MOST = 6
 
 
@@ -445,8 +451,18 @@ def _subquery(unexpected: UnexpectedToken) -> str:
     )
 
 
+def _clause_of_merge(unexpected: UnexpectedToken) -> str:
+    """Return the remedy for a clause of SELECT behind a MERGE, which has none."""
+    word = unexpected.token.upper()
+    bodies = [token.type for token in unexpected.before if token.type in {"SELECT", "MERGE"}]
+    if word not in {"WHERE", "GROUP", "ORDER", "LIMIT"} or bodies[-1:] != ["MERGE"]:
+        return ""
+    return f"MERGE has no {word}: write SELECT * FROM (MERGE …) AS m {word} …"
+
+
 _REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _runaway_text,
+    _clause_of_merge,
     _union,
     _filter_without_where,
     _from_first,
