@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import codecs
-import os
 
-NAME = "gscope-ascii"
+_NAME = "gscope_ascii"
 """Not ``ascii``: click would replace such a stream by one that writes UTF-8."""
+
+_ESCAPES = "backslashreplace"
 
 _PLAIN = str.maketrans(
     {
@@ -30,52 +31,47 @@ _PLAIN = str.maketrans(
         "\u00a0": " ",
     }
 )
-"""Characters of gscope's own texts and of rich's drawings; others are escaped."""
+"""Characters of gscope's own texts and of rich's drawings."""
 
 
-def is_wanted(encoding: str) -> bool:
-    """Return whether a stream with ``encoding`` leads to a terminal that shows only ASCII.
-
-    In the locale C, Python writes UTF-8 nevertheless, unless PYTHONIOENCODING names another encoding.
-    """
-    if codecs.lookup(encoding).name == "ascii":
-        return True
-    if os.environ.get("PYTHONIOENCODING"):
-        return False
-    variables = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    return next(filter(None, variables), "") in ("C", "POSIX")
-
-
-def register() -> None:
-    """Make the codec known to Python."""
+def plain_ascii() -> str:
+    """Register the codec, and return its name."""
     codecs.register(_found)
+    return _NAME
 
 
-def plain(text: str) -> str:
-    """Return ``text`` in ASCII: similar characters where there are some, escapes elsewhere."""
-    if text.isascii():
-        return text
-    return text.translate(_PLAIN).encode("ascii", "backslashreplace").decode("ascii")
+def plain(text: str, errors: str = "strict") -> bytes:
+    """Return ``text`` in ASCII.
+
+    Args:
+        text: any text.
+        errors: what becomes of other characters, as in ``str.encode``; with ``backslashreplace``,
+            those that have a similar character in ASCII become this. Tables, which ask in another
+            way what can be shown, then escape such characters in values, and columns stay aligned.
+    """
+    if errors == _ESCAPES and not text.isascii():
+        text = text.translate(_PLAIN)
+    return text.encode("ascii", errors)
 
 
-def _encode(text: str, errors: str = "strict") -> tuple[bytes, int]:  # noqa: ARG001
-    return plain(text).encode("ascii"), len(text)
+def _encode(text: str, errors: str = "strict") -> tuple[bytes, int]:
+    return plain(text, errors), len(text)
 
 
 class _Encoder(codecs.IncrementalEncoder):
     def encode(self, input: str, final: bool = False) -> bytes:  # noqa: A002, ARG002
         """Return ``input`` in ASCII."""
-        return _encode(input)[0]
+        return plain(input, self.errors)
 
 
 def _found(name: str) -> codecs.CodecInfo | None:
-    if name.replace("_", "-") != NAME:
+    if name != _NAME:
         return None
-    utf_8 = codecs.lookup("utf-8")
+    plain_codec = codecs.lookup("ascii")
     return codecs.CodecInfo(
-        name=NAME,
+        name=_NAME,
         encode=_encode,
-        decode=utf_8.decode,
+        decode=plain_codec.decode,
         incrementalencoder=_Encoder,
-        incrementaldecoder=utf_8.incrementaldecoder,
+        incrementaldecoder=plain_codec.incrementaldecoder,
     )

@@ -8,6 +8,8 @@ import locale
 import os
 import sys
 
+from gscope.cli.render.plain_text import plain_ascii
+
 _ASCII = ("ANSI_X3.4-1968", "US-ASCII", "646")
 """How systems name ASCII."""
 
@@ -33,23 +35,9 @@ def settle_streams() -> None:
     if streams[2] is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
     # In the locale C, Python writes UTF-8 all the same, which such a terminal cannot show.
-    encoding = _plain_ascii() if locale.getencoding() in _ASCII else None
+    is_ascii = locale.getencoding() in _ASCII
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
+            is_plain = is_ascii or codecs.lookup(stream.encoding).name == "ascii"
+            encoding = plain_ascii() if is_plain else None
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-
-
-def _plain_ascii() -> str:
-    """Return the name of an encoding that is ASCII; click takes ``ascii`` for a mistake."""
-    name, ascii_codec = "gscope_ascii", codecs.lookup("ascii")
-    codec = codecs.CodecInfo(
-        name=name,
-        encode=ascii_codec.encode,
-        decode=ascii_codec.decode,
-        incrementalencoder=ascii_codec.incrementalencoder,
-        incrementaldecoder=ascii_codec.incrementaldecoder,
-        streamwriter=ascii_codec.streamwriter,
-        streamreader=ascii_codec.streamreader,
-    )
-    codecs.register(lambda wanted: codec if wanted == name else None)
-    return name

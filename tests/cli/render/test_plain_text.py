@@ -96,6 +96,18 @@ def test_an_answer_and_its_summary_are_ascii(tmp_path: Path) -> None:
 
 
 def test_similar_characters_are_preferred_to_escapes() -> None:
-    assert plain("run … — 3 ≤ x → │─┼") == "run ... - 3 <= x -> |-+"
-    assert plain("né\u200b") == r"n\xe9\u200b"
-    assert plain("as it is") == "as it is"
+    assert plain("run … — 3 ≤ x → │─┼", "backslashreplace") == b"run ... - 3 <= x -> |-+"
+    assert plain("né\u200b", "backslashreplace") == rb"n\xe9\u200b"
+    with pytest.raises(UnicodeEncodeError):
+        plain("…")
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_an_ellipsis_is_three_dots(tmp_path: Path, locale: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gscope", "check", "-e", "SELEC"],
+        capture_output=True,
+        env=environment(tmp_path, locale),
+        check=False,
+    )
+    assert b"such as SELECT ... FROM ..." in done.stderr
