@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from scapy.layers.inet import ICMP
-from tests.golden.driver import INTERPRETED, answer
+from tests.golden.driver import COMPILED, INTERPRETED, answer
 from tests.library import tshark
 from tests.library.traffic import write
 from tests.newcomer.one_liners import CONTEXT
@@ -19,7 +19,7 @@ from tests.newcomer.traffic import packets
 from gscope.queries.compile import QueryText, compile_queries
 
 if TYPE_CHECKING:
-    from tests.golden.driver import Row
+    from tests.golden.driver import Row, Variation
 
 PAGE = Path(__file__).parents[2] / "docs" / "gsql" / "coming_from.md"
 TCPDUMP = shutil.which("tcpdump")
@@ -46,12 +46,17 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def selected(capture: Path) -> dict[str, list[Row]]:
     """The times of the packets that gscope selects, by the text of the query; in one replay."""
+    return selections(capture, INTERPRETED)
+
+
+def selections(capture: Path, variation: Variation) -> dict[str, list[Row]]:
+    """Return the times of the packets that each query of the tables selects."""
     texts = [text for tool in ("tcpdump", "display filter") for _, text in rows(tool)]
     queries = [
         QueryText(f"SELECT time_ns {text}", f"row_{number}.gsql")
         for number, text in enumerate(texts)
     ]
-    found = answer(compile_queries(queries, CONTEXT).program, {"net": [capture]}, INTERPRETED, None)
+    found = answer(compile_queries(queries, CONTEXT).program, {"net": [capture]}, variation, None)
     return {text: found[f"row_{number}"] for number, text in enumerate(texts)}
 
 
@@ -86,6 +91,11 @@ def test_a_display_filter_selects_the_same_packets(
     wanted = times(capture, expression)
     assert wanted
     assert sorted(selected[text]) == sorted(wanted)
+
+
+@pytest.mark.long
+def test_compiled_kernels_select_the_same(capture: Path, selected: dict[str, list[Row]]) -> None:
+    assert selections(capture, COMPILED) == selected
 
 
 def test_the_tables_have_rows() -> None:
