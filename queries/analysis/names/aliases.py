@@ -1,5 +1,6 @@
 """Names that a SELECT gives itself: its aliases in other clauses, ALL, and positions in GROUP BY.
 
+The name that gscope gives an unnamed call, such as ``minute`` or ``sum_len``, counts as its alias.
 Each is replaced by the expression that it stands for, so that everything behind this module sees a
 SELECT without them:
 
@@ -109,11 +110,11 @@ class _OwnNames:
             or body.closing_when is not None
             or any(any(find_aggregates(part)) for part in parts)
         )
-        return cls(body, sources, _aliases(body.outputs), is_grouped)
+        return cls(body, sources, _with_defaults(body.outputs, sources[0]), is_grouped)
 
     def with_outputs(self, outputs: Sequence[nodes.OutputItem | nodes.Star]) -> _OwnNames:
         """Return the names with those of ``outputs``, items that have been resolved."""
-        return replace(self, aliases=_aliases(outputs))
+        return replace(self, aliases=_with_defaults(outputs, self.sources[0]))
 
     def named_terms(self, terms: Sequence[nodes.GroupTerm]) -> dict[str, nodes.Expression]:
         """Return the expressions of GROUP BY by the names that columns can use for them."""
@@ -372,6 +373,18 @@ def _aliases(outputs: Sequence[nodes.OutputItem | nodes.Star]) -> dict[str, node
         for output in outputs
         if isinstance(output, nodes.OutputItem) and output.name is not None
     }
+
+
+def _with_defaults(
+    outputs: Sequence[nodes.OutputItem | nodes.Star], source: Source
+) -> dict[str, nodes.Expression]:
+    """Return the aliases, and the names that gscope gives calls: ``minute``, ``sum_len``."""
+    named = _aliases(outputs)
+    for output in outputs:
+        is_unnamed = isinstance(output, nodes.OutputItem) and output.name is None
+        if is_unnamed and isinstance(output.expression, nodes.FunctionCall):
+            named.setdefault(default_name(output.expression, source), output.expression)
+    return named
 
 
 def _too_late(name: nodes.Name, what: str) -> ResolveError:

@@ -52,6 +52,14 @@ def shape(text: str) -> list[object]:
             "SELECT sum(len) AS bytes, sum(len)*8 AS bits, srcIP FROM IP GROUP BY srcIP",
         ),
         ("SELECT count(*) AS n FROM IP GROUP BY ALL", "SELECT count(*) AS n FROM IP"),
+        (  # a call without an alias is called by the name of its column
+            "SELECT minute(time), count(*) FROM IP GROUP BY minute",
+            "SELECT minute, count(*) FROM IP GROUP BY minute(time) AS minute",
+        ),
+        (
+            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP HAVING sum_len > 9 AND cnt > 1",
+            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP HAVING sum(len) > 9 AND count(*) > 1",
+        ),
         (
             "SELECT len*8 AS bits, bits/2 AS half FROM IP WHERE half > 100 AND BITS < 900",
             "SELECT len*8 AS bits, len*8/2 AS half FROM IP WHERE len*8/2 > 100 AND len*8 < 900",
