@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.queries.catalog.scalar.clock_units import clock_unit
-
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
@@ -15,6 +13,9 @@ _LEAST_NS = 2_000_000_000
 
 def epoch_lengths_ns(program: Program) -> tuple[int, ...]:
     """Return the distinct lengths of epochs that are whole units of time, such as ``time/60``."""
+    # Imported only here: the job starts before the compiler's modules are loaded.
+    from gscope.queries.catalog.scalar.clock_units import clock_unit
+
     epochs = (
         key.expression for lfta in program.lftas for key in lfta.keys if key.name == lfta.epoch
     )
