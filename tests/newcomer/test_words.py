@@ -85,7 +85,16 @@ def test_what_to_write_instead_of_a_name_compiles(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*_FLOWS, *_PORTS, *_SELECTIONS, "eth0", "any", "x.pcap", "'a.pcapng.gz'"]
+    "name",
+    [
+        *sorted(_FLOWS),
+        *sorted(_PORTS),
+        *sorted(_SELECTIONS),
+        "eth0",
+        "any",
+        "x.pcap",
+        "'a.pcapng.gz'",
+    ],
 )
 def test_what_to_write_instead_of_an_input_compiles(name: str) -> None:
     _, hints = followed(f"SELECT count(*) FROM {name}")
