@@ -219,7 +219,7 @@ def test_hardware_time_needs_a_privilege_of_its_own(
 
     real = fcntl.ioctl
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    with pytest.raises(CaptureError, match=r"requires CAP_NET_ADMIN: .*cap_net_admin"):
+    with pytest.raises(CaptureError, match=r"requires CAP_NET_ADMIN: .*\+net_admin"):
         live(hardware_time=True)
 
 
