@@ -122,12 +122,13 @@ class Daemon:
         # Imported once the settings are known to be valid: numba and pyarrow take most of the
         # start-up time.
         from gscope.capture.replay.open_inputs import OpenInputs
-        from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
+        from gscope.capture.replay.replay_capture import replay_capture
+        from gscope.capture.replay.replay_stop import ReplayStop
 
         self._phases["imports_s"] = time.perf_counter() - began
         program = self._program()
-        with OpenInputs(settings) as inputs:
-            stop = self._offer(ReplayStop())
+        stop = self._offer(ReplayStop())
+        with OpenInputs(settings, stop) as inputs:
 
             def capture(
                 log: StreamLog, statistics: CaptureStatistics, demands: Demands

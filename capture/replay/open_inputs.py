@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
+from gscope.capture.replay.replay_stop import ReplayStop
 from gscope.capture.sources.empty import NoPackets
 from gscope.capture.sources.files.backward_steps import BackwardSteps
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
@@ -14,7 +15,7 @@ from gscope.capture.sources.read_ahead import RingSource
 from gscope.errors import CaptureError, NotACaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.capture.sources.base import BlockSource, CaptureSource
@@ -28,6 +29,11 @@ class OpenInputs:
 
     A file that is not a capture, among others that are, becomes an interface without packets.
 
+    Args:
+        settings: the interfaces with their files, filters and the limit of packets.
+        stop: ends the pass that counts the packets of several interfaces for that limit; None if
+            nothing does. It interrupts the open inputs only while a caller lets it watch them.
+
     Attributes:
         refused: for inputs that are not captures, by interface, the reason.
 
@@ -36,13 +42,13 @@ class OpenInputs:
             each input. No input is left open.
     """
 
-    def __init__(self, settings: CaptureSettings) -> None:
+    def __init__(self, settings: CaptureSettings, stop: ReplayStop | None = None) -> None:
         self._sources: dict[str, CaptureSource] = {}
         self._files: list[BlockSource] = []
         self._steps: BackwardSteps | None = None
         self.refused: dict[str, str] = {}
         problems: list[str] = []
-        shares = _shares(settings)
+        shares = _shares(settings, stop or ReplayStop())
         for interface in settings.interfaces:
             try:
                 self._sources[interface.name] = self._open(
@@ -119,20 +125,35 @@ def _programs(interface: InterfaceSettings) -> dict[int, list[tuple[int, ...]]]:
     return {each.linktype: each.rows() for each in interface.filters}
 
 
-def _shares(settings: CaptureSettings) -> dict[str, int]:
+class _CountedFiles:
+    """The files of a counting pass, which a stop interrupts."""
+
+    def __init__(self, files: Sequence[BlockSource]) -> None:
+        self._files = files
+
+    def interrupt(self) -> None:
+        """Make the pass end soon, as if the files ended; for any thread."""
+        for file in self._files:
+            file.interrupt()
+
+
+def _shares(settings: CaptureSettings, stop: ReplayStop) -> dict[str, int]:
     """Return how many packets to read of each interface; {} if one alone has the limit, or none.
 
-    Reads the captures of several interfaces as far as the limit reaches; inputs that cannot be
-    opened are left to the caller to report.
+    Reads the captures of several interfaces as far as the limit reaches, or until ``stop`` ends the
+    pass; then the shares are smaller. Inputs that cannot be opened are left to the caller to report.
     """
     if settings.packets is None or len(settings.interfaces) < 2:
         return {}
     with ExitStack() as opened:
+        files: list[BlockSource] = []
         sources: dict[str, CaptureSource] = {}
         for interface in settings.interfaces:
             with suppress(CaptureError):
-                source = open_source(*interface.files)
-                opened.callback(source.close)
-                sources[interface.name] = SelectedSource(source, _programs(interface), None)
-        counts = first_packets(list(sources.values()), settings.packets)
+                file = open_source(*interface.files)
+                opened.callback(file.close)
+                files.append(file)
+                sources[interface.name] = SelectedSource(file, _programs(interface), None)
+        with stop.watching(_CountedFiles(files)):
+            counts = first_packets(list(sources.values()), settings.packets)
     return dict(zip(sources, counts, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from gscope.capture.interface.build_lftas import compiled_engines
 from gscope.capture.interface.summary import CaptureSummary
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay.open_inputs import OpenInputs
+from gscope.capture.replay.replay_stop import ReplayStop
 from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
 
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
     from gscope.queries.plan.program import Program
-
-
-class ReplayStop:
-    """A switch that ends a replay from another thread, as if the input ended there."""
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self._inputs: OpenInputs | None = None
-        self._lock = threading.Lock()
-
-    def request(self) -> None:
-        """End the replay soon, also if it is waiting for a pipe."""
-        self.event.set()
-        with self._lock:
-            if self._inputs is not None:
-                self._inputs.interrupt()
-
-    def watch(self, inputs: OpenInputs | None) -> None:
-        """Interrupt ``inputs`` on a request, also on one that was made before this call."""
-        with self._lock:
-            self._inputs = inputs
-            if inputs is not None and self.event.is_set():
-                inputs.interrupt()
 
 
 def replay_capture(
@@ -77,10 +54,9 @@ def replay_capture(
         StreamError: the log cannot be written.
     """
     stop = stop or ReplayStop()
-    with OpenInputs(settings) if inputs is None else nullcontext(inputs) as opened:
+    with OpenInputs(settings, stop) if inputs is None else nullcontext(inputs) as opened:
         began = time.perf_counter()
-        stop.watch(opened)
-        try:
+        with stop.watching(opened):
             seen = observers or CaptureObservers()
             engines = engines or compiled_engines(
                 program, settings, seen.packet_file, seen.on_compile
@@ -99,8 +75,6 @@ def replay_capture(
                 demands=demands,
             )
             clock.run()
-        finally:
-            stop.watch(None)
         phases = {"kernels_s": ready - began, "capture_s": time.perf_counter() - ready}
         refused = dict(opened.refused)
         return _summary(interfaces, log, phases, refused, is_stopped=stop.event.is_set())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from tests.capture.replay.test_replay_capture import PACKET, SECOND, flow_program, write_pcap
+from tests.support.gscope_command import wait_for
 
 from gscope.capture.daemon import Daemon
 from gscope.capture.interface.open_log import open_log
@@ -90,9 +91,12 @@ def start(tmp_path: Path) -> Iterator[Any]:
         capture = tmp_path / "main.pcap"
         write_pcap(capture, [(time, PACKET) for time in times])
         files = settings.pop("files", (str(capture),))
-        chosen = CaptureSettings((InterfaceSettings("main", files),), **settings)
+        others = settings.pop("others", ())
+        interfaces = (InterfaceSettings("main", files), *others)
+        chosen = CaptureSettings(interfaces, **settings)
         (tmp_path / CAPTURE_SETTINGS_FILE).write_text(chosen.to_json())
-        write_program(tmp_path / PROGRAM_FILE, flow_program("main"))
+        program = flow_program(*(each.name for each in interfaces))
+        write_program(tmp_path / PROGRAM_FILE, program)
         started.append(RunningDaemon(tmp_path))
         return started[-1]
 
@@ -155,6 +159,36 @@ def test_a_pipe_without_a_writer_does_not_keep_a_signal_waiting(start: Any, tmp_
     daemon.process.send_signal(signal.SIGTERM)
     assert daemon.event("summary")["is_stopped"]
     assert daemon.wait() == 0
+
+
+def test_a_signal_ends_the_pass_that_counts_the_packets_of_several_interfaces(
+    start: Any, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    first = str(tmp_path / "main.pcap")
+    daemon = start(
+        SECOND,
+        files=(first, str(pipe)),
+        others=(InterfaceSettings("other", (first,)),),
+        packets=1_000,
+    )
+    # The pass opens the pipe after the file before it, and then waits for bytes that never come.
+    writer = wait_for(lambda: _writer_of(pipe), "the reading of the pipe")
+    daemon.process.send_signal(signal.SIGINT)
+    summary = daemon.event("summary")
+    assert summary["is_stopped"]
+    assert sum(each["accepted"] for each in summary["interfaces"]) == 0
+    assert daemon.wait() == 0
+    os.close(writer)
+
+
+def _writer_of(pipe: Path) -> int | None:
+    """Return a descriptor to write to a named pipe; None while it has no reader."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
 
 
 def test_it_dies_with_its_supervisor(start: Any) -> None:

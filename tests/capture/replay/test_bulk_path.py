@@ -17,7 +17,8 @@ from gscope.capture.log.log import read_log
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay import trace_clock
 from gscope.capture.replay.bulk_path import Pump, Pumped
-from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
+from gscope.capture.replay.replay_stop import ReplayStop
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.queries.plan.program import Program
 from gscope.queries.streams.messages import Batch, Heartbeat

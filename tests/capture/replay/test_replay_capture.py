@@ -16,7 +16,8 @@ from tests.capture.lfta.lfta_builders import flow, ipv4, udp
 
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
-from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
+from gscope.capture.replay.replay_stop import ReplayStop
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program

@@ -23,7 +23,8 @@ from tests.support.gscope_command import run
 
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.replay.open_inputs import OpenInputs
-from gscope.capture.replay.replay_capture import ReplayStop, replay_capture
+from gscope.capture.replay.replay_capture import replay_capture
+from gscope.capture.replay.replay_stop import ReplayStop
 from gscope.capture.settings import SECOND_NS, CaptureSettings
 from gscope.capture.sources.files import backward_steps
 from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk
