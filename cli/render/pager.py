@@ -23,12 +23,21 @@ _LESS = "FRX"
 
 It does not chop lines (-S): lines that are too long are wrapped, so that nothing is hidden."""
 
+_UNREAD_CHARACTERS = 128 << 10
+"""More than a pipe holds: if the pager has taken more than this, it has read some of it."""
+
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+"""Exit codes of a shell whose command cannot be executed or does not exist (POSIX)."""
+
 
 class Display(Protocol):
     """What else uses the terminal: the progress of a run."""
 
     def aside(self) -> AbstractContextManager[None]:
         """Make space on the terminal while text is written."""
+
+    def on_notice(self, text: str) -> None:
+        """Print a sentence that the user must see."""
 
     def on_pager_start(self) -> None:
         """Leave the terminal to the pager."""
@@ -90,7 +99,8 @@ def _restricted() -> dict[str, str]:
 class PagedOutput:
     """A text file that starts the pager when it has more lines than the screen.
 
-    Until then it holds the text, which ``finish`` writes to standard output.
+    Until then it holds the text, which ``finish`` writes to standard output. If the pager cannot be
+    started, all text goes to standard output, after a notice.
     """
 
     def __init__(self, command: str, display: Display | None) -> None:
@@ -100,6 +110,10 @@ class PagedOutput:
         self._held: list[str] = []
         self._held_lines = 0
         self._pager: subprocess.Popen[str] | None = None
+        # What the pager was sent, until it must have read some of it.
+        self._sent: list[str] | None = []
+        self._sent_characters = 0
+        self._is_plain = False
 
     def write(self, text: str) -> int:
         """Take text.
@@ -109,6 +123,9 @@ class PagedOutput:
         """
         if self._pager is not None:
             self._send(text)
+            return len(text)
+        if self._is_plain:
+            self._print(text)
             return len(text)
         self._held.append(text)
         screen = shutil.get_terminal_size()
@@ -127,9 +144,7 @@ class PagedOutput:
         """Write held text to standard output, or end the input of the pager: nothing follows."""
         held = self._take()
         if self._pager is None:
-            with self._display.aside() if self._display is not None else nullcontext():
-                sys.stdout.write(held)
-                sys.stdout.flush()
+            self._print(held)
         elif self._pager.stdin is not None:
             # Everything is answered: a user who has left the pager by now interrupts nothing.
             with suppress(BrokenPipeError):
@@ -139,16 +154,21 @@ class PagedOutput:
         """Wait until the user leaves the pager; Ctrl-C is for the pager alone meanwhile."""
         if self._pager is None:
             return
+        self._wait(self._pager)
+        if self._pager.returncode in (_NOT_EXECUTABLE, _NOT_FOUND) and self._sent is not None:
+            self._print_instead(self._pager.returncode)
+        elif self._display is not None:
+            self._display.on_pager_end()
+
+    def _wait(self, pager: subprocess.Popen[str]) -> None:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            if self._pager.stdin is not None:
+            if pager.stdin is not None:
                 with suppress(BrokenPipeError):
-                    self._pager.stdin.close()
-            self._pager.wait()
+                    pager.stdin.close()
+            pager.wait()
         finally:
             signal.signal(signal.SIGINT, before)
-            if self._display is not None:
-                self._display.on_pager_end()
 
     def _start(self) -> None:
         if self._display is not None:
@@ -167,8 +187,40 @@ class PagedOutput:
     def _send(self, text: str) -> None:
         assert self._pager is not None
         assert self._pager.stdin is not None
-        self._pager.stdin.write(text)
-        self._pager.stdin.flush()
+        if self._sent is not None:
+            self._sent.append(text)
+            if self._sent_characters > _UNREAD_CHARACTERS:
+                self._sent = None
+            self._sent_characters += len(text)
+        try:
+            self._pager.stdin.write(text)
+            self._pager.stdin.flush()
+        except BrokenPipeError:
+            if self._sent is None:
+                raise
+            self._wait(self._pager)
+            if self._pager.returncode not in (_NOT_EXECUTABLE, _NOT_FOUND):
+                raise
+            self._print_instead(self._pager.returncode)
+
+    def _print_instead(self, exit_code: int) -> None:
+        """Write what the pager was sent, and what follows, to standard output."""
+        sent, self._sent = "".join(self._sent or ()), None
+        self._pager = None
+        self._is_plain = True
+        why = "does not exist" if exit_code == _NOT_FOUND else "cannot be executed"
+        notice = f"the pager {self._command!r} {why}; the output follows without it"
+        if self._display is not None:
+            self._display.on_pager_end()
+            self._display.on_notice(notice)
+        else:
+            sys.stderr.write(f"gscope: {notice}\n")
+        self._print(sent)
+
+    def _print(self, text: str) -> None:
+        with self._display.aside() if self._display is not None else nullcontext():
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
     def _take(self) -> str:
         held, self._held = "".join(self._held), []

@@ -100,11 +100,37 @@ def test_a_long_text_goes_through_the_pager_and_a_short_one_does_not() -> None:
     assert not _is_paged(Terminal("library", TERM="dumb"))
 
 
-def test_a_pager_that_does_not_exist_or_ends_early_leaves_no_traceback() -> None:
-    for pager in ("no-such-pager-anywhere", "head -n 2", "true"):
+def test_a_pager_that_ends_early_leaves_no_traceback() -> None:
+    for pager in ("head -n 2", "true"):
         terminal = Terminal("help", "replay", GSCOPE_PAGER=pager)
         assert "Traceback" not in terminal.text
         assert "bug" not in terminal.text
+
+
+def test_the_text_of_a_pager_that_cannot_run_is_printed(tmp_path: Path) -> None:
+    whole = Terminal("help", "replay", "--no-pager").text
+    (tmp_path / "pager").write_text("")
+    for pager, why in (
+        ("no-such-pager-anywhere -F", "does not exist"),
+        (str(tmp_path / "pager"), "cannot be executed"),
+    ):
+        terminal = Terminal("help", "replay", PAGER=pager)
+        shell, notice, text = terminal.text.partition(
+            f"gscope: the pager '{pager}' {why}; the output follows without it\n"
+        )
+        assert notice, shell
+        assert text == whole
+        assert terminal.exit_code == 0
+
+
+@pytest.mark.parametrize("pieces", [1, 40, 200])
+def test_no_text_is_lost_however_late_the_shell_misses_the_pager(pieces: int) -> None:
+    """Up to 560,000 characters, more than the pipe to the shell holds."""
+    program = [sys.executable, "-c", PIECES]
+    terminal = Terminal(str(pieces), program=program)
+    lines = [line for line in terminal.text.splitlines() if line.startswith("piece")]
+    assert lines == [f"piece {n} {'x' * 60}" for n in range(40 * pieces)]
+    assert terminal.exit_code == 0
 
 
 @pytest.mark.slow
@@ -161,6 +187,17 @@ def test_the_line_leaves_nothing_among_notices_rows_and_pager(destination: str) 
     text = NOTICES.replace("Destination.DESTINATION", f"Destination.{destination}")
     shown = Terminal(text, program=[sys.executable, "-c"]).text
     assert shown == "gscope: one\nrow\npaged\ngscope: two\n"
+
+
+PIECES = """
+import sys
+from gscope.cli.render.pager import paged_output
+
+with paged_output("no-such-pager-anywhere") as output:
+    for piece in range(int(sys.argv[1])):
+        output.write("".join(f"piece {40 * piece + n} {'x' * 60}\\n" for n in range(40)))
+    output.finish()
+"""
 
 
 class _Screen(io.StringIO):
