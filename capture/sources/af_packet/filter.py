@@ -28,6 +28,9 @@ _DLT = {LINKTYPE_RAW: 12, 14: 12}
 _TAGS = re.compile(r"\bvlan\b")
 """Keywords that libpcap compiles differently for live packets, and only for a device that is up."""
 
+_REJECTS_ALL = "expression rejects all packets"
+"""Report of libpcap on an expression that no packet of a link type can match."""
+
 _RETURN = 0x06
 _ERROR_BYTES = 256
 _NETMASK_UNKNOWN = 0xFFFFFFFF
@@ -83,7 +86,7 @@ def compile_for_captures(
     ``vlan`` reads the tag from the packet's bytes, as tcpdump does with a file.
 
     Raises:
-        UsageError: the expression is invalid for every link type.
+        UsageError: the expression is invalid for every link type, or rejects all Ethernet packets.
         CaptureError: libpcap is not installed.
     """
     name = ctypes.util.find_library("pcap")
@@ -102,8 +105,15 @@ def compile_for_captures(
             programs[link_type] = _compiled(pcap, handle, expression)
         except UsageError as error:
             reasons[link_type] = error
+    ethernet = reasons.get(LINKTYPE_ETHERNET)
+    if ethernet is not None and _REJECTS_ALL in str(ethernet):
+        # tcpdump refuses such a filter of a file; with other link types it is a mistake as well.
+        message = str(ethernet)
+        if _TAGS.search(expression):
+            message += "; write vlan first, what follows it is within the tag"
+        raise UsageError(message)
     if not programs:
-        raise reasons.get(LINKTYPE_ETHERNET) or next(iter(reasons.values()))
+        raise ethernet or next(iter(reasons.values()))
     return programs
 
 

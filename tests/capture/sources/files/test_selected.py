@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,6 +39,23 @@ FILTERS = (
     "len % 3 = 1 or len / 7 = 20",
     "ip host 10.0.0.1 or portrange 1024-2000",
 )
+TAG_FILTERS = (
+    *("vlan", "not vlan", "vlan 10", "vlan and vlan", "vlan 10 and vlan 20", "vlan and not tcp"),
+    *("port 80", "vlan and port 80", "vlan 10 and tcp port 80"),
+    # What stands behind vlan is within the tag, also behind an "or".
+    *("port 80 or vlan and port 80", "vlan and port 80 or port 80", "vlan and (port 53 or arp)"),
+    *("vlan and ip6", "vlan and ip6 and port 80", "vlan and vlan and udp port 53", "udp or vlan"),
+    *("ether[12:2] = 0x8100 and ether[14:2] & 0xfff = 10", "vlan and ether proto 0x0806"),
+    *(
+        "vlan and pppoes and tcp",
+        "vlan and mpls and ip",
+        "vlan and greater 100",
+        "vlan and ip[9] = 6",
+    ),
+)
+TAGGED = ("ndpi-bot.pcap", "ndpi-dns.pcap", "zeek-gre-aruba.pcap", "zeek-vntag.pcap")
+"""All shared captures with VLAN tags (`tshark -Y vlan`)."""
+
 NAMES = (
     *(
         "ndpi-dns.pcap",
@@ -165,6 +183,62 @@ def test_a_load_beyond_the_captured_bytes_rejects_a_packet(expression: str, tmp_
     assert selected(path, expression)[1] == by_tcpdump(path, tmp_path, expression)
 
 
+@needs_captures
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TAGGED)
+def test_tagged_packets_of_captures_are_selected_as_by_tcpdump(name: str, tmp_path: Path) -> None:
+    sizes = {}
+    for expression in TAG_FILTERS:
+        found = selected(CAPTURES / name, expression)[1]
+        assert found == by_tcpdump(CAPTURES / name, tmp_path, expression), expression
+        sizes[expression] = len(found)
+    assert any(sizes.values())
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not here")
+def test_tagged_packets_are_selected_as_by_tcpdump(tmp_path: Path) -> None:
+    """Every kind of tag around every kind of packet, whole and cut at every eighth byte."""
+    path = tmp_path / "tags.pcap"
+    whole = [bytes(12) + tags + packet for tags in TAGS for packet in TAGGED_PACKETS]
+    cut = [frame[:n] for frame in whole for n in range(12, len(frame), 8)]
+    path.write_bytes(pcap_of(whole + cut))
+    for expression in TAG_FILTERS:
+        found = selected(path, expression)[1]
+        assert found == by_tcpdump(path, tmp_path, expression), expression
+        assert 0 < len(found) < len(whole) + len(cut), expression
+
+
+def tag(vlan: int, kind: int = 0x8100, priority: int = 0) -> bytes:
+    """The type and the information of a VLAN tag."""
+    return struct.pack(">HH", kind, priority << 13 | vlan)
+
+
+def ipv4(protocol: int, ports: tuple[int, int]) -> bytes:
+    transport = struct.pack(">HH", *ports) + bytes(60)
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(transport), 1, 0, 64, protocol, 0)
+    return head + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + transport
+
+
+def ipv6(protocol: int, ports: tuple[int, int]) -> bytes:
+    transport = struct.pack(">HH", *ports) + bytes(16)
+    head = struct.pack(">IHBB", 6 << 28, len(transport), protocol, 64)
+    return head + bytes(15) + b"\1" + bytes(15) + b"\2" + transport
+
+
+HTTP, DNS, OTHER = (50_000, 80), (53, 50_001), (8080, 443)
+TAGGED_PACKETS = (
+    *(b"\x08\x00" + ipv4(6, HTTP), b"\x08\x00" + ipv4(17, DNS), b"\x08\x00" + ipv4(6, OTHER)),
+    *(b"\x86\xdd" + ipv6(6, HTTP), b"\x86\xdd" + ipv6(17, DNS), b"\x08\x06" + bytes(28)),
+    b"\x88\x64" + b"\x11\x00\x00\x01" + struct.pack(">HH", 90, 0x0021) + ipv4(6, HTTP),
+    b"\x88\x47" + struct.pack(">I", 7 << 12 | 1 << 8 | 64) + ipv4(6, HTTP),
+    struct.pack(">H", 40) + bytes(60),  # a length instead of a type
+)
+TAGS = (
+    *(b"", tag(10), tag(20, priority=5), tag(0, priority=7), tag(10, 0x88A8), tag(10, 0x9100)),
+    *(tag(10) + tag(20), tag(20) + tag(10), tag(10, 0x88A8) + tag(20), tag(1) + tag(2) + tag(3)),
+)
+
+
 def test_packets_of_a_link_type_without_such_a_filter_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "two.pcapng"
     packets = [
@@ -178,6 +252,13 @@ def test_packets_of_a_link_type_without_such_a_filter_are_reported(tmp_path: Pat
     assert source.damage == [
         "the filter does not apply to 1 packets of link type 101, which are left out"
     ]
+
+
+def test_a_filter_that_rejects_all_ethernet_packets_is_refused_as_by_tcpdump() -> None:
+    with pytest.raises(UsageError, match="rejects all packets; write vlan first, what follows"):
+        compile_for_captures("port 80 and vlan", READ_LINK_TYPES)
+    with pytest.raises(UsageError, match=r"rejects all packets$"):
+        compile_for_captures("tcp and udp", READ_LINK_TYPES)
 
 
 def test_an_invalid_filter_is_refused() -> None:
