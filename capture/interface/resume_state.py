@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.interface.summary import UNDECODED
 from gscope.capture.lfta.punctuation import NO_BOUND
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ LATE = "late_tuples_total"
 CLOCK_OFFSET = "clock_offset_ns"
 
 UNKNOWN_REASON = "unknown"
-"""Reason of malformed packets that were counted after the last report by reason was written."""
+"""Reason of packets that were counted as not decoded after the last report by reason was written."""
 
 _GAUGES = ("live_groups", CLOCK_OFFSET)
 """Counters that state a current value: those of two daemons are not added."""
@@ -65,14 +66,16 @@ def caught_up(earlier: Mapping[str, Any], state: ResumeState) -> dict[str, Any]:
 
     The heartbeat is younger than the file. What the kernel dropped between them is unknown.
     """
-    malformed = dict(earlier.get("malformed_packets", {}))
+    undecoded = {name: dict(earlier.get(name, {})) for name in UNDECODED}
     late, accepted = earlier.get("late_packets", 0), earlier.get("accepted_packets", 0)
     more_late = max(0, state.most("late_packets_total") - late)
-    more_malformed = max(0, state.most("malformed_packets_total") - sum(malformed.values()))
-    known = late + accepted + sum(malformed.values())
-    more = max(more_late + more_malformed, state.packets - known)
-    if more_malformed:
-        malformed[UNKNOWN_REASON] = malformed.get(UNKNOWN_REASON, 0) + more_malformed
+    known = late + accepted + sum(sum(counts.values()) for counts in undecoded.values())
+    more_undecoded = 0
+    for name, counts in undecoded.items():
+        if (newer := state.most(f"{name}_total") - sum(counts.values())) > 0:
+            counts[UNKNOWN_REASON] = counts.get(UNKNOWN_REASON, 0) + newer
+            more_undecoded += newer
+    more = max(more_late + more_undecoded, state.packets - known)
     processed = known + more
     others = sum(earlier.get(f"{name}_packets", 0) for name in ("dropped", "filtered", "shed"))
     # Packets that were unread when the file was written may have been processed since, and more
@@ -83,6 +86,6 @@ def caught_up(earlier: Mapping[str, Any], state: ResumeState) -> dict[str, Any]:
         "received_packets": received,
         "unread_packets": received - processed - others,
         "late_packets": late + more_late,
-        "malformed_packets": malformed,
-        "accepted_packets": accepted + more - more_late - more_malformed,
+        **undecoded,
+        "accepted_packets": accepted + more - more_late - more_undecoded,
     }

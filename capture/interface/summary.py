@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNDECODED = ("malformed_packets", "unsupported_packets")
+"""Fields of an interface in ``capture.stats.json`` that count packets by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +19,7 @@ class InterfaceSummary:
 
     They add up::
 
-        received = dropped + filtered + shed + late + malformed + accepted + unread
+        received = dropped + filtered + shed + late + malformed + unsupported + accepted + unread
 
     Attributes:
         name: name of the interface.
@@ -22,13 +28,15 @@ class InterfaceSummary:
         filtered: packets rejected by the source's own filter.
         shed: packets left out on purpose, by a sampling rule.
         late: packets that stepped back in time by more than the interface's skew.
-        malformed: packets that could not be decoded as a whole, by reason; the fields that could be
-            decoded may be in answers.
+        malformed: packets that are damaged or not captured completely, by reason; the fields that
+            could be decoded may be in answers.
         accepted: packets decoded as a whole, from which each LFTA then selects.
         unread: packets that had arrived and were not processed when the capture was stopped.
         damage: sentences on parts of the input that were unusable.
         needed_skew_ns: for files, the skew at which no packet would have been late; 0 if none was.
-        unread_links: packets of unsupported link types, by name; they are also malformed.
+        unread_links: packets of unsupported link types, by name; they are also in ``unsupported``.
+        unsupported: packets that gscope does not decode as a whole although nothing is wrong with
+            them, by reason; the fields that could be decoded may be in answers.
     """
 
     name: str
@@ -43,11 +51,21 @@ class InterfaceSummary:
     damage: tuple[str, ...]
     needed_skew_ns: int = 0
     unread_links: dict[str, int] = field(default_factory=dict)
+    unsupported: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
         """Whether no packet of the input was lost to answers."""
         return not (self.dropped or self.shed or self.late or self.unread or self.damage)
+
+
+def added_by_reason(*counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of packets by reason."""
+    total: dict[str, int] = {}
+    for each in counts:
+        for reason, count in each.items():
+            total[reason] = total.get(reason, 0) + count
+    return total
 
 
 def empty_summary(interface: str) -> InterfaceSummary:

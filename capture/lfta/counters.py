@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.decode_errors import UNSUPPORTED, Reason
 
 
 @dataclass(slots=True)
@@ -16,7 +14,8 @@ class InterfaceCounters:
     Attributes:
         accepted_packets: packets decoded up to the transport header, or not of IP.
         late_packets: packets earlier than a bound already promised, discarded for all LFTAs.
-        odd_packets: malformed packets by reason; LFTAs see the fields that could be read.
+        odd_packets: malformed and unsupported packets by reason; LFTAs see the fields that could be
+            read.
     """
 
     accepted_packets: int = 0
@@ -27,6 +26,23 @@ class InterfaceCounters:
     def packets(self) -> int:
         """All packets taken from blocks."""
         return self.accepted_packets + self.late_packets + sum(self.odd_packets.values())
+
+    @property
+    def malformed(self) -> dict[str, int]:
+        """Packets that are damaged or not captured completely, by the name of the reason."""
+        return self._by_name(is_unsupported=False)
+
+    @property
+    def unsupported(self) -> dict[str, int]:
+        """Packets that gscope does not decode, by the name of the reason."""
+        return self._by_name(is_unsupported=True)
+
+    def _by_name(self, *, is_unsupported: bool) -> dict[str, int]:
+        return {
+            reason.name.lower(): count
+            for reason, count in self.odd_packets.items()
+            if (reason in UNSUPPORTED) is is_unsupported
+        }
 
 
 @dataclass(slots=True)

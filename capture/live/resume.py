@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.interface.resume_state import CLOCK_OFFSET, LATE, ResumeState
+from gscope.capture.interface.summary import added_by_reason
 from gscope.capture.lfta.punctuation import NO_BOUND
 from gscope.capture.log.index import INDEX_NAME, read_index
 from gscope.queries.streams.messages import EndOfStream
@@ -125,12 +126,13 @@ def with_earlier(summary: InterfaceSummary, earlier: Mapping[str, Any]) -> Inter
 
     Packets that had arrived and were not processed when the earlier daemon was killed are unread.
     """
-    malformed = dict(earlier.get("malformed_packets", {}))
-    for reason, count in summary.malformed.items():
-        malformed[reason] = malformed.get(reason, 0) + count
+    malformed = added_by_reason(earlier.get("malformed_packets", {}), summary.malformed)
+    unsupported = added_by_reason(earlier.get("unsupported_packets", {}), summary.unsupported)
     counts = {
         name: getattr(summary, name) + earlier.get(f"{name}_packets", 0)
         for name in ("received", "dropped", "filtered", "shed", "late", "accepted", "unread")
     }
     damage = dict.fromkeys((*earlier.get("damage", ()), *summary.damage))
-    return replace(summary, **counts, malformed=malformed, damage=tuple(damage))
+    return replace(
+        summary, **counts, malformed=malformed, unsupported=unsupported, damage=tuple(damage)
+    )

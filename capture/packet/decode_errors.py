@@ -40,3 +40,16 @@ class Reason(IntEnum):
 
 
 REASON_COUNT = len(Reason)
+
+UNSUPPORTED = frozenset(
+    (
+        Reason.UNKNOWN_LINKTYPE,
+        Reason.TOO_DEEP,
+        Reason.LOWPAN_CONTEXT,
+        Reason.LOWPAN_FRAGMENT,
+        Reason.LOWPAN_UNSUPPORTED,
+    )
+)
+"""Reasons of packets with which nothing is wrong: gscope does not decode them, other programs may.
+
+Packets with any other reason are malformed: damaged, or not captured completely."""

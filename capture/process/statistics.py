@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.capture.confinement.privileges import capabilities, has_no_new_privileges
 from gscope.capture.interface.resume_state import caught_up
 from gscope.capture.interface.source_state import SourceState
-from gscope.capture.interface.summary import empty_summary
+from gscope.capture.interface.summary import UNDECODED, added_by_reason, empty_summary
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
@@ -289,9 +289,8 @@ def _packets(summary: InterfaceSummary) -> dict[str, Any]:
         "filtered_packets": summary.filtered,
         "shed_packets": summary.shed,
         "late_packets": summary.late,
-        "malformed_packets": {
-            reason: count for reason, count in summary.malformed.items() if count
-        },
+        "malformed_packets": {r: count for r, count in summary.malformed.items() if count},
+        "unsupported_packets": {r: count for r, count in summary.unsupported.items() if count},
         "accepted_packets": summary.accepted,
         "unread_packets": summary.unread,
         "damage": list(summary.damage),
@@ -329,20 +328,17 @@ def _continued(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, 
         name: value + earlier.get(name, 0) if name in ADDED_UP else value
         for name, value in now.items()
     }
-    if "malformed_packets" in now and "malformed_packets" in earlier:
-        reasons = (*earlier["malformed_packets"], *now["malformed_packets"])
-        total["malformed_packets"] = {
-            reason: earlier["malformed_packets"].get(reason, 0)
-            + now["malformed_packets"].get(reason, 0)
-            for reason in dict.fromkeys(reasons)
-        }
+    for name in UNDECODED:
+        if name in now and name in earlier:
+            total[name] = added_by_reason(earlier[name], now[name])
     return total
 
 
 def _interface(fields: dict[str, Any], now_ns: int) -> dict[str, Any]:
     """Return ``fields`` with the fields that are computed from others."""
     last_ns = fields["last_packet_ns"]
-    processed = fields["accepted_packets"] + sum(fields["malformed_packets"].values())
+    undecoded = sum(sum(fields[name].values()) for name in UNDECODED)
+    processed = fields["accepted_packets"] + undecoded
     lag_ns = fields["largest_lag_ns"]
     return {
         **fields,

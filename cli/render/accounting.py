@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+UNDECODED = ("malformed", "unsupported")
+"""Terms that are counted by reason."""
+
 PACKET_TERMS = ("accepted", "dropped", "filtered", "shed", "late", "unread")
 TERMS = ("released", "waiting", "shed")
 _NAMES = {
@@ -41,10 +44,12 @@ def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
         term: sum(int(each.get(f"{term}_packets") or 0) for each in interfaces)
         for term in PACKET_TERMS
     }
-    malformed = sum(sum(each.get("malformed_packets", {}).values()) for each in interfaces)
+    undecoded = {
+        term: sum(sum(each.get(f"{term}_packets", {}).values()) for each in interfaces)
+        for term in UNDECODED
+    }
     parts = [f"{count:,} {term}" for term, count in totals.items() if count or term == "accepted"]
-    if malformed:
-        parts.insert(1, f"{malformed:,} malformed")
+    parts[1:1] = [f"{count:,} {term}" for term, count in undecoded.items() if count]
     received = sum(int(each.get("received_packets") or 0) for each in interfaces)
     yield f"  {received:,} packets received = {' + '.join(parts)}"
     log = statistics.get("log", {})

@@ -1,6 +1,7 @@
 """The loss summary: what became of every packet, at the end of a run.
 
-received = dropped + filtered + shed + late + malformed + accepted + unread, on every interface.
+received = dropped + filtered + shed + late + malformed + unsupported + accepted + unread, on every
+interface.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.quantities import show_duration
-from gscope.cli.render.accounting import shed_lines
+from gscope.cli.render.accounting import UNDECODED, shed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,17 +43,18 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     capture = outcome.capture
     interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
     totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
-    malformed = _malformed(interfaces)
+    undecoded = {kind: _by_reason(interfaces, kind) for kind in UNDECODED}
+    totals |= {kind: sum(counts.values()) for kind, counts in undecoded.items()}
     stopped = " (complete by LIMIT)" if outcome.is_complete else ""
     stopped = " (interrupted)" if outcome.signal else stopped
     yield (
-        f"gscope: {_equation(totals, sum(malformed.values()))}; {_rows(rows)}"
-        f" in {outcome.phases['answered']:.1f} s{stopped}"
+        f"gscope: {_equation(totals)}; {_rows(rows)} in {outcome.phases['answered']:.1f} s{stopped}"
     )
-    if malformed:
-        yield "  malformed: " + ", ".join(
-            f"{reason.replace('_', ' ')} {count:,}" for reason, count in malformed.items()
-        )
+    for kind, counts in undecoded.items():
+        if counts:
+            yield f"  {kind}: " + ", ".join(
+                f"{reason.replace('_', ' ')} {count:,}" for reason, count in counts.items()
+            )
     yield from _unread_links(interfaces)
     yield from _late(interfaces)
     yield from _odd_interfaces(interfaces, outcome)
@@ -158,12 +160,10 @@ def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {count:,} {why}"
 
 
-def _equation(terms: Mapping[str, int], malformed: int) -> str:
+def _equation(terms: Mapping[str, int]) -> str:
     """Return ``1,000 packets received = 990 accepted + 10 malformed``, without terms that are 0."""
     parts = [f"{terms['accepted']:,} accepted"]
-    if malformed:
-        parts.append(f"{malformed:,} malformed")
-    parts += [f"{terms[name]:,} {name}" for name in TERMS if terms[name]]
+    parts += [f"{terms[name]:,} {name}" for name in (*UNDECODED, *TERMS) if terms[name]]
     return f"{_counted(terms['received'], 'packet')} received = {' + '.join(parts)}"
 
 
@@ -201,7 +201,8 @@ def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]], outcome: Outcome) -
     odd = [i for i in interfaces if _has_loss(i, outcome)]
     shown = interfaces if odd and len(interfaces) <= _INTERFACES_SHOWN else odd
     for interface in shown[:_INTERFACES_SHOWN]:
-        yield f"  {interface['name']}: {_equation(interface, sum(interface['malformed'].values()))}"
+        sums = {kind: sum(interface[kind].values()) for kind in UNDECODED}
+        yield f"  {interface['name']}: {_equation({**interface, **sums})}"
     if len(shown) > _INTERFACES_SHOWN:
         yield f"  … and {len(shown) - _INTERFACES_SHOWN} more interfaces with loss"
 
@@ -220,11 +221,11 @@ def _damage(interfaces: Sequence[Mapping[str, Any]], failed: Mapping[str, str]) 
         yield f"  … and {len(sentences) - _DAMAGE_SHOWN} more damaged places"
 
 
-def _malformed(interfaces: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the malformed packets of all interfaces by reason, most frequent first."""
+def _by_reason(interfaces: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
+    """Return the packets of one kind, on all interfaces, by reason; most frequent first."""
     counts: dict[str, int] = {}
     for interface in interfaces:
-        for reason, count in interface["malformed"].items():
+        for reason, count in interface[kind].items():
             counts[reason] = counts.get(reason, 0) + count
     return dict(sorted(((r, c) for r, c in counts.items() if c), key=lambda item: -item[1]))
 

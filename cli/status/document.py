@@ -146,16 +146,18 @@ def _query(
 def _interface_sum(interface: Mapping[str, Any]) -> Document:
     """Return the terms of a sum that closes.
 
-    received = dropped + filtered + shed + late + unread + malformed + accepted
+    received = dropped + filtered + shed + late + unread + malformed + unsupported + accepted
     """
     malformed = sum(interface["malformed_packets"].values())
+    unsupported = sum(interface.get("unsupported_packets", {}).values())
     terms = {name: interface[name] for name in _LOSSES}
-    accounted = sum(terms.values()) + malformed + interface["accepted_packets"]
+    accounted = sum(terms.values()) + malformed + unsupported + interface["accepted_packets"]
     return {
         "name": interface["name"],
         "received_packets": interface["received_packets"],
         **terms,
         "malformed_packets": malformed,
+        "unsupported_packets": unsupported,
         "accepted_packets": interface["accepted_packets"],
         "difference": interface["received_packets"] - accounted,
     }

@@ -255,7 +255,12 @@ class RunCollector(Collector):
         )
         yield from _families(CAPTURE, (), [((), capture)] if capture else [])
         yield from _families(INTERFACE, ("interface",), _named(capture, "interfaces"))
-        yield _malformed(capture)
+        yield _by_reason(
+            capture, "malformed_packets", "Packets that are damaged or not captured completely."
+        )
+        yield _by_reason(
+            capture, "unsupported_packets", "Packets that gscope does not decode completely."
+        )
         yield _interface_up(capture)
         yield from _families(STREAM, ("stream",), _named(capture, "streams"))
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
@@ -321,14 +326,10 @@ def _family(
     return made
 
 
-def _malformed(capture: Mapping[str, Any]) -> CounterMetricFamily:
-    made = CounterMetricFamily(
-        "gscope_malformed_packets",
-        "Packets not decoded completely.",
-        labels=("interface", "reason"),
-    )
+def _by_reason(capture: Mapping[str, Any], name: str, meaning: str) -> CounterMetricFamily:
+    made = CounterMetricFamily(f"gscope_{name}", meaning, labels=("interface", "reason"))
     for each in capture.get("interfaces", ()):
-        for reason, packets in each["malformed_packets"].items():
+        for reason, packets in each.get(name, {}).items():
             made.add_metric((each["name"], reason), packets)
     return made
 

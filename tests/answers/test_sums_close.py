@@ -123,13 +123,13 @@ def test_every_packet_is_in_an_answer_or_in_a_counter(
     log.close()
 
     for interface in summary.interfaces:
-        malformed = sum(interface.malformed.values())
+        undecoded = sum(interface.malformed.values()) + sum(interface.unsupported.values())
         assert interface.received == (
             interface.dropped
             + interface.filtered
             + interface.shed
             + interface.late
-            + malformed
+            + undecoded
             + interface.accepted
             + interface.unread
         )

@@ -176,7 +176,8 @@ def replayed(
         engines = _interpreters(program) if variation.is_interpreted else None
         summary = replay_capture(program, settings, log, engines=engines)
     for interface in summary.interfaces:
-        counted = interface.accepted + interface.late + sum(interface.malformed.values())
+        undecoded = sum(interface.malformed.values()) + sum(interface.unsupported.values())
+        counted = interface.accepted + interface.late + undecoded
         assert interface.received == counted + interface.unread
     return read_log(folder), summary
 

@@ -232,26 +232,33 @@ def test_whenever_it_is_killed_no_packet_is_counted_twice(lives: Lives, crash_s:
 
 
 def test_what_was_reported_before_is_added_and_the_sum_closes() -> None:
-    now = InterfaceSummary("a", 10, 1, 0, 0, 2, {"cut": 1}, 5, 1, ("now",))
+    now = InterfaceSummary("a", 11, 1, 0, 0, 2, {"cut": 1}, 5, 1, ("now",), unsupported={"new": 1})
     earlier = {
-        "received_packets": 7,
+        "received_packets": 10,
         "dropped_packets": 1,
         "malformed_packets": {"cut": 1, "bad": 1},
+        "unsupported_packets": {"new": 2, "deep": 1},
         "accepted_packets": 2,
         "unread_packets": 2,
         "damage": ["before"],
     }
     total = with_earlier(now, earlier)
-    assert total.received == 17
+    assert total.received == 21
     terms = (total.dropped, total.filtered, total.shed, total.late, total.accepted, total.unread)
-    assert sum(terms) + sum(total.malformed.values()) == 17
+    assert sum(terms) + sum(total.malformed.values()) + sum(total.unsupported.values()) == 21
     assert total.malformed == {"cut": 2, "bad": 1}
+    assert total.unsupported == {"new": 3, "deep": 1}
     assert total.damage == ("before", "now")
     assert with_earlier(now, {}) == now
 
 
 def test_what_the_last_heartbeat_reports_is_younger_than_the_file() -> None:
-    reported = {"packets_total": 20, "late_packets_total": 3, "malformed_packets_total": 4}
+    reported = {
+        "packets_total": 22,
+        "late_packets_total": 3,
+        "malformed_packets_total": 4,
+        "unsupported_packets_total": 2,
+    }
     earlier = {
         "received_packets": 12,
         "late_packets": 2,
@@ -261,9 +268,10 @@ def test_what_the_last_heartbeat_reports_is_younger_than_the_file() -> None:
     }
     caught = caught_up(earlier, ResumeState(counters={"a": reported, "b": reported}))
     assert caught == {
-        "received_packets": 20,
+        "received_packets": 22,
         "late_packets": 3,
         "malformed_packets": {"cut": 3, "unknown": 1},
+        "unsupported_packets": {"unknown": 2},
         "accepted_packets": 13,
         "unread_packets": 0,
     }

@@ -36,13 +36,14 @@ def test_what_was_shed_is_reported_by_stream_with_its_remedy() -> None:
 def test_where_packets_and_tuples_are_while_a_run_lasts() -> None:
     interface = {
         "received_packets": 100,
-        "accepted_packets": 80,
+        "accepted_packets": 73,
         "dropped_packets": 5,
         "unread_packets": 10,
         "malformed_packets": {"ip_truncated": 5},
+        "unsupported_packets": {"too_deep": 3, "unknown_linktype": 4},
     }
     assert list(standing_lines({"interfaces": [interface], "log": {**LOG, "open_tuples": 7}})) == [
-        "  100 packets received = 80 accepted + 5 malformed + 5 dropped + 10 unread",
+        "  100 packets received = 73 accepted + 5 malformed + 7 unsupported + 5 dropped + 10 unread",
         "  1,000 partial tuples = 700 released + 200 waiting + 100 shed; 7 not logged yet",
     ]
     assert next(standing_lines({})) == "  0 packets received = 0 accepted"

@@ -16,6 +16,7 @@ def _interface(name: str = "a", **changes: Any) -> dict[str, Any]:
         "received": 1000,
         "accepted": 1000,
         "malformed": {},
+        "unsupported": {},
         "damage": [],
         **whole,
         **changes,
@@ -108,8 +109,26 @@ def test_one_of_a_kind_is_not_in_the_plural() -> None:
     ]
 
 
-def test_malformed_packets_alone_are_no_loss() -> None:
-    assert is_whole(_outcome(_interface(malformed={"ip_truncated": 10})))
+def test_unsupported_packets_are_shown_apart_from_malformed_ones() -> None:
+    one = _interface(
+        accepted=900, malformed={"ip_truncated": 10}, unsupported={"unknown_linktype": 90}
+    )
+    other = _interface("b", accepted=999, unsupported={"lowpan_fragment": 1})
+    first, *reasons = summary_lines(_outcome(one, other), {"q": 1})
+    assert "= 1,899 accepted + 10 malformed + 91 unsupported; 1 row" in first
+    assert reasons == [
+        "  malformed: ip truncated 10",
+        "  unsupported: unknown linktype 90, lowpan fragment 1",
+    ]
+    lossy = _interface("b", accepted=998, unsupported={"lowpan_fragment": 1}, late=1)
+    assert "  b: 1,000 packets received = 998 accepted + 1 unsupported + 1 late" in list(
+        summary_lines(_outcome(one, lossy), {"q": 1})
+    )
+
+
+def test_malformed_and_unsupported_packets_alone_are_no_loss() -> None:
+    odd = _interface(malformed={"ip_truncated": 10}, unsupported={"too_deep": 1})
+    assert is_whole(_outcome(odd))
 
 
 @pytest.mark.parametrize("term", ["dropped", "shed", "late", "unread"])

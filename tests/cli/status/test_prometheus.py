@@ -28,6 +28,11 @@ _NO_COUNTERS = {
 }
 """What identifies or describes; everything else is a counter or gauge that is to be explained."""
 
+_BY_LABEL = {
+    *("malformed_packets", "unsupported_packets", "undecodable", "foreign", "wrapped_sums"),
+}
+"""Counters that are objects: one number for each reason, function or query."""
+
 
 def document(work: Path) -> Document:
     with run_folder(work) as run_dir:
@@ -81,7 +86,7 @@ def counters(value: object) -> set[str]:
                 continue
             if isinstance(inner, dict | list):
                 names |= counters(inner)
-                if name in ("malformed_packets", "undecodable", "foreign", "wrapped_sums"):
+                if name in _BY_LABEL:
                     names.add(name)
             else:
                 names.add(name)
