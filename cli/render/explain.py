@@ -36,6 +36,7 @@ from gscope.queries.plan.split.kernel_filter import (
     needed_packets,
     show_condition,
 )
+from gscope.queries.plan.whole_input import unites_whole_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -190,7 +191,7 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "name": node.query,
                 "operator": "merge",
                 "reads": ", ".join(map(_input, node.inputs)),
-                "on": ", ".join(node.on),
+                "on": "the whole input" if unites_whole_inputs(node) else ", ".join(node.on),
                 "slack": str(node.slack),
                 **common,
             }

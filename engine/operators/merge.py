@@ -9,6 +9,7 @@ from gscope.engine.watermarks.release import Side
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.whole_input import unites_whole_inputs
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema
@@ -24,10 +25,11 @@ def bookkeeping(node: MergeNode) -> EpochOperator:
     A silent input does not delay it as long as its heartbeats promise. A tuple may be ``slack``
     behind the punctuation, so rows are retained that much longer. Rows whose merged column equals
     the watermark are released as they arrive, since no row before them can follow: simultaneous
-    tuples do not wait for each other.
+    tuples do not wait for each other. Those of a whole input do: they are ordered at its end.
     """
     sides = tuple(Side(_column(node.schema[on], place)) for place, on in enumerate(node.on))
-    beyond = int(node.schema[node.on[0]].type in _WHOLE)
+    is_stepped = node.schema[node.on[0]].type in _WHOLE
+    beyond = int(is_stepped and not unites_whole_inputs(node))
     return EpochOperator(node, sides, merged_outputs(node), slack=node.slack, beyond=beyond)
 
 

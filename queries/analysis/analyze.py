@@ -89,7 +89,7 @@ def _plan(
     check_streams(entry.body.inputs, sources)
     substitutes = Substitutes(entry.owner, parameters)
     if isinstance(entry.body, nodes.MergeQuery):
-        root = build_merge(entry.body, sources, substitutes)
+        root = build_merge(entry.body, sources, substitutes, is_unbounded=is_unbounded)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
     body = without_aliases(entry.body, sources)
     rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded)

@@ -1,8 +1,9 @@
-"""The epoch of a grouping without a temporal term: a finite input as a whole.
+"""The epoch of a grouping or union without a temporal term: a finite input as a whole.
 
 It is a constant, which never decreases and which only the end of the input closes. So a grouping
 over a whole input runs like any other: its LFTA has a group table of fixed size, its partial tuples
-collect in the log, and its HFTA node releases the only epoch when its input has ended.
+collect in the log, and its HFTA node releases the only epoch when its input has ended. A union has
+the constant in a hidden column of its inputs, on which it merges them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 from gscope.queries.expressions.expressions import Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.expressions.types import Direction, GsqlType, Ordering
-from gscope.queries.plan.program import AggregationNode, QueryInput, TopNode, node_inputs
+from gscope.queries.plan.program import (
+    AggregationNode,
+    MergeNode,
+    QueryInput,
+    TopNode,
+    node_inputs,
+)
+from gscope.queries.plan.row_order import ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,13 +51,18 @@ def is_whole_input(epoch: Expression | None) -> bool:
     return isinstance(epoch, Literal)
 
 
+def unites_whole_inputs(node: MergeNode) -> bool:
+    """Return whether a merge waits for the end of its inputs, because no column orders their rows."""
+    return node.on[0] == ORDER
+
+
 def written_keys(keys: Sequence[NamedExpression], epoch: str) -> list[NamedExpression]:
     """Return the keys that the query names: all but that of a whole input."""
     return [key for key in keys if key.name != epoch or not is_whole_input(key.expression)]
 
 
 def answers_at_the_end(program: Program, query: str) -> bool:
-    """Return whether the rows of ``query`` come from a grouping or order of a whole input.
+    """Return whether the rows of ``query`` come from a grouping, order or union of a whole input.
 
     That may be its own or one below it.
     """
@@ -63,6 +76,8 @@ def answers_at_the_end(program: Program, query: str) -> bool:
         # A result that is a stream of an LFTA is a selection.
         node = nodes.get(source.query) if isinstance(source, QueryInput) else None
         if isinstance(node, AggregationNode | TopNode) and is_whole_input(node.epoch_expression):
+            return True
+        if isinstance(node, MergeNode) and unites_whole_inputs(node):
             return True
         sources += () if node is None else node_inputs(node)
     return False

@@ -418,6 +418,29 @@
 > SELECT time, src_ip, dst_ip FROM TCP WHERE syn = 1 UNION ALL SELECT time, src_ip, dst_ip FROM UDP
 = SELECT t, src, dst FROM tcp WHERE flags & 2 <> 0 UNION ALL SELECT t, src, dst FROM udp
 
+-- Without a column that orders the rows
+
+> SELECT 'tcp', count(*) FROM TCP UNION ALL SELECT 'udp', count(*) FROM UDP
+=> SELECT 'tcp', count(*) FROM tcp UNION ALL SELECT 'udp', count(*) FROM udp
+
+> SELECT 'tcp' AS proto, count(*) AS n, sum(len) AS bytes FROM TCP UNION ALL SELECT 'udp', count(*), sum(len) FROM UDP UNION ALL SELECT 'none', count(*), sum(len) FROM TCP WHERE dst_port = 1 ORDER BY n DESC
+=> SELECT 'tcp', count(*) AS n, sum(len) FROM tcp UNION ALL SELECT 'udp', count(*), sum(len) FROM udp UNION ALL SELECT 'none', count(*), sum(len) FROM tcp WHERE dport = 1 ORDER BY n DESC
+
+> SELECT src_ip FROM TCP WHERE syn = 1 UNION ALL SELECT dst_ip FROM UDP
+= SELECT src FROM tcp WHERE flags & 2 <> 0 UNION ALL SELECT dst FROM udp
+
+> select ip, count(*) as n from (select src_ip as ip from tcp union all select dst_ip from tcp) as ends group by ip order by n desc limit 3
+=> SELECT ip, count(*) AS n FROM (SELECT src AS ip FROM tcp UNION ALL SELECT dst FROM tcp) GROUP BY ip ORDER BY n DESC, ip LIMIT 3
+
+> select 'syn' as what, src_ip, count(*) from tcp where syn = 1 group by src_ip union all select 'all', src_ip, count(*) from tcp group by src_ip
+= SELECT 'syn', src, count(*) FROM tcp WHERE flags & 2 <> 0 GROUP BY src UNION ALL SELECT 'all', src, count(*) FROM tcp GROUP BY src
+
+> select distinct ip from (select src_ip as ip from udp union all select dst_ip from udp) as ends
+= SELECT src FROM udp UNION SELECT dst FROM udp
+
+> select time, len from tcp union all select 0, sum(len) from tcp
+= SELECT t, len FROM tcp UNION ALL SELECT 0, sum(len) FROM tcp
+
 -- Where packets come from
 
 > SELECT count(*) FROM eth0

@@ -8,10 +8,12 @@ from gscope.errors import ResolveError, TemporalError, TypeMismatchError
 from gscope.queries.analysis.joins.union import check_alike, common_clock
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.analysis.typing.unsupported import refuse_windows
-from gscope.queries.expressions.expressions import NamedExpression
+from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import VARYING, Direction, GsqlType, Ordering
 from gscope.queries.plan.logical import Merge, Project, Scan
+from gscope.queries.plan.row_order import ORDER
+from gscope.queries.plan.whole_input import whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +25,19 @@ if TYPE_CHECKING:
 
 
 def build_merge(
-    body: nodes.MergeQuery, sources: Sequence[Source], substitutes: Substitutes
+    body: nodes.MergeQuery,
+    sources: Sequence[Source],
+    substitutes: Substitutes,
+    *,
+    is_unbounded: bool = False,
 ) -> Merge:
     """Return the plan of a MERGE over ``sources``, its inputs in order.
+
+    Args:
+        body: the MERGE or UNION ALL.
+        sources: its inputs, open for look-up.
+        substitutes: the values of ``$x`` and ``#X``.
+        is_unbounded: whether the inputs never end, so that a column must order the rows of UNION ALL.
 
     Raises:
         ResolveError: a column or its input is unknown.
@@ -35,7 +47,7 @@ def build_merge(
     refuse_windows(body.inputs)
     inputs = [_as_stream(source) for source in sources]
     if not body.columns:
-        return _union(body, sources, inputs)
+        return _union(body, sources, inputs, is_unbounded=is_unbounded)
     columns = _columns_by_input(body, sources)
     positions = [
         _merge_position(source, column) for source, column in zip(sources, columns, strict=True)
@@ -63,15 +75,34 @@ def build_merge(
     return Merge(tuple(inputs), on, slack, _schema(sources, positions[0], band))
 
 
-def _union(body: nodes.MergeQuery, sources: Sequence[Source], inputs: Sequence[Node]) -> Merge:
-    """Return the plan of UNION ALL: the MERGE on the first column that increases in all inputs."""
+def _union(
+    body: nodes.MergeQuery, sources: Sequence[Source], inputs: Sequence[Node], *, is_unbounded: bool
+) -> Merge:
+    """Return the plan of UNION ALL: the MERGE on the first column that increases in all inputs.
+
+    If there is none, and the inputs end, it is the merge on the epoch of the whole input.
+    """
     labels = [f"SELECT {number}" for number in range(1, 1 + len(sources))]
     for one, source, label in zip(body.inputs, sources, labels, strict=True):
         check_alike((labels[0], sources[0]), (label, source), one)
-    position = common_clock(body, sources)
+    position = common_clock(body, sources, is_unbounded=is_unbounded)
+    if position is None:
+        united = tuple(map(_in_whole_input, inputs))
+        epoch = whole_input_schema(ORDER)
+        schema = Schema((epoch, *_schema(sources, None, 0).columns))
+        return Merge(united, (ORDER,) * len(united), 0, schema)
     on = tuple(source.node.schema.names[position] for source in sources)
     band = max(source.node.schema.columns[position].ordering.band for source in sources)
     return Merge(tuple(inputs), on, 0, _schema(sources, position, band))
+
+
+def _in_whole_input(node: Node) -> Project:
+    """Return ``node`` with the epoch of the whole input as a hidden first column."""
+    own = (
+        NamedExpression(c.name, Column(c.name, c.type, c.is_nullable)) for c in node.schema.columns
+    )
+    columns = (whole_input_key(ORDER), *own)
+    return Project(node, columns, Schema((whole_input_schema(ORDER), *node.schema.columns)))
 
 
 def _as_stream(source: Source) -> Node:
@@ -150,8 +181,8 @@ def _slack(extent: nodes.Extent | None, on: GsqlType, substitutes: Substitutes) 
     return value.value
 
 
-def _schema(sources: Sequence[Source], position: int, band: int) -> Schema:
-    """Return the schema of the result: the first input's names; only one column is temporal."""
+def _schema(sources: Sequence[Source], position: int | None, band: int) -> Schema:
+    """Return the schema of the result: the first input's names; at most one column is temporal."""
     columns = []
     for number, alike in enumerate(
         zip(*(source.node.schema.columns for source in sources), strict=True)

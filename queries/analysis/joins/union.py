@@ -1,4 +1,7 @@
-"""UNION ALL: which inputs can be united, and the column that orders their rows."""
+"""UNION ALL: which inputs can be united, and the column that orders their rows.
+
+Over a finite input no column need order them: the rows are those of the whole input.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,16 @@ def check_alike(first: tuple[str, Source], other: tuple[str, Source], node: node
             raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
-def common_clock(body: nodes.MergeQuery, sources: Sequence[Source]) -> int:
+def common_clock(
+    body: nodes.MergeQuery, sources: Sequence[Source], *, is_unbounded: bool
+) -> int | None:
     """Return the position of the first column that increases in all inputs, in one unit.
 
+    None if no column of some input increases, and the inputs end.
+
     Raises:
-        TemporalError: there is none.
+        TemporalError: there is none, and the inputs never end, or there are different ones, which
+            is rather a mistake.
     """
     increasing = [
         {n for n, c in enumerate(s.node.schema.columns) if _increases(c.ordering.direction)}
@@ -65,13 +73,18 @@ def common_clock(body: nodes.MergeQuery, sources: Sequence[Source]) -> int:
         ]
         message = f"the parts of UNION ALL increase along different columns: {', '.join(shown)}"
         remedy = "select the time in the same position in all parts"
+    elif not is_unbounded:
+        return None
     else:
         number = 1 + next(n for n, found in enumerate(increasing) if not found)
         message = (
             f"no column of SELECT {number} increases, "
             "so the rows of UNION ALL could not be put into one order"
         )
-        remedy = "select time, or group by time/60 AS tb and select tb, first in all parts"
+        remedy = (
+            "select time, or group by time/60 AS tb and select tb, first in all parts; a run that "
+            "--duration or -c bounds, and a replay, answer at the end without it"
+        )
     raise TemporalError(message, position=body.position, remedy=remedy)
 
 

@@ -18,7 +18,7 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
 )
 from gscope.queries.plan.show_expressions import show, show_of_sides
-from gscope.queries.plan.whole_input import is_whole_input
+from gscope.queries.plan.whole_input import is_whole_input, unites_whole_inputs
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType
@@ -79,6 +79,8 @@ def node_state_bound(node: HftaNode) -> str:
                 f"rows of open epochs wait on disk, none in memory; an epoch closes when the "
                 f"watermark of {node.order.epoch} passes it"
             )
+        case MergeNode() if unites_whole_inputs(node):
+            return WHOLE_INPUT_BOUND
         case MergeNode():
             return (
                 f"rows wait in the log until the slowest input's punctuation of {node.on[0]} "

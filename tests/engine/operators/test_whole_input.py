@@ -100,3 +100,39 @@ def test_no_heartbeat_is_asked_for() -> None:
     steps.on_messages([batch(one, 0), beat(other, 0)])
     assert steps_of(steps) == []
     assert needed_promises(steps.operators) == {}
+
+
+UNION = "Query u: SELECT count(*) AS cnt FROM a.TCP UNION ALL SELECT len FROM a.UDP"
+
+
+def union() -> tuple[Steps, str, str]:
+    """The steps of a union, the stream of its counts, and that of its rows."""
+    steps = Steps(program(UNION))
+    counts, rows = (lfta.stream("a") for lfta in steps.program.lftas)
+    return steps, counts, rows
+
+
+def test_a_union_without_a_time_waits_for_the_end_of_all_its_inputs() -> None:
+    steps, counts, rows = union()
+    steps.on_messages([Batch(rows, 0, "r-0", 60, 0, ()), EndOfStream(rows, 1)])
+    assert "u" not in [query for query, *_ in steps_of(steps)]
+    steps.on_messages([batch(counts, 0), beat(counts, 1)])
+    assert steps_of(steps) == []
+    steps.on_messages([EndOfStream(counts, 2)])
+    assert [query for query, *_ in steps_of(steps)][-1] == "u"
+    assert steps.is_finished
+
+
+def test_a_union_without_a_time_asks_for_no_heartbeat_and_is_answered_once() -> None:
+    steps, counts, rows = union()
+    messages = [batch(counts, 0), Batch(rows, 0, "r-0", 60, 0, ())]
+    steps.on_messages(messages)
+    assert "u" not in [query for query, *_ in steps_of(steps)]
+    assert needed_promises(steps.operators) == {}
+    ends = [EndOfStream(counts, 1), EndOfStream(rows, 1)]
+    steps.on_messages(ends)
+    assert [query for query, *_ in steps_of(steps)][-1] == "u"
+    again = Steps(program(UNION))
+    again.restore(steps.number, steps.snapshot())
+    again.on_messages([*messages, *ends])
+    assert steps_of(again) == []

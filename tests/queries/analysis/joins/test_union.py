@@ -1,4 +1,4 @@
-"""UNION ALL is the MERGE on the first column that increases in all its parts."""
+"""UNION ALL is the MERGE on the first column that increases in all its parts, or of whole inputs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import pytest
 
 from gscope.errors import GsqlError
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.gsql.nodes import MergeQuery, SubqueryInput
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.printer import print_file
+from gscope.queries.plan.explain.state_bounds import WHOLE_INPUT_BOUND, node_state_bound
+from gscope.queries.plan.program import MergeNode
+from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.whole_input import answers_at_the_end, unites_whole_inputs
 
 UP, DOWN = "SELECT time, srcIP FROM main0.TCP", "SELECT time, destIP FROM main1.UDP"
 COUNTS = "SELECT time/60 AS tb, count(*) AS n FROM {} GROUP BY ALL"
 
 
-def plans(text: str) -> str:
-    plan = analyze([parse(text)], ("main0", "main1"), {}, {})
+def plans(text: str, *, is_unbounded: bool = False) -> str:
+    plan = analyze([parse(text)], ("main0", "main1"), {}, {}, is_unbounded=is_unbounded)
     return str([(query.name, query.root, query.schema) for query in plan.queries])
 
 
@@ -119,12 +124,6 @@ def test_parts_stand_side_by_side_and_with_holds_for_all() -> None:
             "SELECT time, len FROM TCP UNION ALL SELECT time, len FROM UDP",
         ),
         (
-            "SELECT srcIP FROM TCP UNION ALL SELECT srcIP FROM UDP",
-            "no column of SELECT 1 increases",
-            "select time",
-            "SELECT time, srcIP FROM TCP UNION ALL SELECT time, srcIP FROM UDP",
-        ),
-        (
             f"{UP} UNION ALL SELECT time, len FROM UDP",
             "column 2 is len INT in SELECT 2, but srcIP IP in SELECT 1",
             "same columns",
@@ -146,3 +145,35 @@ def test_what_cannot_be_united_is_refused(
     assert message in str(caught.value)
     assert remedy in caught.value.remedy
     assert plans(followed)
+
+
+WITHOUT_TIME = (
+    "SELECT srcIP FROM TCP UNION ALL SELECT srcIP FROM UDP",
+    "SELECT 'tcp' AS p, count(*) AS n FROM TCP UNION ALL SELECT 'udp', count(*) FROM UDP",
+    "SELECT time, len FROM TCP UNION ALL SELECT 0, len FROM UDP",
+    "SELECT srcIP, count(*) FROM TCP GROUP BY 1 UNION ALL SELECT srcIP, len FROM UDP",
+)
+
+
+@pytest.mark.parametrize("text", WITHOUT_TIME)
+def test_without_a_common_clock_the_whole_input_is_united_if_it_ends(text: str) -> None:
+    program = compile_queries([QueryText(text, "q.gsql")], CompileContext(("main0",))).program
+    ((query, _),) = program.results
+    node = program.node(query)
+    assert isinstance(node, MergeNode)
+    assert unites_whole_inputs(node)
+    assert answers_at_the_end(program, query)
+    assert node_state_bound(node) == WHOLE_INPUT_BOUND
+    assert not visible(program.schema(query)).temporal
+    again = f"WITH u AS ({text}) SELECT * FROM u AS a, u AS b"
+    with pytest.raises(GsqlError, match=r"temporal|time"):
+        plans(again)
+
+
+@pytest.mark.parametrize("text", WITHOUT_TIME)
+def test_an_input_that_never_ends_needs_a_common_clock(text: str) -> None:
+    """Counts are refused before their union is: each part needs an epoch."""
+    with pytest.raises(GsqlError) as caught:
+        plans(text, is_unbounded=True)
+    assert "--duration or -c" in caught.value.remedy
+    assert plans(f"{UP} UNION ALL {DOWN}", is_unbounded=True)
