@@ -381,8 +381,9 @@ def _with_defaults(
     """Return the aliases, and the names that gscope gives calls: ``minute``, ``sum_len``."""
     named = _aliases(outputs)
     for output in outputs:
-        is_unnamed = isinstance(output, nodes.OutputItem) and output.name is None
-        if is_unnamed and isinstance(output.expression, nodes.FunctionCall):
+        if not isinstance(output, nodes.OutputItem) or output.name is not None:
+            continue
+        if isinstance(output.expression, nodes.FunctionCall):
             named.setdefault(default_name(output.expression, source), output.expression)
     return named
 
