@@ -252,11 +252,16 @@ class Daemon:
         return summary
 
     def _open_packet_file(self, settings: CaptureSettings) -> PacketFile | None:
-        """Return the file for packets of selections; None if none are saved."""
+        """Return the file, or the ring, for packets; None if none are saved."""
         if settings.saved is not None:
             from gscope.capture.saving.packet_file import PacketFile
+            from gscope.capture.saving.packet_ring import PacketRing
 
-            self._packet_file = PacketFile(settings.saved, self._run_dir, settings.is_live)
+            self._packet_file = (
+                PacketFile(settings.saved, self._run_dir, settings.is_live)
+                if settings.saved.ring_bytes is None
+                else PacketRing(settings.saved, self._run_dir)
+            )
         return self._packet_file
 
     def _renew_leases(self, log: StreamLog, settings: CaptureSettings) -> None:

@@ -171,14 +171,17 @@ class SavedQuery:
 
 @dataclass(frozen=True, slots=True)
 class SavedPackets:
-    """The packets to save, and the file for them.
+    """The packets to save, and the file or the ring for them.
 
     Attributes:
-        descriptor: of the open file, which the daemon inherits.
+        descriptor: of the open file, which the daemon inherits; -1 for a ring.
         queries: the selections.
         path: of the file, for reports.
         limit_bytes: size that the file does not exceed; None for no limit.
         is_second_pass: whether the rows of LFTAs are wanted for no answer.
+        start_bytes: size of the file before packets of a second pass are appended.
+        ring_bytes: size of the ring in the folder of the run that keeps packets for second passes;
+            None to write to the file.
     """
 
     descriptor: int
@@ -186,6 +189,8 @@ class SavedPackets:
     path: str = ""
     limit_bytes: int | None = None
     is_second_pass: bool = False
+    start_bytes: int = 0
+    ring_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +222,7 @@ class CaptureSettings:
         duration_ns: duration after which a live capture ends; None for no limit.
         allow_missing_devices: whether a live capture continues without interfaces whose devices are
             missing while there is another one, as a restarted daemon does.
-        saved: the packets to save in a file; None for none.
+        saved: the packets to save; None for none.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -245,6 +250,12 @@ class CaptureSettings:
     def is_live(self) -> bool:
         """Whether the interfaces are devices."""
         return any(interface.device is not None for interface in self.interfaces)
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        """The open descriptors that the daemon inherits."""
+        has_file = self.saved is not None and self.saved.ring_bytes is None
+        return (self.saved.descriptor,) if self.saved is not None and has_file else ()
 
     def __post_init__(self) -> None:
         for name in (

@@ -92,7 +92,7 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
 
     Args:
         lftas: the LFTAs.
-        marks: for selections that save their packets, by name, the bit that marks these.
+        marks: for LFTAs that save the packets that pass, by name, the bit that marks these.
 
     Raises:
         UnsupportedError: an LFTA needs something that kernels do not support.

@@ -104,8 +104,8 @@ class LftaState(_Word):
     CROWDED = 24
     """With fewer free rows than this in the output buffer, a new epoch gets a buffer of its own."""
     MARKS = 25
-    """Address of a word for each packet of the block, with a bit for each selection that saves its
-    packets; 0 if none does."""
+    """Address of a word for each packet of the block, with a bit for each LFTA that saves packets;
+    0 if none does."""
     DECLARED = 26
     """For each declared order the least value (of a decreasing one: of its negative) that keeps it.
     """

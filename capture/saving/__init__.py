@@ -1,1 +1,1 @@
-"""Saving of packets: those that selections accept, in a pcapng file."""
+"""Saving of packets: a pcapng file of those of selections, a ring of those of live groups."""

@@ -67,6 +67,27 @@ class SaveBuffer(NamedTuple):
     limit: int
 
 
+class Origin(NamedTuple):
+    """Where the packets of a buffer come from.
+
+    Attributes:
+        interface: name of their interface.
+        latest_ns: a time that is not less than that of any of them.
+    """
+
+    interface: str = ""
+    latest_ns: int = 0
+
+
+class Filled(NamedTuple):
+    """A buffer to write: its blocks, their bytes, their packets and the origin of these."""
+
+    data: NDArray[np.uint8]
+    used: int
+    packets: int
+    origin: Origin = Origin()
+
+
 class PacketFile:
     """Writes the packets of selections to an open file; for use by several threads.
 
@@ -108,11 +129,12 @@ class PacketFile:
         self._buffers_left = LIVE_BUFFERS if is_live else REPLAY_BUFFERS
         self._interfaces: dict[tuple[str, int], int] = {}
         self._is_full = False
+        self.counters.bytes = saved.start_bytes
         self._resume()
         self._headers = section_header(f"gscope {__version__}")
         self._reserved = self.counters.bytes + len(self._headers)
-        self._filled: queue.SimpleQueue[_Filled | None] = queue.SimpleQueue()
-        self._write(_Filled(np.empty(0, np.uint8), 0, 0))
+        self._filled: queue.SimpleQueue[Filled | None] = queue.SimpleQueue()
+        self._write(Filled(np.empty(0, np.uint8), 0, 0))
         self._writer: threading.Thread | None = threading.Thread(
             target=self._run, name="save packets", daemon=True
         )
@@ -171,11 +193,11 @@ class PacketFile:
         with self._changed:
             return len(self._free) + self._buffers_left > REPLAY_BUFFERS // 2
 
-    def give(self, buffer: SaveBuffer, used: int, packets: int) -> None:
+    def give(self, buffer: SaveBuffer, used: int, packets: int, origin: Origin) -> None:
         """Write the first ``used`` bytes of a buffer from ``take``, which hold ``packets``."""
         with self._changed:
             self._reserved -= buffer.limit - used
-        self._filled.put(_Filled(buffer.data, used, packets))
+        self._filled.put(Filled(buffer.data, used, packets, origin))
 
     def leave_out(self, packets: int) -> None:
         """Count packets for which ``take`` had no buffer."""
@@ -201,13 +223,16 @@ class PacketFile:
     def _run(self) -> None:
         while (filled := self._filled.get()) is not None:
             self._write(filled)
-            with self._changed:
-                self._free.append(filled.data if filled.data.size == BUFFER_BYTES else _buffer())
-                self._changed.notify()
+            self._release(filled)
             if time.monotonic() - self._checkpoint_s >= CHECKPOINT_S:
                 self._record()
 
-    def _write(self, filled: _Filled) -> None:
+    def _release(self, filled: Filled) -> None:
+        with self._changed:
+            self._free.append(filled.data if filled.data.size == BUFFER_BYTES else _buffer())
+            self._changed.notify()
+
+    def _write(self, filled: Filled) -> None:
         """Append headers that are due and blocks to the file, all or nothing."""
         with self._changed:
             headers = self._headers
@@ -263,14 +288,6 @@ class PacketFile:
             counters.packets += packets
         if counters.bytes < size:
             os.ftruncate(self._descriptor, counters.bytes)
-
-
-class _Filled(NamedTuple):
-    """A buffer to write: its blocks, their bytes and their packets."""
-
-    data: NDArray[np.uint8]
-    used: int
-    packets: int
 
 
 def _buffer() -> NDArray[np.uint8]:

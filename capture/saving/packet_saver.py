@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.saving.packet_file import SaveBuffer
+from gscope.capture.saving.packet_file import Origin, SaveBuffer
 from gscope.capture.saving.pcapng_blocks import DONE, NEW_LINK, Target, append_marked, clear_marks
+from gscope.queries.int64 import MIN_TIME_NS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +42,7 @@ class PacketSaver:
         self._buffer = _NO_BUFFER
         self._used = 0
         self._packets = 0
+        self._latest_ns = MIN_TIME_NS
         self._in_group: dict[str, list[NDArray[np.bool_]]] = {name: [] for name in file.keys}
         self.needs_rows = bool(file.keys)
         file.add_saver()
@@ -71,6 +73,9 @@ class PacketSaver:
     def save(self, block: Block, first: int, stop: int) -> None:
         """See ``MarkedPackets``."""
         self._leave_out_other_groups(first, stop)
+        if first < stop:
+            latest_ns = int(block.time_ns[first:stop].max())
+            self._latest_ns = max(self._latest_ns, latest_ns)
         while True:
             done = append_marked(
                 block.data,
@@ -107,5 +112,6 @@ class PacketSaver:
 
     def _hand_over(self) -> None:
         if self._buffer is not _NO_BUFFER:
-            self._file.give(self._buffer, self._used, self._packets)
+            origin = Origin(self._interface, self._latest_ns)
+            self._file.give(self._buffer, self._used, self._packets, origin)
         self._buffer, self._used, self._packets = _NO_BUFFER, 0, 0

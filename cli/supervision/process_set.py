@@ -151,7 +151,7 @@ class RunProcesses:
             CAPTURE,
             is_privileged=True,
             gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
-            inherited=() if settings.saved is None else (settings.saved.descriptor,),
+            inherited=settings.inherited,
         )
 
     def restart(self, name: str, settings: CaptureSettings | None = None) -> None:

@@ -17,10 +17,13 @@
         stats.json           counters
         leases-READER.json   batches that a reader is reading
         saved.json           how much of the file of saved packets is whole
+        packets/             recent packets of groups, see ``capture/saving/packet_ring.py``
     job/                     writable for the HFTA job
         outputs/             answers of steps
         stats.json           counters
         traces/              traces of heartbeats
+    packets/                 folder of the process that searches recent packets for groups
+    saved-groups.json        how much of the file of saved packets of groups is whole
     tmp/                     temporary files of both processes
 
 What is in ``log/`` and ``job/`` beyond that is the business of ``capture/log`` and
@@ -45,6 +48,9 @@ CAPTURE_FOLDER = "capture"
 SOCKET_FILE = f"{CAPTURE_FOLDER}/capture.sock"
 CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
 SAVED_PACKETS_FILE = f"{CAPTURE_FOLDER}/saved.json"
+PACKET_RING_FOLDER = f"{CAPTURE_FOLDER}/packets"
+PACKET_SEARCH_FOLDER = "packets"
+SAVED_GROUPS_FILE = "saved-groups.json"
 JOB_FOLDER = "job"
 JOB_STATISTICS_FILE = f"{JOB_FOLDER}/stats.json"
 TEMPORARY_FOLDER = "tmp"

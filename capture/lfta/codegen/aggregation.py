@@ -10,6 +10,7 @@ from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
 from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, GroupTable, table_source
 from gscope.capture.lfta.codegen.lower import lower
+from gscope.capture.lfta.codegen.marks import mark_packet
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
@@ -92,8 +93,18 @@ def plan_aggregation(
     variants: Sequence[Variant],
     *,
     is_alone: bool,
+    mark: int | None = None,
 ) -> Aggregation:
     """Decide on variants, tables and slots.
+
+    Args:
+        lfta: the LFTA.
+        number: its number in the kernel.
+        shared: the predicates that LFTAs share.
+        literals: the bytes of STRING literals.
+        variants: the variants of packets that the kernel distinguishes.
+        is_alone: see ``Aggregation``.
+        mark: the bit that it sets in the marks of packets that pass; None to mark none.
 
     Raises:
         UnsupportedError: kernels do not support a key, the epoch or a partial aggregate.
@@ -124,7 +135,7 @@ def plan_aggregation(
         table = GroupTable(lfta, f"{number}_{letter}", address, packing, states, entry_words)
         tables.append(table)
         for way in members:
-            _finish(way, table)
+            _finish(way, table, mark)
             scopes.append((way.scope, table))
     return Aggregation(lfta, number, tuple(tables), tuple(scopes), is_alone)
 
@@ -153,7 +164,7 @@ def _has_ipv4_key(way: _Pass) -> bool:
     return any(key.is_ipv4 and not key.is_literal for key in way.keys)
 
 
-def _finish(way: _Pass, table: GroupTable) -> None:
+def _finish(way: _Pass, table: GroupTable, mark: int | None) -> None:
     """Add the code that writes the scratch entry of a packet that passed."""
     scope, lfta = way.scope, table.lfta
     epoch = next(x for key, x in zip(lfta.keys, way.keys, strict=True) if key.name == lfta.epoch)
@@ -188,6 +199,9 @@ def _finish(way: _Pass, table: GroupTable) -> None:
         scope.emit(f"st64(entry + {WORD * (ENTRY_HEAD_WORDS + n)}, {word})")
     slots.stash(scope, table.partials, way.arguments, ENTRY_HEAD_WORDS + table.packing.words)
     scope.emit(f"{entries} += {WORD * table.entry_words}")
+    if mark is not None:
+        # A batch that is processed again, because room ran out, sets the same bits.
+        mark_packet(scope, mark)
 
 
 def aggregation_source(plan: Aggregation) -> list[str]:

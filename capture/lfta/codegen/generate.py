@@ -98,7 +98,7 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
 
     Args:
         lftas: the LFTAs.
-        marks: for selections that save their packets, by name, the bit that marks these.
+        marks: for LFTAs that save the packets that pass, by name, the bit that marks these.
 
     Raises:
         UnsupportedError: an LFTA needs something that kernels do not support.
@@ -118,13 +118,15 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
     if shared:
         parts.append(prefilter_source(shared, literals, variants))
     for number, lfta in enumerate(lftas):
+        mark = None if marks is None else marks.get(lfta.name)
         if lfta.is_aggregation:
-            plan = plan_aggregation(lfta, number, shared, literals, variants, is_alone=is_alone)
+            plan = plan_aggregation(
+                lfta, number, shared, literals, variants, is_alone=is_alone, mark=mark
+            )
             parts.append(aggregation_source(plan))
             slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
             scratch_words = max(scratch_words, plan.scratch_words)
         else:
-            mark = None if marks is None else marks.get(lfta.name)
             parts.append(selection_source(lfta, number, shared, literals, mark))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import lower
+from gscope.capture.lfta.codegen.marks import mark_packet
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
@@ -94,8 +95,7 @@ def _put_out(scope: Scope, lfta: Lfta, mark: int | None) -> None:
         for line in store(n, column, value.parts, value.null):
             scope.emit(line)
     if mark is not None:
-        at = f"s[{LftaState.MARKS}] + 8 * p"
-        scope.emit(f"st64({at}, ld64({at}) | {1 << mark})")
+        mark_packet(scope, mark)
     scope.emit(f"s[{LftaState.ROWS}] = row + 1")
     scope.emit("matched += 1")
     scope.emit("out += 1")
