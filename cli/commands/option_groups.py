@@ -179,9 +179,7 @@ def count_option(help_text: str) -> Callable[[F], F]:
     )
 
 
-with_saving = option_group(
-    "saving",
-    save_request,
+_SAVING = (
     option(
         "--save-packets",
         "save_path",
@@ -190,7 +188,7 @@ with_saving = option_group(
         type=click.Path(dir_okay=False, path_type=Path),
         shell_complete=candidates.files,
         help="Save the packets behind the rows of the answers to FILE, a new pcapng file. The comment"
-        " of a packet names its queries. Packets of groups require captures, which are read twice.",
+        " of a packet names its queries.",
     ),
     option(
         "--save-packets-of",
@@ -211,7 +209,24 @@ with_saving = option_group(
         help="Save no more packets once FILE has reached SIZE; those left out are counted.",
     ),
 )
+
+with_saving = option_group("saving", save_request, *_SAVING)
 """``--save-packets`` and what belongs to it; the command gets ``saving``."""
+
+with_live_saving = option_group(
+    "saving",
+    save_request,
+    *_SAVING,
+    option(
+        "--packet-ring",
+        heading="Output",
+        metavar="SIZE",
+        callback=quantity(parse_size),
+        help="Keep up to SIZE of recent packets on disk until the groups are known whose packets"
+        " --save-packets saves. Default: 256M.",
+    ),
+)
+"""As ``with_saving``, for live interfaces."""
 
 numeric_option = option(
     "-n",

@@ -19,9 +19,9 @@ from gscope.cli.commands.option_groups import (
     numeric_option,
     run_name_option,
     with_config,
+    with_live_saving,
     with_output,
     with_queries,
-    with_saving,
 )
 from gscope.cli.commands.options import (
     HeadedCommand,
@@ -233,7 +233,7 @@ with_service = option_group(
     "Append each result to a file in DIR as answers are emitted; parquet and arrow results are"
     " split into files of at most one minute."
 )
-@with_saving
+@with_live_saving
 @numeric_option
 @with_service
 @with_config(without=("limits.block",))

@@ -61,6 +61,16 @@ class Sink(Protocol):
         """End the answer; remove partial results unless it is complete."""
 
 
+class Watch(Protocol):
+    """What sees the rows of answers on their way to the sink."""
+
+    def take(self, query: str, table: pa.Table) -> None:
+        """Note rows of ``query``, not yet readable."""
+
+    def settle(self) -> None:
+        """Note that no row taken so far will be delivered a second time."""
+
+
 class Delivery:
     """Delivers the outputs of committed steps, and rows of streams, to a sink.
 
@@ -72,8 +82,7 @@ class Delivery:
             resumed.
         is_interleaved: whether the order of rows of different results must not depend on timing;
             only for a run that cannot be resumed.
-        watch: called with the name of a query and rows of its answer, not yet readable; None to
-            call nothing.
+        watch: sees the rows; None if nothing does.
 
     Attributes:
         rows: the number of rows delivered, by query.
@@ -87,7 +96,7 @@ class Delivery:
         delivered: DeliveryCheckpoint | None = None,
         *,
         is_interleaved: bool = False,
-        watch: Callable[[str, pa.Table], object] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._watch = watch
         self._outputs = outputs
@@ -207,7 +216,7 @@ class Delivery:
         """Yield rows of ``query`` that may be delivered now, no more than LIMIT allows."""
         for table in self._within_limit(query, tables):
             if self._watch is not None:
-                self._watch(query, table)
+                self._watch.take(query, table)
             yield table
 
     def _within_limit(self, query: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -373,6 +382,8 @@ class Delivery:
             if position != self._delivered.position:
                 self._delivered.record(position)
             self._sink.publish()
+        if self._watch is not None:
+            self._watch.settle()
         self._forget(self._unsettled)
         self._unsettled = []
 

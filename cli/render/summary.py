@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TERMS = ("dropped", "filtered", "shed", "late", "unread")
 _LOST = ("dropped", "shed", "late", "unread")
-_UNSAVED = ("unwritten", "outrun")
-"""Packets that the file of saved packets has lost; those above its limit are left out on purpose."""
+_UNSAVED = ("unwritten", "outrun", "gone_groups", "unsearched_groups")
+"""What the file of saved packets has lost; packets above its limit are left out on purpose."""
 _INTERFACES_SHOWN = 8
 _DAMAGE_SHOWN = 20
 
@@ -192,6 +192,13 @@ def _saved(saved: Mapping[str, Any]) -> Iterator[str]:
     ):
         if count := saved[counter]:
             yield f"  {_counted(count, 'packet')} not saved: {why}"
+    if count := saved.get("gone_groups", 0):
+        yield (
+            f"  packets of {_counted(count, 'group')} had left the ring, in part or as a whole;"
+            " --packet-ring keeps more"
+        )
+    if count := saved.get("unsearched_groups", 0):
+        yield f"  packets of {_counted(count, 'group')} not saved: {saved['failure']}"
 
 
 def _odd_interfaces(interfaces: Sequence[Mapping[str, Any]], outcome: Outcome) -> Iterator[str]:

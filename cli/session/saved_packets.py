@@ -25,7 +25,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
-from gscope.queries.run_folder.layout import SAVED_PACKETS_FILE
+from gscope.queries.run_folder.layout import SAVED_GROUPS_FILE, SAVED_PACKETS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,8 +54,9 @@ class SavePlan:
         limit_bytes: size that the file does not exceed; None for no limit.
         queries: the LFTAs that select them, and their queries.
         groups: for queries that group packets, by their LFTA in ``queries``, how to find these.
-        second: the program that reads the captures again when all groups are known; None if there
-            are no groups: then packets are saved as they are selected.
+        second: the program that reads packets again when groups are known; None if there are no
+            groups: then packets are saved as they are selected.
+        ring_bytes: size of the ring from which a live run reads them again; None to read captures.
     """
 
     path: Path
@@ -63,20 +64,38 @@ class SavePlan:
     queries: tuple[SavedQuery, ...]
     groups: Mapping[str, GroupPackets]
     second: Program | None
+    ring_bytes: int | None = None
 
-    def saved(self, descriptor: int, queries: tuple[SavedQuery, ...]) -> SavedPackets:
+    @property
+    def ring(self) -> SavedPackets:
+        """The settings of a daemon that keeps recent packets of groups."""
+        queries = tuple(SavedQuery(self.groups[q.lfta].source, q.query) for q in self.queries)
+        return SavedPackets(-1, queries, str(self.path), ring_bytes=self.ring_bytes)
+
+    def saved(
+        self, descriptor: int, queries: tuple[SavedQuery, ...], start_bytes: int = 0
+    ) -> SavedPackets:
         """Return the settings of a daemon that saves packets of ``queries``."""
-        is_second = self.second is not None
-        return SavedPackets(descriptor, queries, str(self.path), self.limit_bytes, is_second)
+        return SavedPackets(
+            descriptor,
+            queries,
+            str(self.path),
+            self.limit_bytes,
+            is_second_pass=self.second is not None,
+            start_bytes=start_bytes,
+        )
 
 
-def save_plan(program: Program, request: SaveRequest, *, is_repeatable: bool) -> SavePlan:
+def save_plan(
+    program: Program, request: SaveRequest, *, is_repeatable: bool, is_live: bool = False
+) -> SavePlan:
     """Return how to save the packets of queries.
 
     Args:
         program: the program with the queries.
         request: the queries and the file.
         is_repeatable: whether the input can be read a second time.
+        is_live: whether packets of groups can be kept in a ring.
 
     Raises:
         UsageError: a name is unknown, or the packets of a query cannot be saved.
@@ -92,7 +111,9 @@ def save_plan(program: Program, request: SaveRequest, *, is_repeatable: bool) ->
     for name in dict.fromkeys(request.queries) or results:
         try:
             if _is_grouping(program, results[name]):
-                found = _groups(program, name, f"groups_{len(groups) + 1}", is_repeatable)
+                found = _groups(
+                    program, name, f"groups_{len(groups) + 1}", is_repeatable or is_live
+                )
                 groups[found.lfta.name] = found
                 saved.append(SavedQuery(found.lfta.name, name))
             else:
@@ -102,6 +123,12 @@ def save_plan(program: Program, request: SaveRequest, *, is_repeatable: bool) ->
             if len(results) > 1 and not request.queries:
                 message += "; choose other queries with --save-packets-of NAME"
             raise UsageError(message) from refusal
+    if is_live and groups and len(groups) < len(saved):
+        message = (
+            "--save-packets cannot save packets of selections and of groups in one live run; choose"
+            " queries of one kind with --save-packets-of NAME"
+        )
+        raise UsageError(message)
     names = dict.fromkeys(each.lfta for each in saved)
     if len(names) > MAX_SAVED:
         message = (
@@ -113,7 +140,8 @@ def save_plan(program: Program, request: SaveRequest, *, is_repeatable: bool) ->
     if groups:
         lftas = tuple(groups[n].lfta if n in groups else program.lfta(n) for n in names)
         second = Program(program.interfaces, lftas, (), (), (), program.user_files)
-    return SavePlan(request.path, request.limit_bytes, tuple(saved), groups, second)
+    ring_bytes = request.ring_bytes if is_live and groups else None
+    return SavePlan(request.path, request.limit_bytes, tuple(saved), groups, second, ring_bytes)
 
 
 def _is_grouping(program: Program, source: Input) -> bool:
@@ -122,9 +150,9 @@ def _is_grouping(program: Program, source: Input) -> bool:
     )
 
 
-def _groups(program: Program, query: str, name: str, is_repeatable: bool) -> GroupPackets:
-    if not is_repeatable:
-        raise _Refusal(_GROUPED_LIVE)
+def _groups(program: Program, query: str, name: str, can_search: bool) -> GroupPackets:
+    if not can_search:
+        raise _Refusal(_GROUPED_PIPE)
     return group_packets(program, query, name)
 
 
@@ -165,9 +193,10 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
 
 
 _GROUPED = "it groups rows of another query, or keeps groups over several epochs"
-_GROUPED_LIVE = (
-    "it groups packets, and packets of groups are found by reading captures a second time; save those"
-    " of a selection with the same WHERE, such as `SELECT time, srcIP, destIP FROM … WHERE …`"
+_GROUPED_PIPE = (
+    "it groups packets, and packets of groups are found by reading captures a second time, which"
+    " pipes cannot be; save those of a selection with the same WHERE, such as"
+    " `SELECT time, srcIP, destIP FROM … WHERE …`"
 )
 _FILTERED_LATER = (
     "a part of its WHERE is evaluated on Spark, when the packets are gone; use conditions that"
@@ -221,9 +250,10 @@ def _open(path: Path, resumed: Path | None) -> int:
 
 
 def _is_begun(path: Path, run_dir: Path) -> bool:
-    """Return whether ``path`` is the file that a daemon of the run began."""
-    try:
-        value = json.loads((run_dir / SAVED_PACKETS_FILE).read_bytes())
-        return bool(value["inode"] == path.lstat().st_ino)
-    except (OSError, ValueError, TypeError, KeyError):
-        return False
+    """Return whether ``path`` is the file that the run began."""
+    for record in (SAVED_PACKETS_FILE, SAVED_GROUPS_FILE):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            value = json.loads((run_dir / record).read_bytes())
+            if value["inode"] == path.lstat().st_ino:
+                return True
+    return False

@@ -1,4 +1,4 @@
-"""A run that saves packets: as they are selected, or in a second pass once all groups are known."""
+"""A run that saves packets: as they are selected, or in second passes once groups are known."""
 
 from __future__ import annotations
 
@@ -7,61 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from gscope.cli.config.capture_settings import capture_settings
+from gscope.cli.session.group_rows import GroupRows
 from gscope.cli.session.saved_packets import opened_packet_file, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gscope.capture.settings import SavedPackets, SavedQuery
+    from gscope.capture.settings import SavedPackets
     from gscope.cli.config.saving import SaveRequest
+    from gscope.cli.delivery.delivery import Watch
+    from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_dir import RunDir
-    from gscope.cli.session.saved_packets import SavePlan
     from gscope.cli.session.session import Session
     from gscope.cli.supervision.supervisor import Supervisor
     from gscope.queries.plan.program import Program
 
-    Watch = Callable[[str, pa.Table], object]
+    Start = Callable[[RunFile, RunObserver | None], Supervisor]
     Deliver = Callable[[SavedPackets | None, Watch | None], Mapping[str, int]]
-
-
-class GroupRows:
-    """The keys of the groups in answers, collected while these are delivered."""
-
-    def __init__(self, plan: SavePlan) -> None:
-        self._plan = plan
-        self._tables: dict[str, list[pa.Table]] = {each.query: [] for each in plan.queries}
-
-    def take(self, query: str, table: pa.Table) -> None:
-        """Note the keys of the rows of an answer."""
-        for saved in self._plan.queries:
-            if saved.query == query and saved.lfta in self._plan.groups:
-                keys = self._plan.groups[saved.lfta].keys
-                columns = [table[shown] for _, shown in keys] or [pa.nulls(table.num_rows)]
-                names = [column for column, _ in keys] or [""]
-                self._tables[query].append(pa.table(columns, names))
-
-    def write(self, folder: Path) -> tuple[SavedQuery, ...]:
-        """Write the keys to files in ``folder``; return the queries with the names of the files."""
-        queries = []
-        for saved in self._plan.queries:
-            if saved.lfta not in self._plan.groups:
-                queries.append(saved)
-                continue
-            tables = self._tables[saved.query]
-            table = pa.concat_tables(tables) if tables else pa.table({})
-            if not self._plan.groups[saved.lfta].keys:
-                # All packets are of one group, which is in the answer or is not.
-                table = table.slice(0, 1)
-            path = folder / f"{saved.lfta}.arrow"
-            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
-            path.chmod(0o644)
-            queries.append(replace(saved, keys=str(path)))
-        return tuple(queries)
 
 
 class SavingRun:
@@ -81,14 +45,16 @@ class SavingRun:
         is_repeatable = bool(files) and all(Path(file).is_file() for file in files)
         self._session = session
         self._program = program
-        self._plan = save_plan(program, request, is_repeatable=is_repeatable)
+        self._plan = save_plan(
+            program, request, is_repeatable=is_repeatable, is_live=session.is_live
+        )
 
     def run(
         self,
         run_dir: RunDir,
         supervisor: Supervisor,
         deliver: Deliver,
-        start: Callable[[RunFile], Supervisor],
+        start: Start,
     ) -> Mapping[str, int]:
         """Deliver the answers and save the packets; return the number of rows by query.
 
@@ -96,14 +62,16 @@ class SavingRun:
             run_dir: the folder of the run.
             supervisor: its supervisor.
             deliver: delivers the answers; saves packets meanwhile, and calls a function with rows.
-            start: returns a supervisor for a second pass.
+            start: returns a supervisor for a second pass, with an observer or that of the run.
         """
         plan = self._plan
         with opened_packet_file(plan, run_dir.path, is_live=self._session.is_live) as descriptor:
             if plan.second is None:
                 return deliver(plan.saved(descriptor, plan.queries), None)
+            if plan.ring_bytes is not None:
+                return self._search_ring(run_dir.path, descriptor, supervisor, deliver, start)
             groups = GroupRows(plan)
-            rows = deliver(None, groups.take)
+            rows = deliver(None, groups)
             supervisor.outcome.capture["saved"] = (
                 {"interrupted": str(plan.path)}
                 if supervisor.outcome.signal
@@ -111,13 +79,36 @@ class SavingRun:
             )
             return rows
 
+    def _search_ring(
+        self,
+        run_dir: Path,
+        descriptor: int,
+        supervisor: Supervisor,
+        deliver: Deliver,
+        start: Start,
+    ) -> Mapping[str, int]:
+        """Deliver the answers of a live run and save packets meanwhile."""
+        from gscope.cli.session.ring_search import RingSearch
+
+        plan = self._plan
+        assert plan.second is not None
+        programs = self._program, plan.second
+        search = RingSearch(self._session, plan, run_dir, descriptor, programs, start)
+        try:
+            rows = deliver(plan.ring, search)
+            account = supervisor.outcome.capture["saved"]
+            supervisor.outcome.capture["saved"] = search.finish(account)
+            return rows
+        finally:
+            search.close()
+
     def _second_pass(
         self,
         program: Program,
         name: str,
         descriptor: int,
         groups: GroupRows,
-        start: Callable[[RunFile], Supervisor],
+        start: Start,
     ) -> dict[str, int | str]:
         """Read the captures again and save packets; return what became of them."""
         from gscope.cli.delivery.delivery import Delivery
@@ -128,8 +119,8 @@ class SavingRun:
 
         session = self._session
         with RunDir(session.config.work_dir, f"{name}-packets") as run_dir:
-            session.prepared(run_dir)
-            supervisor = start(run_dir.file)
+            session.prepared(run_dir.path)
+            supervisor = start(run_dir.file, None)
             # As in the first pass, also the skew: the same packets are late.
             settings = capture_settings(
                 self._program, session.interfaces, session.config, session.limits

@@ -15,16 +15,15 @@ from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
-
-    import pyarrow as pa
 
     from gscope.capture.confinement.plan import Confinement
     from gscope.capture.settings import InterfaceSettings, SavedPackets
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
+    from gscope.cli.delivery.delivery import Watch
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.pager import PagedOutput
     from gscope.cli.render.progress import RunObserver
@@ -172,7 +171,7 @@ class Session:
             config.heartbeat_interval_ns,
             config.failure_step_timeout_ns,
         )
-        confinement = self.prepared(run_dir)
+        confinement = self.prepared(run_dir.path)
         supervisor = Supervisor(
             run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )
@@ -204,8 +203,13 @@ class Session:
                         lambda saved, watch: self._deliver(
                             run_dir, supervisor, program, output, saved, watch
                         ),
-                        lambda file: Supervisor(
-                            file, observer, began, silence_limits, log=log, confinement=confinement
+                        lambda file, quiet: Supervisor(
+                            file,
+                            quiet or observer,
+                            began,
+                            silence_limits,
+                            log=log,
+                            confinement=confinement,
                         ),
                     )
             finally:
@@ -229,20 +233,20 @@ class Session:
 
         return paged_output(self.pager, observer)
 
-    def prepared(self, run_dir: RunDir) -> Confinement:
-        """Prepare the run's folder for processes that drop privileges."""
+    def prepared(self, folder: Path, *further: str) -> Confinement:
+        """Prepare the folder of a run, and further ones in it, for processes without privileges."""
         from gscope.capture.confinement.prepare import prepare
         from gscope.queries.run_folder.layout import JOB_FOLDER
 
         try:
             return prepare(
-                run_dir.path,
-                (JOB_FOLDER,),
+                folder,
+                (JOB_FOLDER, *further),
                 self.config.user,
                 is_sandboxed=self.config.is_sandboxed,
             )
         except OSError as error:
-            message = f"cannot prepare {run_dir.path}: {os_reason(error)}"
+            message = f"cannot prepare {folder}: {os_reason(error)}"
             raise UsageError(message) from error
 
     def _compiled(self, run_dir: RunDir) -> Program:
@@ -296,7 +300,7 @@ class Session:
         program: Program,
         output: PagedOutput | None,
         saved: SavedPackets | None = None,
-        watch: Callable[[str, pa.Table], object] | None = None,
+        watch: Watch | None = None,
     ) -> Mapping[str, int]:
         """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")

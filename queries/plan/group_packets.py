@@ -26,10 +26,14 @@ class GroupPackets:
         lfta: a selection of the packets of all groups, with their keys as columns.
         keys: pairs of a column of the LFTA, or ``interface``, and the column of the answer that
             has the same value; () if all packets are of one group.
+        source: name of the LFTA that groups the packets.
+        epoch: the column of the LFTA with the epoch; None if it has none.
     """
 
     lfta: Lfta
     keys: tuple[tuple[str, str], ...]
+    source: str
+    epoch: NamedExpression | None = None
 
 
 def group_packets(program: Program, query: str, name: str) -> GroupPackets:
@@ -85,7 +89,8 @@ def group_packets(program: Program, query: str, name: str) -> GroupPackets:
         ),
         has_interface_column=False,
     )
-    return GroupPackets(selection, tuple(keys))
+    epoch = next((column for column in columns if column.name == lfta.epoch), None)
+    return GroupPackets(selection, tuple(keys), lfta.name, epoch)
 
 
 def _key_shown(expression: Expression) -> str:

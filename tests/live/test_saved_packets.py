@@ -1,19 +1,26 @@
-"""Packets of a live selection: all of them, and none twice when the daemon is killed."""
+"""Packets of live selections and groups: all of them, and none twice when a process is killed."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
+import threading
+import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.saving.pcapng_reader import read_pcapng
 from tests.capture.sources.af_packet.network import DEVICE, send
-from tests.live.test_run import Live, network, udp
+from tests.live.test_run import Live, captured, network, udp
+from tests.support.gscope_command import descendants
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.capture.packet.kernel_reader import RawPacket
     from tests.capture.saving.pcapng_reader import SavedPacket
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -63,3 +70,76 @@ def test_packets_are_saved_once_although_the_daemon_is_killed(tmp_path: Path) ->
     assert {(p.interface, p.comments) for p in found} == {("link", ("odd",))}
     assert len(found) == len(live.lines) - 1
     assert f"{len(found):,} packets saved in {hits}" in live.summary
+
+
+BUSY = """DEFINE { query_name busy; }
+SELECT tb, srcPort, count(*) AS packets, max(len) AS longest FROM UDP
+GROUP BY time/2 AS tb, srcPort HAVING (count(*) + srcPort) % 2 = 1"""
+
+
+def group_of(packet: RawPacket | SavedPacket) -> tuple[int, bytes]:
+    """The number of its two seconds, and its source port."""
+    return packet.time_ns // 2_000_000_000, packet.data[34:36]
+
+
+def send_within_epochs(numbers: range) -> None:
+    """Send frames far from the ends of epochs: two sockets stamp a packet microseconds apart."""
+    pace = threading.Event()
+    at = numbers.start
+    while at < numbers.stop:
+        if 0.1 < time.time() % 2 < 1.8:
+            count = min(20 + at % 5, numbers.stop - at)
+            at += send([udp(number) for number in range(at, at + count)])
+        pace.wait(0.1)
+
+
+def test_packets_of_groups_are_saved_once_although_the_job_is_killed(tmp_path: Path) -> None:
+    hits, all_packets = tmp_path / "hits.pcapng", tmp_path / "all.pcap"
+    live = Live("-i", f"link={DEVICE}", "-e", BUSY, "-o", "csv", "--save-packets", hits)
+    try:
+        live.wait_for_lines(1)
+        with captured(DEVICE, all_packets):
+            send_within_epochs(range(800))
+            # They are saved while the run goes on.
+            live.wait_for(lambda: b"busy" in hits.read_bytes())
+            (job,) = (p for p, line in descendants(live.pid).items() if "engine.job" in line)
+            os.kill(job, signal.SIGKILL)
+            send_within_epochs(range(800, 1500))
+        assert live.end() == 128 + signal.SIGINT
+    finally:
+        live.kill()
+    groups: dict[tuple[int, bytes], list[bytes]] = {}
+    for packet in read_capture(all_packets):
+        groups.setdefault(group_of(packet), []).append(packet.data)
+    wanted = {k: packets for k, packets in groups.items() if (len(packets) + k[1][1]) % 2}
+    assert 0 < len(wanted) < len(groups)
+    found = saved(hits)
+    # No two of the frames are equal.
+    assert Counter((group_of(p), p.data) for p in found) == Counter(
+        (key, data) for key, packets in wanted.items() for data in packets
+    )
+    assert {(p.interface, p.comments) for p in found} == {("link", ("busy",))}
+    assert len(live.lines) - 1 == len(wanted)
+    assert f"{len(found):,} packets saved in {hits}" in live.summary
+    assert "ring" not in live.summary
+
+
+@pytest.mark.long
+def test_groups_whose_packets_have_left_the_ring_are_counted(tmp_path: Path) -> None:
+    hits = tmp_path / "hits.pcapng"
+    every = "SELECT tb, count(*) AS c FROM UDP GROUP BY time/4 AS tb"
+    ring = ("--save-packets", hits, "--packet-ring", "1M")
+    live = Live("-i", f"link={DEVICE}", "-e", every, "-o", "csv", *ring)
+    try:
+        live.wait_for_lines(1)
+        large = [udp(49) + bytes(1000)] * 100
+        live.wait_for_lines(3, lambda: send(large * 10))
+        assert live.end() == 128 + signal.SIGINT
+    finally:
+        live.kill()
+    rows = [int(line.split(b",")[1]) for line in live.lines[1:]]
+    found = saved(hits)
+    assert 0 < len(found) < sum(rows)
+    assert len({(p.data, p.time_ns) for p in found}) == len(found)
+    assert re.search(r"packets of \d+ groups? had left the ring", live.summary)
+    assert "not saved" not in live.summary

@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from gscope.capture.settings import SavedQuery
 from gscope.cli.config.saving import SaveRequest, save_request
+from gscope.cli.session.group_rows import GroupRows
 from gscope.cli.session.saved_packets import SavePlan, opened_packet_file, save_plan
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -141,6 +143,44 @@ def test_groups_of_captures_are_found_by_keys_of_the_answer(
 def test_other_groups_are_refused_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         save_plan(compiled(text), SaveRequest(Path("x")), is_repeatable=True)
+
+
+def test_groups_of_a_live_run_are_kept_in_a_ring() -> None:
+    grouped = "SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb"
+    program = compiled(HTTPS, grouped)
+    request = SaveRequest(Path("x"), ("q2",), limit_bytes=7, ring_bytes=1 << 20)
+    plan = save_plan(program, request, is_repeatable=False, is_live=True)
+    (grouping,) = (lfta for lfta in program.lftas if lfta.is_aggregation)
+    assert plan.ring.queries == (SavedQuery(grouping.name, "q2"),)
+    assert (plan.ring.ring_bytes, plan.ring.limit_bytes) == (1 << 20, None)
+    assert plan.saved(3, plan.queries, 50).limit_bytes == 7
+    with pytest.raises(UsageError, match="packets of selections and of groups in one live run"):
+        save_plan(program, SaveRequest(Path("x")), is_repeatable=False, is_live=True)
+    alone = SaveRequest(Path("x"), ("q1",))
+    assert save_plan(program, alone, is_repeatable=False, is_live=True).ring_bytes is None
+
+
+def test_groups_that_may_have_lost_packets_are_counted() -> None:
+    texts = (
+        "SELECT tb, srcIP, count(*) FROM TCP GROUP BY time/60 AS tb, srcIP",
+        "SELECT minute, count(*) FROM TCP GROUP BY minute(time)",
+        "SELECT srcIP, count(*) FROM TCP GROUP BY srcIP",
+    )
+    plan = save_plan(compiled(*texts), SaveRequest(Path("x")), is_repeatable=False, is_live=True)
+    minute_ns = 60 * 10**9
+    rows = GroupRows(plan)
+    rows.take("q1", pa.table({"tb": [9, 10, 10, 11], "srcIP": [1, 1, 2, 1]}))
+    rows.take(
+        "q2", pa.table({"minute": pa.array([9 * minute_ns, 11 * minute_ns], pa.timestamp("ns"))})
+    )
+    more = GroupRows(plan)
+    more.take("q3", pa.table({"srcIP": [1]}))
+    rows.add(more)
+    assert len(rows) == 7
+    # Groups without an epoch may have packets of any time.
+    assert rows.begun_until(11 * minute_ns - 1) == 3 + 1 + 1
+    assert rows.begun_until(11 * minute_ns) == 4 + 2 + 1
+    assert rows.begun_until(9 * minute_ns - 1) == 1
 
 
 def test_some_of_several_queries_can_be_chosen() -> None:
