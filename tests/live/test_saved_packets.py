@@ -143,3 +143,40 @@ def test_groups_whose_packets_have_left_the_ring_are_counted(tmp_path: Path) -> 
     assert len({(p.data, p.time_ns) for p in found}) == len(found)
     assert re.search(r"packets of \d+ groups? had left the ring", live.summary)
     assert "not saved" not in live.summary
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", ["capture.daemon", "gscope"])
+def test_no_packet_of_a_group_is_saved_twice_whatever_is_killed(
+    tmp_path: Path, killed: str
+) -> None:
+    hits = tmp_path / "hits.pcapng"
+    arguments = ("-i", f"link={DEVICE}", "-e", BUSY, "-o", "csv", "--save-packets", hits)
+    named = (*arguments, "--run", "saver", "--work-dir", tmp_path / "work", "-w", tmp_path / "rows")
+    rows = tmp_path / "rows" / "busy.csv"
+    live = Live(*named)
+    try:
+        live.wait_for(lambda: rows.exists() and bool(rows.read_bytes()))
+        send_within_epochs(range(600))
+        live.wait_for(lambda: b"busy" in hits.read_bytes())
+        os.kill(live.pid if killed == "gscope" else live.daemon, signal.SIGKILL)
+        if killed == "gscope":
+            live.kill()
+            live = Live(*named)
+        before = len(saved(hits))
+        numbers = iter(range(600, 60_000))
+
+        def send_more() -> None:
+            send([udp(next(numbers)) for _ in range(20)])
+
+        live.wait_for(lambda: hits.read_bytes().count(b"busy") > before + 100, send_more)
+        assert live.end() == 128 + signal.SIGINT
+    finally:
+        live.kill()
+    found = saved(hits)
+    assert len({p.data for p in found}) == len(found)
+    assert {p.data for p in found} <= {udp(number) for number in range(next(numbers))}
+    answered = {tuple(map(int, line.split(",")[:2])) for line in rows.read_text().split()[1:]}
+    keys = ((number, int.from_bytes(port)) for number, port in map(group_of, found))
+    assert set(keys) <= answered
+    assert f"{len(found):,} packets saved in {hits}" in live.summary
