@@ -191,12 +191,17 @@ class Session:
                     )
                 )
                 program = program or self._compiled(run_dir)
-                if self.saving is None:
+                saved = self.saving
+                if saved is None and program.saved_packets:
+                    from gscope.cli.config.saving import request_of_queries
+
+                    saved = request_of_queries(program.saved_packets, dict(program.results))
+                if saved is None:
                     rows = self._deliver(run_dir, supervisor, program, output)
                 else:
                     from gscope.cli.session.saving_run import SavingRun
 
-                    saving = SavingRun(self, self.saving, program)
+                    saving = SavingRun(self, saved, program)
                     rows = saving.run(
                         run_dir,
                         supervisor,

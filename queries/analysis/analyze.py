@@ -76,7 +76,8 @@ def analyze(
         schemas[entry.name] = visible(plan.schema)
         facts[entry.name] = facts_of(plan.root, facts)
         plans.append(plan)
-    return LogicalPlan(interfaces, tuple(plans))
+    saved = tuple((name, file) for name, file in queries.saved_packets.items() if name in schemas)
+    return LogicalPlan(interfaces, tuple(plans), saved)
 
 
 def _plan(

@@ -251,7 +251,14 @@ class LogicalQuery:
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A query set, each query before those that read it."""
+    """A query set, each query before those that read it.
+
+    Attributes:
+        interfaces: the names of all interfaces, in order; () if they are unknown.
+        queries: the queries.
+        saved_packets: the queries whose DEFINE has ``save_packets``, each with the file.
+    """
 
     interfaces: tuple[str, ...]
     queries: tuple[LogicalQuery, ...]
+    saved_packets: tuple[tuple[str, str], ...] = ()

@@ -395,6 +395,7 @@ class Program:
         orders: the orders of results whose queries have ORDER BY or LIMIT, by name. Nodes have kept
             the first rows of each epoch already, except those of a selection (``Order.is_selection``),
             which delivery chooses unless its source is a ``TopNode``.
+        saved_packets: the queries that save their packets, by their own text, each with the file.
     """
 
     interfaces: tuple[str, ...]
@@ -404,6 +405,7 @@ class Program:
     schemas: tuple[tuple[str, Schema], ...]
     user_files: tuple[UserFile, ...] = ()
     orders: tuple[tuple[str, Order], ...] = ()
+    saved_packets: tuple[tuple[str, str], ...] = ()
 
     @property
     def needs_spark(self) -> bool:

@@ -1,4 +1,4 @@
-"""The names of the queries of a file, and whether their results are delivered."""
+"""What DEFINE says of a query as a whole: its name, visibility, and file for packets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Names of queries become names of files and columns of reports.
 _QUERY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _VISIBILITY = {"external": True, "internal": False}
+_SAVED_PACKETS = "save_packets"
 
 
 def named_queries(file: nodes.File) -> list[tuple[str, nodes.Query]]:
@@ -77,3 +78,20 @@ def is_external(query: nodes.Query) -> bool:
                 raise ResolveError(message, position=entry.position, remedy=remedy)
             return _VISIBILITY[value]
     return False
+
+
+def saved_packets_file(query: nodes.Query) -> str | None:
+    """Return the file that ``save_packets`` in DEFINE names; None without the entry.
+
+    Raises:
+        ResolveError: it is not the name of a file.
+    """
+    for entry in query.define:
+        if entry.name.lower() == _SAVED_PACKETS:
+            name = entry.value.value
+            if not isinstance(name, str) or not name or "\0" in name:
+                message = f"invalid save_packets: expected the name of a file, got {name!r}"
+                remedy = "write save_packets 'hits.pcapng';"
+                raise ResolveError(message, position=entry.position, remedy=remedy)
+            return name
+    return None

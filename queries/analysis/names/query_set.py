@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
 from gscope.queries.analysis.names.foreign_inputs import input_instead, synonym
-from gscope.queries.analysis.names.query_names import check_name, is_external, named_queries
+from gscope.queries.analysis.names.query_names import (
+    check_name,
+    is_external,
+    named_queries,
+    saved_packets_file,
+)
 from gscope.queries.analysis.names.user_protocols import known_protocols
 from gscope.queries.analysis.names.watchlists import define_watchlist
 from gscope.queries.catalog.application_protocols import APPLICATION_PROTOCOLS
@@ -138,6 +143,7 @@ class QuerySet:
         entries: every query, subqueries and those of the library that are read included.
         own: the queries of the files themselves, without subqueries and those of the library.
         watchlists: the tables, which are not in ``entries``.
+        saved_packets: for queries that save their packets, the file for them, as written.
     """
 
     interfaces: tuple[str, ...]
@@ -145,6 +151,7 @@ class QuerySet:
     entries: dict[str, QueryEntry] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
     watchlists: dict[str, Watchlist] = field(default_factory=dict)
+    saved_packets: dict[str, str] = field(default_factory=dict)
     _libraries: dict[str, NameEnvironment] = field(default_factory=dict)
     _library_queries: dict[str, tuple[nodes.Query, nodes.File, NameEnvironment]] = field(
         default_factory=dict
@@ -229,8 +236,11 @@ class QuerySet:
     ) -> None:
         try:
             self._add_body(name, file, query, query.body, environment, {}, is_external(query))
+            saved = saved_packets_file(query)
         except GsqlError as error:
             raise error.located(file.text, file.source) from None
+        if saved is not None:
+            self.saved_packets[name] = saved
 
     def _add_body(
         self,

@@ -102,6 +102,7 @@ def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool 
         orders=tuple(
             (q.name, q.order) for q in queries if q.order is not None and q.name in results
         ),
+        saved_packets=plan.saved_packets,
     )
 
 

@@ -66,6 +66,15 @@ def test_the_options_of_tcpdump_select_packets(options: list[str], rows: int, su
     assert done.stdout.count(b"\n") == 1 + rows
 
 
+def test_a_query_can_say_itself_where_its_packets_go(tmp_path: Path) -> None:
+    file = tmp_path / "hits.pcapng"
+    done = _replay(DNS, "-e", f"DEFINE {{ save_packets '{file}'; }} {QUERY}")
+    assert done.returncode == 0
+    assert f"5 packets saved in {file}".encode() in done.stderr
+    again = _replay(file, "-e", QUERY, "--quiet")
+    assert again.stdout == done.stdout
+
+
 def test_a_truncated_capture_is_answered_as_far_as_it_goes(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(DNS.read_bytes()[:-10])

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from gscope.capture.settings import SavedQuery
-from gscope.cli.config.saving import SaveRequest, save_request
+from gscope.cli.config.saving import SaveRequest, request_of_queries, save_request
 from gscope.cli.session.group_rows import GroupRows
 from gscope.cli.session.saved_packets import SavePlan, opened_packet_file, save_plan
-from gscope.errors import UsageError
+from gscope.errors import GsqlError, UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.run_folder.layout import SAVED_PACKETS_FILE
 
@@ -36,6 +36,46 @@ def planned(program: Program, *names: str) -> tuple[SavedQuery, ...]:
 
 def plan_of(path: Path) -> SavePlan:
     return save_plan(compiled(HTTPS), SaveRequest(path), is_repeatable=False)
+
+
+def saving(name: str, file: str, more: str = "") -> str:
+    return f"DEFINE {{ query_name '{name}'; save_packets '{file}'; {more} }} {HTTPS}"
+
+
+def asked(*texts: str) -> SaveRequest | None:
+    program = compiled(*texts)
+    return request_of_queries(program.saved_packets, dict(program.results))
+
+
+def test_queries_can_ask_for_their_packets_themselves() -> None:
+    assert asked(HTTPS) is None
+    assert asked(saving("one", "a b.pcapng"), HTTPS) == SaveRequest(Path("a b.pcapng"), ("one",))
+    both = asked(saving("one", "hits.pcapng"), saving("two", "hits.pcapng"))
+    assert both == SaveRequest(Path("hits.pcapng"), ("one", "two"))
+    program = compiled(saving("one", "hits.pcapng"), HTTPS)
+    assert both is not None
+    plan = save_plan(program, SaveRequest(both.path, ("one",)), is_repeatable=False)
+    assert [each.query for each in plan.queries] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([saving("one", "a.pcapng"), saving("two", "b.pcapng")], "several files"),
+        ([saving("one", "-")], "standard output is for answers"),
+        ([saving("one", "a.pcapng.gz")], "name it a.pcapng and compress"),
+        ([saving("one", "a.pcapng"), "SELECT srcIP FROM one"], "add visibility 'external'"),
+    ],
+)
+def test_what_queries_cannot_ask_for_is_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        asked(*texts)
+
+
+@pytest.mark.parametrize("value", ["''", "7"])
+def test_a_file_for_packets_is_a_name(value: str) -> None:
+    with pytest.raises(GsqlError, match="expected the name of a file"):
+        compiled(f"DEFINE {{ save_packets {value}; }} {HTTPS}")
 
 
 @pytest.mark.parametrize(
