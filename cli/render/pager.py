@@ -146,7 +146,7 @@ class PagedOutput:
         if self._pager is None:
             self._print(held)
         elif self._pager.stdin is not None:
-            # Everything is answered: a user who has left the pager by now interrupts nothing.
+            # Everything is answered: a user who has already left the pager interrupts nothing.
             with suppress(BrokenPipeError):
                 self._pager.stdin.close()
 

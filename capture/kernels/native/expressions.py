@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gscope.capture.kernels.native.inference import Inference
 
     FunctionFor = Callable[
-        [Any, FunctionType, Mapping[str, AnyKind], Mapping[str, Any]], tuple[Any, AnyKind]
+        [FunctionType, Mapping[str, AnyKind], Mapping[str, Any]], tuple[Any, AnyKind]
     ]
 
 _I1, _I64, _F64 = ir.IntType(1), ir.IntType(64), ir.DoubleType()
@@ -324,7 +324,7 @@ class Expressions:
         given = zip(parameters, arguments(call, parameters), strict=True)
         values = {name: self.build(each) for name, each in given if name not in fixed}
         kinds = {name: value.kind for name, value in values.items()}
-        target, kind = self._function_for(called, function, kinds, fixed)
+        target, kind = self._function_for(function, kinds, fixed)
         words = [word for value in values.values() for word in value.llvm]
         result = self.builder.call(target, words)
         width = len(llvm_types(kind))

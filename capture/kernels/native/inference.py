@@ -51,7 +51,7 @@ class Inference:
         source: Source,
         kinds: Mapping[str, AnyKind],
         fixed: Mapping[str, Any],
-        result_of: Callable[[Any, FunctionType, Mapping[str, AnyKind], Mapping[str, Any]], AnyKind],
+        result_of: Callable[[FunctionType, Mapping[str, AnyKind], Mapping[str, Any]], AnyKind],
     ) -> None:
         self.source = source
         self.fixed = fixed
@@ -139,7 +139,7 @@ class Inference:
             found = {name: kind for name, kind in kinds.items() if kind is not None}
             if len(found) < len(kinds):
                 return None
-            return self._result_of(called, function, found, self.fixed_arguments(called, call))
+            return self._result_of(function, found, self.fixed_arguments(called, call))
         if hasattr(called, "_fields"):
             return _record(called, map(self.kind, arguments(call, called._fields)))
         kinds_given = [self.kind(each) for each in call.args]

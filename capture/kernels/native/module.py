@@ -89,7 +89,7 @@ class KernelModule:
         assert function is not None
         parameters = source_of(function).parameters
         compiled, result = self._function_for(
-            kernel, function, dict(zip(parameters, kinds, strict=True)), {}
+            function, dict(zip(parameters, kinds, strict=True)), {}
         )
         count = len(compiled.args)
         exported = ir.Function(
@@ -108,7 +108,6 @@ class KernelModule:
 
     def _infer(
         self,
-        _called: object,
         function: FunctionType,
         kinds: Mapping[str, AnyKind],
         fixed: Mapping[str, Any],
@@ -123,18 +122,16 @@ class KernelModule:
 
     def _result_of(
         self,
-        called: object,
         function: FunctionType,
         kinds: Mapping[str, AnyKind],
         fixed: Mapping[str, Any],
     ) -> AnyKind:
         if function in self._linked:
             return self._linked[function].result
-        return self._infer(called, function, kinds, fixed).result
+        return self._infer(function, kinds, fixed).result
 
     def _function_for(
         self,
-        called: object,
         function: FunctionType,
         kinds: Mapping[str, AnyKind],
         fixed: Mapping[str, Any],
@@ -143,7 +140,7 @@ class KernelModule:
             return self._declaration(function, tuple(kinds.values())), self._linked[function].result
         use = _use(function, kinds, fixed)
         if use not in self._compiled:
-            inference = self._infer(called, function, kinds, fixed)
+            inference = self._infer(function, kinds, fixed)
             self._compiled[use] = _Compiled(inference, self._build(function.__name__, inference))
         compiled = self._compiled[use]
         return compiled.function, compiled.inference.result
