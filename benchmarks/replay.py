@@ -10,14 +10,13 @@ all flows.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.installed import compile_modules
-from benchmarks.measure import RUNS, Contestant, chosen, race, run_once, table, write_csv
-from benchmarks.trace import OUT, PACKETS, trace, warm
+from benchmarks.measure import Contestant
+from benchmarks.replay_race import race_over_capture
+from benchmarks.trace import OUT
 
 FLOW_QUERY = (
     "SELECT tb, ipversion, protocol, srcIP, destIP, srcPort, destPort, "
@@ -67,23 +66,5 @@ def _empty(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--packets", type=int, default=PACKETS)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these contestants")
-    arguments = parser.parse_args()
-    capture = trace(arguments.packets)
-    warm(capture)
-    compile_modules()
-    field = chosen(contestants(capture), arguments.only)
-    for contestant in field:
-        # Compilation and caching on first use are not part of the race.
-        run_once(contestant)
-    costs = race(field, arguments.runs)
-    print(table(costs, arguments.packets))
-    write_csv(costs, OUT / "replay.csv")
-
-
 if __name__ == "__main__":
-    _main()
+    race_over_capture(__doc__, contestants, "replay")
