@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.expressions.types import GsqlType
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.windows.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,29 @@ class RunningGroupBy:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowGroupBy:
+    """Groups by window and keys over ``[RANGE …]`` or ``[SLICES …]``.
+
+    Its columns are ``WINDOW_START``, ``WINDOW_END`` (of ``plan/windows/columns.py``), the keys, then
+    the aggregates. A window without tuples has no row.
+
+    Attributes:
+        window: the windows, in the unit of ``on``.
+        on: the ordering column, over the input: an INT that never falls.
+        unit_ns: the nanoseconds of a unit of ``on`` where it is the clock, so that the columns of
+            the window are TIMESTAMP; None elsewhere, where they are INT in the unit of ``on``.
+    """
+
+    input: Node
+    window: Window
+    on: Expression
+    unit_ns: int | None
+    keys: tuple[NamedExpression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Interval:
     """How far the epoch of a join's right side may be from that of its left, in the epochs' unit.
 
@@ -221,7 +245,18 @@ class WatchlistJoin:
     schema: Schema
 
 
-Node = Scan | QueryScan | Filter | Project | GroupBy | RunningGroupBy | Merge | Join | WatchlistJoin
+Node = (
+    Scan
+    | QueryScan
+    | Filter
+    | Project
+    | GroupBy
+    | RunningGroupBy
+    | WindowGroupBy
+    | Merge
+    | Join
+    | WatchlistJoin
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,7 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
     from gscope.queries.plan import logical, program, row_order
+    from gscope.queries.plan.windows import slicing, window
 
     modules = (
         program,
@@ -250,6 +251,8 @@ def _classes() -> dict[str, type[Any]]:
         user_files,
         input_nodes,
         row_order,
+        slicing,
+        window,
         logical,
     )
     return {name: each for module in reversed(modules) for name, each in _made_of(module)}

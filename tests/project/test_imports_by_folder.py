@@ -38,15 +38,16 @@ queries/catalog/user_functions: queries queries/expressions queries/catalog/scal
 queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/user_functions
 queries/library: queries queries/gsql
+queries/plan/windows: queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
-    queries/catalog queries/catalog/aggregate queries/catalog/user_functions
+    queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/aggregates.py queries/catalog/running.py queries/plan
+    queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
 queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/ordering queries/plan
+    queries/catalog/ordering queries/plan queries/plan/windows
 queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
-    queries/catalog/ordering queries/plan
+    queries/catalog/ordering queries/plan queries/plan/windows
 queries/analysis/typing: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/user_functions queries/catalog/ordering queries/plan
@@ -134,7 +135,8 @@ capture queries: queries queries/expressions queries/streams queries/run_folder
     queries/catalog/user_functions queries/plan queries/plan/split
 engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
-    queries/catalog/running.py queries/catalog/user_functions queries/plan queries/analysis/typing
+    queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows
+    queries/analysis/typing
 cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan

@@ -1,0 +1,1 @@
+"""Sliding windows: where they begin and end, and the slices from which they are assembled."""

@@ -1,0 +1,6 @@
+"""The names of the columns of a window inside a plan; no query can write them."""
+
+WINDOW_START = "$window_start"
+WINDOW_END = "$window_end"
+SLICE = "$slice"
+"""The epoch of the LFTA below a window: the number of the slice."""

@@ -1,0 +1,114 @@
+"""Slices: the parts of the time axis from which all windows of a class are assembled.
+
+No edge of a window is inside a slice, so a window is a range of whole slices. A slice is one epoch
+of an ordinary aggregation, whose epoch is the slice's number.
+
+Slices of several windows are composed: each edge of any of them is an edge of the whole
+(Krishnamurthy, Wu, Franklin: On-the-Fly Sharing for Streamed Aggregation, SIGMOD 2006, section 4).
+The paper stretches all slice vectors to their common period, which may be long; a number needs no
+common period:
+
+    number(t) = sum of (t + shift) DIV period over all distinct edges (period, shift)
+
+It is constant inside a slice and rises at every edge. So the window [a, b) is exactly the slices n
+with number(a) <= n < number(b). Where edges of different periods coincide the number rises by two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.expressions.expressions import Literal
+from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.windows.window import SlidingWindow, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """Slices between periodic edges.
+
+    Attributes:
+        edges: the distinct edges, each as (period, shift) with 0 <= shift < period: at the times t
+            with (t + shift) % period = 0; at least one.
+    """
+
+    edges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, windows: Iterable[Window]) -> Slicing:
+        """Return the composition of the slices of ``windows``: paired, the fewest edges possible."""
+        return cls(_without_repeated({edge for window in windows for edge in window.edges}))
+
+    @classmethod
+    def paned(cls, windows: Iterable[SlidingWindow]) -> Slicing:
+        """Return slices of the greatest common divisor of range and slide, composed.
+
+        Li, Maier et al.: No Pane, No Gain (SIGMOD Record 2005).
+        """
+        return cls(_without_repeated({(gcd(w.range, w.slide), 0) for w in windows}))
+
+    def number(self, time: int) -> int:
+        """Return the number of the slice that holds ``time``."""
+        return sum((time + shift) // period for period, shift in self.edges)
+
+    def expression(self, time: Expression) -> Expression:
+        """Return ``number`` of an INT expression, of LFTA-safe monotone functions."""
+        return reduce(
+            lambda left, right: call("add_int", left, right),
+            (_quotient(time, period, shift) for period, shift in self.edges),
+        )
+
+    def last_time_before(self, number: int) -> int:
+        """Return the greatest time whose slice has a number below ``number``."""
+        low, high = -1, 1
+        while self.number(low) >= number:
+            low *= 2
+        while self.number(high) < number:
+            high *= 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.number(middle) < number else (low, middle)
+        return low
+
+    @property
+    def rate(self) -> Fraction:
+        """The edges per unit of time (β); edges of different periods that coincide count twice."""
+        return sum((Fraction(1, period) for period, _ in self.edges), Fraction(0))
+
+    @property
+    def period(self) -> int:
+        """The time after which the edges repeat."""
+        return lcm(*(period for period, _ in self.edges))
+
+    def scaled(self, factor: int) -> Slicing:
+        """Return the same slices in a unit that is ``factor`` times as fine."""
+        return Slicing(tuple((period * factor, shift * factor) for period, shift in self.edges))
+
+
+def _without_repeated(edges: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return ``edges`` without those at whose times another one always is, too."""
+    return tuple(
+        (period, shift)
+        for period, shift in sorted(edges)
+        if not any(
+            (other, other_shift) != (period, shift)
+            and period % other == 0
+            and (shift - other_shift) % other == 0
+            for other, other_shift in edges
+        )
+    )
+
+
+def _quotient(time: Expression, period: int, shift: int) -> Expression:
+    shifted = call("add_int", time, Literal(shift, GsqlType.INT)) if shift else time
+    return call("floor_div", shifted, Literal(period, GsqlType.INT))
