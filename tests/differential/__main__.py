@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--captures", type=Path, help="folder of captures to take packets from; none: made ones"
     )
+    parser.add_argument("--windows", action="store_true", help="most queries have windows")
     parser.add_argument("--compiled-every", type=int, default=20, help="scenarios; 0 for never")
     parser.add_argument("--minimise", type=float, default=60, help="seconds for a disagreement")
     options = parser.parse_args()
@@ -35,7 +36,11 @@ def main() -> int:
                 every = options.compiled_every
                 is_compiled = bool(every) and (seed - options.seed) % every == every - 1
                 scenario = random_scenario(
-                    seed, options.at_once, is_interpreted=not is_compiled, captures=captures
+                    seed,
+                    options.at_once,
+                    is_interpreted=not is_compiled,
+                    captures=captures,
+                    has_windows=options.windows,
                 )
                 outcome = compare(scenario, shared.session())
                 total.add(outcome)

@@ -13,6 +13,7 @@ from tests.differential.syntax import Group, Join, Merge, Query, Scan, Select
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tests.differential.sliding import Window
     from tests.differential.syntax import Expression, Named, Readable, Source, Value
 
 Row = dict[str, Any]
@@ -51,6 +52,8 @@ class Reference:
             case Select():
                 return self._select(query)
             case Group():
+                if query.window is not None:
+                    return self._windows(query, query.window)
                 return self._group(query) if query.closing is None else self._running(query)
             case Merge():
                 names = [field.name for field in query.fields]
@@ -95,6 +98,34 @@ class Reference:
                 )
                 if query.epoch is not None:
                     answers[-1][EPOCH] = keys[query.keys[query.epoch].name]
+        return answers
+
+    def _windows(self, query: Group, window: Window) -> Rows:
+        """Groups of each window that holds a row, in the order of the windows' ends."""
+        windows: dict[
+            tuple[int, int], dict[tuple[Value, ...], tuple[Row, list[tuple[Row, ...]]]]
+        ] = {}
+        for row in self._chosen(query.source, query.where):
+            keys = _columns(query.keys, row)
+            for edges in window.holding(row[0][window.on.name]):
+                groups = windows.setdefault(edges, {})
+                groups.setdefault(tuple(keys.values()), (keys, []))[1].append(row)
+        answers: Rows = []
+        for edges in sorted(windows, key=lambda one: one[1]):
+            of_window = dict(zip(("window_start", "window_end"), edges, strict=True))
+            for own, members in windows[edges].values():
+                keys = own | of_window
+
+                def of_group(
+                    part: Expression, keys: Row = keys, members: list[tuple[Row, ...]] = members
+                ) -> Value:
+                    return keys[part.text] if part.op == "key" else aggregated(part, members)
+
+                if query.having is None or truth(value_of(query.having, (), of_group)):
+                    answers.append(
+                        {c.name: value_of(c.expression, (), of_group) for c in query.columns}
+                    )
+                    answers[-1][EPOCH] = edges[1]
         return answers
 
     def _running(self, query: Group) -> Rows:

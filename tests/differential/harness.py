@@ -16,7 +16,7 @@ from unittest import mock
 from tests.differential.captured import captured_traffic, known_values
 from tests.differential.evaluate import Reference
 from tests.differential.firsts import is_ordered
-from tests.differential.queries import INTERFACE_SETS, MAX_ROWS, random_queries
+from tests.differential.queries import INTERFACE_SETS, MAX_ROWS, QueryMaker
 from tests.differential.shown import shown
 from tests.differential.syntax import HIDDEN, Group, Join, Query, Select, closure
 from tests.differential.traffic import SECOND_NS, Known, Traffic, random_traffic
@@ -108,17 +108,21 @@ def random_scenario(
     *,
     is_interpreted: bool = True,
     captures: Sequence[Path] = (),
+    has_windows: bool = False,
 ) -> Scenario:
     """The scenario of a seed; the number of queries is a part of the seed.
 
     Args:
+        has_windows: whether most queries have windows.
         captures: where the packets are from; none for packets that are made.
     """
     random = Random(seed)
     traffic = captured_traffic(random, captures) if captures else random_traffic(random)
     packets = traffic.decoded()[0]
     values = known_values(packets) if captures else Known()
-    made = random_queries(random, traffic.interfaces, Reference(packets), values, queries)
+    reference = Reference(packets)
+    maker = QueryMaker(random, traffic.interfaces, reference, values, has_windows=has_windows)
+    made = maker.make(queries)
     variation = Variation(
         f"seed {seed}",
         is_interpreted=is_interpreted,

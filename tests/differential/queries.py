@@ -12,6 +12,7 @@ from tests.differential.epochs import in_steps, in_units, moves_in_steps, tempor
 from tests.differential.fields import PROTOCOLS
 from tests.differential.growth import Grower
 from tests.differential.pairing import random_join
+from tests.differential.sliding import other_window, random_window
 from tests.differential.syntax import (
     HIDDEN,
     Expression,
@@ -80,12 +81,14 @@ class QueryMaker:
 
     Attributes:
         reference: of the traffic they are meant for: most of them should have rows in it, but not many.
+        has_windows: whether many of them are windows; without, a seed makes what it always made.
     """
 
     random: Random
     interfaces: tuple[str, ...]
     reference: Reference
     values: Known = field(default_factory=Known)
+    has_windows: bool = False
     queries: list[Query] = field(default_factory=list)
     _depths: dict[str, int] = field(default_factory=dict)
     _number: int = 0
@@ -97,6 +100,7 @@ class QueryMaker:
             *(self._join_select, self._join_group, self._join_group),
             *(self._running, self._running),
             *(self._whole, self._whole),
+            *((self._window,) * 20 if self.has_windows else ()),
         )
         for _ in range(count):
             for _ in range(TRIES):
@@ -307,6 +311,40 @@ class QueryMaker:
             self._name("q"), fields, source, self._alias(), where, tuple(keys), at, having, named
         )
 
+    def _window(self) -> Group:
+        """Groups of each window, or the distinct values in it."""
+        known = [q for q in self.queries if isinstance(q, Group) and q.window is not None]
+        if known and self.random.random() < 0.4:
+            return other_window(self.random, self.random.choice(known), self._name("q"))
+        source = self._source()
+        window = random_window(self.random, source)
+        grower = Grower.over(self.random, self.values, source.fields)
+        wanted = self.random.choices(_KEY_TYPES, k=self.random.choice((0, 1, 1, 2)))
+        made = (self._column(grower, kind) for kind in wanted)
+        keys = tuple(Named(self._name("k"), each) for each in made if not each.is_constant)
+        is_distinct = bool(keys) and self.random.random() < 0.1
+        called_over = OF_PACKETS if isinstance(source, Scan) else PLAIN
+        edges = [each for each, _ in window.columns]
+        above = self._above(keys, calls(grower, called_over), edges)
+        columns = [each for each in window.columns if self.random.random() < 0.6]
+        if is_distinct:
+            columns += [(replace(self._key(key), value=True), 0) for key in keys]
+        else:
+            columns += [(self._shown(key), 0) for key in keys if self.random.random() < 0.9]
+            for _ in range(self.random.randrange(1, 4)):
+                called = above.aggregate(self.random.choice((*PLAIN, Type.INT, Type.INT)))
+                columns.append((called or above.small[0], 0))
+        self.random.shuffle(columns)
+        named, fields = self._named(columns, above, edges)
+        has_condition = not is_distinct and self.random.random() < 0.3
+        return Group(
+            *(self._name("q"), fields, source, self._alias(), self._where(grower), keys, None),
+            above.condition() if has_condition else None,
+            named,
+            window=window,
+            is_distinct=is_distinct,
+        )
+
     def _running(self) -> Group:
         """Groups that live across epochs."""
         source = self._source()
@@ -344,11 +382,14 @@ class QueryMaker:
         )
 
     def _above(
-        self, keys: Sequence[Named], aggregate: Callable[[Type], Expression | None]
+        self,
+        keys: Sequence[Named],
+        aggregate: Callable[[Type], Expression | None],
+        others: Sequence[Expression] = (),
     ) -> Grower:
         """Grows what stands above groups: of their keys and aggregates."""
         count = Expression("aggregate", Type.INT, text="count(*)")
-        leaves = [self._key(key) for key in keys]
+        leaves = [*(self._key(key) for key in keys), *others]
         return Grower(self.random, leaves, aggregate, [count], self.values)
 
     def _key(self, key: Named) -> Expression:
@@ -424,6 +465,8 @@ class QueryMaker:
 def _has_uneven_clock(query: Query) -> bool:
     """Whether groups that live on cannot, or not by a rule that is known here, follow its times."""
     source = query.source if isinstance(query, Select | Group) else None
+    if isinstance(query, Group) and query.window is not None:
+        return True
     return moves_in_steps(query.body) or (isinstance(source, Join) and bool(source.terms))
 
 
@@ -455,10 +498,3 @@ def _only_first_temporal(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     return tuple(
         f if i == first else replace(f, unit_ns=0, is_ordered=False) for i, f in enumerate(fields)
     )
-
-
-def random_queries(
-    random: Random, interfaces: tuple[str, ...], reference: Reference, values: Known, count: int
-) -> list[Query]:
-    """A set of about ``count`` random queries, those that are read before those that read them."""
-    return QueryMaker(random, interfaces, reference, values).make(count)

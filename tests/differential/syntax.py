@@ -13,6 +13,8 @@ from zlib import crc32
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from tests.differential.sliding import Window
+
 Value = bool | int | float | bytes | None
 
 
@@ -241,12 +243,13 @@ class Select(Query):
 
 @dataclass(frozen=True, slots=True)
 class Group(Query):
-    """An aggregation. With ``closing`` a running one.
+    """An aggregation. With ``closing`` a running one, with ``window`` one of each window.
 
     Attributes:
-        epoch: which of ``keys`` is the epoch; None if the whole input is.
+        epoch: which of ``keys`` is the epoch; None if the whole input is, or each window.
         columns, having, closing: over keys and aggregates.
         step: the difference of consecutive epochs.
+        is_distinct: whether the distinct keys of each window are asked for, without aggregates.
     """
 
     source: Source
@@ -260,6 +263,8 @@ class Group(Query):
     step: int = 1
     order: tuple[Term, ...] = ()
     limit: int | None = None
+    window: Window | None = None
+    is_distinct: bool = False
 
     @property
     def sources(self) -> tuple[Readable, ...]:
@@ -274,9 +279,11 @@ class Group(Query):
     def body(self) -> str:
         """The text without the name."""
         aliases = _aliases(self.source, self.alias)
+        head = "SELECT DISTINCT" if self.is_distinct else "SELECT"
+        has_terms = self.keys and not self.is_distinct
         return (
-            _selection("SELECT", self.columns, self.source, self.alias, self.where)
-            + (f"\n  GROUP BY {_list(self.keys, aliases)}" if self.keys else "")
+            _selection(head, self.columns, self.source, self.alias, self.where, self.window)
+            + (f"\n  GROUP BY {_list(self.keys, aliases)}" if has_terms else "")
             + f"{_clause('HAVING', self.having, aliases)}"
             f"{_clause('CLOSING_WHEN', self.closing, aliases)}"
             f"{_order(self.order, self.limit)}"
@@ -453,17 +460,21 @@ def _selection(
     source: Source,
     alias: str,
     where: Expression | None,
+    window: Window | None = None,
 ) -> str:
     aliases = _aliases(source, alias)
     shown = _list(columns, aliases)
     if isinstance(source, Join):
         return source.text(head, shown)
-    return f"{head} {shown}\n  FROM {_from(source, alias)}{_clause('WHERE', where, aliases)}"
+    input_ = _from(source, alias, window)
+    return f"{head} {shown}\n  FROM {input_}{_clause('WHERE', where, aliases)}"
 
 
-def _from(source: Readable, alias: str) -> str:
-    text = source.text if isinstance(source, Scan) else source.name
-    return f"{text} {alias}" if alias else text
+def _from(source: Readable, alias: str, window: Window | None = None) -> str:
+    parts = [source.text if isinstance(source, Scan) else source.name, alias]
+    if window is not None:
+        parts.insert(1 if window.is_before_alias else 2, window.text)
+    return " ".join(part for part in parts if part)
 
 
 def _list(columns: tuple[Named, ...], aliases: tuple[str, ...]) -> str:

@@ -15,7 +15,10 @@ from tests.differential.syntax import Expression, Group, Join, Query, Scan, Sele
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.differential.sliding import Window
+
 SCENARIOS = [random_scenario(seed, 12) for seed in range(60)]
+WINDOWS = [random_scenario(seed, 12, has_windows=True) for seed in range(20)]
 
 
 def expressions(query: Query) -> list[Expression]:
@@ -74,6 +77,55 @@ def test_every_kind_of_join_is_made() -> None:
     intervals = [join.interval for _, join in made if join.interval is not None]
     assert {least < 0 < most for least, most in intervals} == {False, True}
     assert any(most < 0 for _, most in intervals)
+
+
+def test_every_kind_of_window_is_made_and_most_have_rows() -> None:
+    kinds: Counter[str] = Counter()
+    filled = 0
+    classes: Counter[object] = Counter()
+    for number, scenario in enumerate(WINDOWS):
+        reference = Reference(scenario.traffic.decoded()[0])
+        for query in scenario.queries:
+            if isinstance(query, Group) and query.window is not None:
+                kinds.update(_window_kinds(query, query.window))
+                classes[number, query.source.name, query.where, query.keys] += 1
+                filled += bool(reference.rows(query))
+    assert min(kinds.values()) > 4
+    assert set(kinds) == {
+        *("slices", "hopping", "tumbling", "overlapping", "coprime", "below a second"),
+        *("packets", "a query", "its integers", "its timestamps", "of windows"),
+        *("ON", "behind the alias", "before the alias", "distinct", "HAVING", "keys", "no keys"),
+    }
+    assert sum(count > 1 for count in classes.values()) > 10
+    assert filled > 0.6 * sum(classes.values())
+
+
+def _window_kinds(query: Group, window: Window) -> Iterator[str]:
+    first, last = window.lengths[0], window.lengths[-1]
+    if window.is_slices:
+        yield "slices"
+    else:
+        yield "tumbling" if first == last else "hopping" if first < last else "overlapping"
+        if first > last and first % last:
+            yield "coprime"
+    if window.is_clock and any(length % 10**9 for length in window.lengths):
+        yield "below a second"
+    if isinstance(query.source, Scan):
+        yield "packets"
+    else:
+        yield "a query"
+        yield "its timestamps" if window.is_clock else "its integers"
+        if isinstance(query.source, Group) and query.source.window is not None:
+            yield "of windows"
+    if " ON " in window.text:
+        yield "ON"
+    if query.alias:
+        yield "before the alias" if window.is_before_alias else "behind the alias"
+    if query.is_distinct:
+        yield "distinct"
+    if query.having is not None:
+        yield "HAVING"
+    yield "keys" if query.keys else "no keys"
 
 
 def test_integers_add_up_beyond_64_bits_and_addresses_are_mapped() -> None:
