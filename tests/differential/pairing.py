@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.differential.growth import Grower
+from tests.differential.join_styles import SQL_STYLES
 from tests.differential.syntax import (
-    SQL_STYLES,
     Expression,
     Join,
     Scan,

@@ -10,6 +10,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from tests.differential.join_styles import JOIN_STYLES, SQL_JOIN_STYLES, SQL_STYLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -331,7 +333,7 @@ class Join:
 
     Attributes:
         kind: ``inner``, ``left``, ``right`` or ``full``.
-        style: how it is written, see ``_JOIN_STYLES``.
+        style: how it is written, see ``join_styles.py``.
         equalities: expressions of the left and of the right that are equal, the temporal one first.
         conditions: what else is asked, of either side or of both; of both sides none is an equality or AND.
         sides: the fields of either side, with a unit those that stay ordered in the result.
@@ -378,7 +380,7 @@ class Join:
                 *(side.render(self.aliases) for side in self.equalities[0])
             )
         parts += [c.render(self.aliases) for c in self.conditions]
-        styles = _SQL_STYLES if self.is_sql else _JOIN_STYLES[self.kind]
+        styles = SQL_JOIN_STYLES if self.is_sql else JOIN_STYLES[self.kind]
         pattern = styles[self.style % len(styles)]
         text = pattern.format(head, columns, *inputs, " AND ".join(parts), self.kind.upper())
         return text + _clause("WHERE", self.where, self.aliases)
@@ -404,37 +406,6 @@ class Join:
                 ways.append(f"abs({right} - {left}) <= {most}")
         return ways[self.style % len(ways)]
 
-
-SQL_STYLES = range(100, 120)
-"""Styles of outer joins in SQL's spelling."""
-
-_SQL_STYLES = (
-    "{0} {1}\n  FROM {2} {5} JOIN {3}\n  ON {4}",
-    "{0} {1}\n  FROM {2} {5} OUTER JOIN {3}\n  ON {4}",
-)
-_PLAIN_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  ON {4}"
-_OLD_JOIN = "{0} {1} KIND FROM {2}, {3}\n  WHERE {4}"
-_MIXED_JOIN = "{0} {1}\n  FROM {2} KIND {3}\n  WHERE {4}"
-_JOIN_STYLES: dict[str, tuple[str, ...]] = {
-    "inner": (
-        "{0} {1}\n  FROM {2}, {3}\n  WHERE {4}",
-        _PLAIN_JOIN.replace("KIND", "JOIN"),
-        _OLD_JOIN.replace("KIND", "INNER_JOIN"),
-        _MIXED_JOIN.replace("KIND", "JOIN"),
-    ),
-    **{
-        kind: (
-            _PLAIN_JOIN.replace("KIND", old),
-            _OLD_JOIN.replace("KIND", old),
-            _MIXED_JOIN.replace("KIND", old),
-        )
-        for kind, old in (
-            ("left", "LEFT_OUTER_JOIN"),
-            ("right", "RIGHT_OUTER_JOIN"),
-            ("full", "OUTER_JOIN"),
-        )
-    },
-}
 
 Readable = Scan | Query
 Source = Scan | Query | Join
