@@ -22,7 +22,7 @@ from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.row_order import MAX_LIMIT, ORDER, Order, SortKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.analysis.typing.typer import Typer
@@ -174,7 +174,7 @@ def order_of_groups(
         keys = tuple(key for key, _ in ordered.keys)
         return columns, Order(keys, limit) if keys or limit is not None else None
     keys = tuple(
-        key for key, term in ordered.keys if not _is_epoch(ordered, key, term, epoch, ordering)
+        key for key, term in ordered.keys if not _is_epoch(ordered, key, term, {epoch}, ordering)
     )
     if not keys and limit is None:
         return columns, None
@@ -183,6 +183,34 @@ def order_of_groups(
     if name is None:
         columns = (NamedExpression(ORDER, epoch), *columns)
     return columns, Order(keys, limit, name or ORDER)
+
+
+def order_of_windows(
+    ordered: OrderedColumns, limit: int | None, window: tuple[Column, Column], ordering: OrderingOf
+) -> tuple[tuple[NamedExpression, ...], Order | None]:
+    """Return the columns of groups by window, with one that shows it, and the order of its rows.
+
+    Rows are emitted window by window, so one column always shows the window, if only to delivery.
+
+    Args:
+        ordered: the columns of the query.
+        limit: how many rows of each window are kept.
+        window: the columns with the start and the end of a window.
+        ordering: returns the ordering of a column of the groups.
+
+    Raises:
+        TemporalError: ORDER BY contradicts the order in which windows end.
+    """
+    keys = tuple(
+        key
+        for key, term in ordered.keys
+        if not _is_epoch(ordered, key, term, set(window), ordering)
+    )
+    columns = ordered.columns
+    name = next((c.name for c in columns if c.expression in window), None)
+    if name is None:
+        name, columns = ORDER, (NamedExpression(ORDER, window[1]), *columns)
+    return columns, Order(keys, limit, name) if keys or limit is not None else None
 
 
 def order_of_selection(
@@ -230,16 +258,24 @@ def _is_epoch(
     ordered: OrderedColumns,
     key: SortKey,
     term: nodes.OrderTerm,
-    epoch: Expression,
+    epoch: Collection[Expression],
     ordering: OrderingOf,
 ) -> bool:
     """Return whether a key depends on the epoch alone, and so does not order the rows of an epoch.
+
+    Args:
+        ordered: the columns of the query.
+        key: the key.
+        term: its syntax.
+        epoch: the columns of which each is one value an epoch.
+        ordering: returns the ordering of a column of the groups.
 
     Raises:
         TemporalError: it is the first, and contradicts the order in which epochs end.
     """
     expression = ordered.expression(key.name)
-    if {part for part in walk(expression) if isinstance(part, Column)} != {epoch}:
+    columns = {part for part in walk(expression) if isinstance(part, Column)}
+    if not columns or not columns.issubset(epoch):
         return False
     direction = column_schema(NamedExpression(key.name, expression), ordering).ordering.direction
     against = Direction.INCREASING if key.is_descending else Direction.DECREASING

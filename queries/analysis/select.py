@@ -3,6 +3,7 @@
 SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
 SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
 … CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
+SELECT e FROM s [RANGE r] GROUP BY k           Project(e, WindowGroupBy(k, s))
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
 SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s)), unless e shows all of k
 SELECT e FROM s, t WHERE p                     Project(e, Join(p, s, t))
@@ -27,6 +28,7 @@ from gscope.queries.analysis.order_by import (
     order_columns,
     order_of_groups,
     order_of_selection,
+    order_of_windows,
     refuse_other,
 )
 from gscope.queries.analysis.typing.declarations import undeclared
@@ -36,23 +38,33 @@ from gscope.queries.analysis.typing.unsupported import (
     check_where,
     find_aggregates,
     has_sampling,
-    has_windows,
     refuse_aggregate,
     refuse_unsupported,
 )
+from gscope.queries.analysis.windows.clauses import with_groups
+from gscope.queries.analysis.windows.window_input import open_window
 from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
-from gscope.queries.plan.logical import Filter, GroupBy, Node, Project, RunningGroupBy
+from gscope.queries.plan.logical import (
+    Filter,
+    GroupBy,
+    Node,
+    Project,
+    RunningGroupBy,
+    WindowGroupBy,
+)
 from gscope.queries.plan.rules.prune_columns import prune
 from gscope.queries.plan.whole_input import is_whole_input, written_keys
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gscope.queries.analysis.names.scope import Source
     from gscope.queries.analysis.typing.parameters import Substitutes
+    from gscope.queries.analysis.windows.window_input import WindowInput
     from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.expressions.types import Ordering
     from gscope.queries.plan.row_order import Order
@@ -90,8 +102,12 @@ def build_select(
         GsqlError: the query is wrong or unsupported.
     """
     if len(sources) == 1:
-        select = _Select(body, sources[0], substitutes, is_unbounded)
-        if has_sampling(body) or has_windows(body.inputs):
+        written, window = body.inputs[0].window, None
+        if written is not None:
+            body = with_groups(body, sources[0])
+            window = open_window(written, sources[0], substitutes)
+        select = _Select(body, sources[0], substitutes, is_unbounded, window)
+        if has_sampling(body):
             select.check()
         refuse_unsupported(body)
         return select.build()
@@ -120,12 +136,14 @@ class _Select:
         source: the input, open for look-up.
         substitutes: the values of ``$x`` and ``#X``.
         is_unbounded: whether the input never ends, so that a grouping needs a temporal term.
+        window: the window over the input, None without one.
     """
 
     body: nodes.Select
     source: Source
     substitutes: Substitutes
     is_unbounded: bool
+    window: WindowInput | None = None
 
     def check(self) -> None:
         """Type every clause of a query that is parsed but not run, to report its mistakes first."""
@@ -134,7 +152,7 @@ class _Select:
         if not self._is_grouped():
             self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
             return
-        typer = Grouping.of(body, self.source, self.substitutes).typer()
+        typer = Grouping.of(body, self.source, self.substitutes, window=self.window).typer()
         self._outputs(typer)
         for clause, where in (
             (body.having, "in HAVING"),
@@ -192,7 +210,13 @@ class _Select:
                 message = "* is not allowed with groups: a group has many tuples"
                 remedy = "name the group-by terms and aggregates"
                 raise TypeMismatchError(message, position=output.position, remedy=remedy)
-        grouping = Grouping.of(body, self.source, self.substitutes, is_unbounded=self.is_unbounded)
+        grouping = Grouping.of(
+            body,
+            self.source,
+            self.substitutes,
+            is_unbounded=self.is_unbounded,
+            window=self.window,
+        )
         typer = grouping.typer()
         columns = self._outputs(typer)
         having = None if body.having is None else typer.condition(body.having, "in HAVING")
@@ -209,13 +233,15 @@ class _Select:
             return group.schema[leaf.name].ordering
 
         if body.distinct and not _shows_keys(group, columns, grouping.terms):
+            if isinstance(group, WindowGroupBy):
+                return self._distinct_in_windows(above, columns, ordering, typer)
             return self._distinct(above, columns, ordering, typer)
         return self._ordered_groups(above, group, ordered, grouping.terms)
 
     def _ordered_groups(
         self,
         node: Node,
-        group: GroupBy | RunningGroupBy,
+        group: GroupBy | RunningGroupBy | WindowGroupBy,
         ordered: OrderedColumns,
         terms: Terms,
     ) -> SelectedRows:
@@ -224,6 +250,13 @@ class _Select:
         def ordering(leaf: PacketField | Column) -> Ordering:
             return group.schema[leaf.name].ordering
 
+        if isinstance(group, WindowGroupBy):
+            start, end = (
+                Column(c.name, c.type, c.is_nullable)
+                for c in (group.schema[WINDOW_START], group.schema[WINDOW_END])
+            )
+            columns, order = order_of_windows(ordered, self._limit(), (start, end), ordering)
+            return SelectedRows(project(node, columns, ordering), order)
         epoch = group.schema[group.epoch]
         is_whole = any(
             key.name == group.epoch and is_whole_input(key.expression) for key in group.keys
@@ -236,6 +269,21 @@ class _Select:
             ordering,
         )
         return SelectedRows(project(node, columns, ordering), order)
+
+    def _distinct_in_windows(
+        self,
+        node: Node,
+        columns: Sequence[NamedExpression],
+        ordering: Callable[[PacketField | Column], Ordering],
+        typer: Typer,
+    ) -> SelectedRows:
+        """Return the distinct rows of each window over groups: its end is the epoch."""
+        end = node.schema[WINDOW_END]
+        ends = NamedExpression(end.name, Column(end.name, end.type, end.is_nullable))
+        terms = Terms((ends, *columns), (ends, *columns))
+        keys = [column_schema(c, ordering) for c in terms.keys]
+        group = group_by(node, terms.keys, keys, WINDOW_END, ())
+        return self._ordered_groups(group, group, self._reordered(columns, terms, typer), terms)
 
     def _distinct(
         self,
@@ -259,6 +307,12 @@ class _Select:
         is_plain = terms.turned is None and not terms.cores and epoch is not None
         if is_plain and not self.body.order_by and self.body.limit is None:
             return SelectedRows(group, None)
+        return self._ordered_groups(group, group, self._reordered(columns, terms, typer), terms)
+
+    def _reordered(
+        self, columns: Sequence[NamedExpression], terms: Terms, typer: Typer
+    ) -> OrderedColumns:
+        """Return the columns of SELECT DISTINCT over its groups, and those that ORDER BY adds."""
         shown = tuple(NamedExpression(c.name, terms.column(c.name)) for c in columns)
 
         def known(node: nodes.Expression) -> Expression | None:
@@ -270,9 +324,7 @@ class _Select:
             same = (c.name for c in columns if c.expression == meaning)
             return next((terms.column(name) for name in same), None)
 
-        above = replace(typer, name=refuse_other, known=known)
-        ordered = order_columns(self.body, shown, above)
-        return self._ordered_groups(group, group, ordered, terms)
+        return order_columns(self.body, shown, replace(typer, name=refuse_other, known=known))
 
     def _outputs(self, typer: Typer) -> tuple[NamedExpression, ...]:
         expressions: list[Expression] = []
@@ -308,9 +360,14 @@ class _Select:
 
 
 def _shows_keys(
-    group: GroupBy | RunningGroupBy, columns: Sequence[NamedExpression], terms: Terms
+    group: GroupBy | RunningGroupBy | WindowGroupBy,
+    columns: Sequence[NamedExpression],
+    terms: Terms,
 ) -> bool:
     """Return whether rows are distinct already, because they show all keys."""
     shown = {c.expression for c in columns}
-    keys = written_keys(group.keys, group.epoch)
+    if isinstance(group, WindowGroupBy):
+        keys: Sequence[NamedExpression] = group.keys
+    else:
+        keys = written_keys(group.keys, group.epoch)
     return all(terms.column(key.name) in shown for key in keys)

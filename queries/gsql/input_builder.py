@@ -13,12 +13,14 @@ from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, JOIN_WORDS
 from gscope.queries.gsql.intervals import read_interval_ns
+from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window
 
+_NUMBER = re.compile(r" *[0-9]+ *")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -131,12 +133,17 @@ class InputBuilder(Transformer[Token, Any]):
         return _Alias(str(name))
 
     def range_window(
-        self, bracket: Token, length: Extent, slide: Extent | None
+        self, bracket: Token, length: Extent, slide: Extent | None, on: nodes.Name | None
     ) -> nodes.RangeWindow:
-        return nodes.RangeWindow(length, slide, position=token_position(bracket))
+        return nodes.RangeWindow(length, slide, on, position=token_position(bracket))
 
-    def slices_window(self, bracket: Token, *slices: Extent) -> nodes.SlicesWindow:
-        return nodes.SlicesWindow(slices, position=token_position(bracket))
+    def slices_window(
+        self, bracket: Token, slices: tuple[Extent, ...], on: nodes.Name | None
+    ) -> nodes.SlicesWindow:
+        return nodes.SlicesWindow(slices, on, position=token_position(bracket))
+
+    def slices(self, *slices: Extent) -> tuple[Extent, ...]:
+        return slices
 
     def extent(self, value: Extent) -> Extent:
         if not isinstance(value, nodes.LiteralSyntax) or value.kind in {
@@ -148,6 +155,8 @@ class InputBuilder(Transformer[Token, Any]):
             length_ns = read_interval_ns(value.value)
             if length_ns is not None:
                 return nodes.LiteralSyntax(length_ns, LiteralKind.INTERVAL, position=value.position)
+            if _NUMBER.fullmatch(value.value):
+                return read_literal("INTEGER", value.value.strip(), value.position)
             if _IDENTIFIER.fullmatch(value.value):
                 return nodes.ParameterReference(value.value, position=value.position)
         message = "invalid length: expected a whole number, or a number and a unit in quotes"

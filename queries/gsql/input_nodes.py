@@ -22,17 +22,30 @@ An INTEGER in the field's own unit, an INTERVAL, or a name whose value is given 
 
 @dataclass(frozen=True, slots=True)
 class RangeWindow(Node):
-    """``[RANGE range SLIDE slide]``; without SLIDE the window tumbles."""
+    """``[RANGE range SLIDE slide ON column]``.
+
+    Attributes:
+        range: the length of a window.
+        slide: the distance between the ends of two windows; None for ``range``.
+        on: the column that it slides along; None to let the input decide.
+    """
 
     range: Extent
     slide: Extent | None
+    on: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SlicesWindow(Node):
-    """``[SLICES '12 sec', '3 sec']``: lengths that repeat in turn; at least one."""
+    """``[SLICES '12 sec', '3 sec' ON column]``: lengths that repeat in turn.
+
+    Attributes:
+        slices: the lengths, at least one.
+        on: as in ``RangeWindow``.
+    """
 
     slices: tuple[Extent, ...]
+    on: Name | None = None
 
 
 Window: TypeAlias = RangeWindow | SlicesWindow

@@ -205,10 +205,11 @@ def _word(name: str) -> str:
 
 
 def _print_window(window: Window) -> str:
+    on = "" if window.on is None else f" ON {print_expression(window.on)}"
     if isinstance(window, nodes.SlicesWindow):
-        return f"[SLICES {', '.join(_print_extent(one) for one in window.slices)}]"
+        return f"[SLICES {', '.join(_print_extent(one) for one in window.slices)}{on}]"
     slide = "" if window.slide is None else f" SLIDE {_print_extent(window.slide)}"
-    return f"[RANGE {_print_extent(window.range)}{slide}]"
+    return f"[RANGE {_print_extent(window.range)}{slide}{on}]"
 
 
 def _print_extent(extent: Extent) -> str:

@@ -53,14 +53,18 @@ queries/analysis/typing: queries queries/gsql queries/expressions queries/catalo
     queries/catalog/user_functions queries/catalog/ordering queries/plan
 queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/library queries/plan queries/analysis/typing
+queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scalar queries/plan
+    queries/plan/windows queries/analysis/typing queries/analysis/names
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
+    queries/analysis/windows
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/plan queries/plan/rules queries/analysis/typing queries/analysis/names queries/analysis/groups queries/analysis/joins
+    queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
+    queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
 queries/compile.py: queries/gsql queries/plan queries/plan/rules queries/plan/split
     queries/analysis
 capture/heartbeats:

@@ -25,7 +25,7 @@ from gscope.queries.expressions.expressions import Column, Expression, NamedExpr
 from gscope.queries.expressions.schema import ColumnSchema, free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
-from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy
+from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy, WindowGroupBy
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.analysis.names.scope import Source
     from gscope.queries.analysis.typing.parameters import Substitutes
+    from gscope.queries.analysis.windows.window_input import WindowInput
 
 
 @dataclass(slots=True)
@@ -49,6 +50,10 @@ class Grouping:
         terms: ``tb := time/60`` and srcIP.
         aggregates: ``count(*)``, by function and arguments, so that equal calls are computed once.
         is_unbounded: whether the input never ends, so that a temporal term is needed.
+        window: the window over the input, which closes groups in place of a temporal term; None
+            without one.
+        of_window: the terms that are known from the window alone, by name: ``GROUP BY window_end``
+            groups by nothing else.
     """
 
     body: nodes.Select
@@ -59,6 +64,8 @@ class Grouping:
         default_factory=dict
     )
     is_unbounded: bool = True
+    window: WindowInput | None = None
+    of_window: dict[str, Expression] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -68,23 +75,35 @@ class Grouping:
         substitutes: Substitutes,
         *,
         is_unbounded: bool = True,
+        window: WindowInput | None = None,
     ) -> Grouping:
         """Return the grouping with its keys typed and named, still without aggregates.
 
         Raises:
             GsqlError: a term is wrong.
         """
-        grouping = cls(body, source, substitutes, is_unbounded=is_unbounded)
+        grouping = cls(body, source, substitutes, is_unbounded=is_unbounded, window=window)
         typer = grouping._term_typer()
-        expressions = [typer.type(term.expression) for term in body.group_by]
         names = unique_names(
             [
                 (t.name or default_name(t.expression, source), t.name is not None, t)
                 for t in body.group_by
             ]
         )
-        written = [NamedExpression(n, e) for n, e in zip(names, expressions, strict=True)]
-        grouping.terms = terms_of(written, source.ordering)
+        written = []
+        for name, term in zip(names, body.group_by, strict=True):
+            if window is not None and window.computes(term.expression, source):
+                of_window = Typer(window.resolve, substitutes, _not_in_term)
+                grouping.of_window[name] = of_window.type(term.expression)
+            else:
+                written.append(NamedExpression(name, typer.type(term.expression)))
+        # Beside a window, a temporal term is a key as any other.
+        is_ordinary = window is not None
+        grouping.terms = (
+            Terms(tuple(written), tuple(written))
+            if is_ordinary
+            else terms_of(written, source.ordering)
+        )
         return grouping
 
     @property
@@ -112,7 +131,9 @@ class Grouping:
         """Whether groups live across epochs."""
         return self.body.closing_when is not None
 
-    def node(self, source: Node, closing: Expression | None = None) -> GroupBy | RunningGroupBy:
+    def node(
+        self, source: Node, closing: Expression | None = None
+    ) -> GroupBy | RunningGroupBy | WindowGroupBy:
         """Return the plan node, with every aggregate typed so far.
 
         Args:
@@ -123,6 +144,8 @@ class Grouping:
             TemporalError: no term would ever close a group.
         """
         keys = [column_schema(key, self.source.ordering) for key in self.keys]
+        if self.window is not None:
+            return self.window.group(source, self.keys, keys, tuple(self.aggregates.values()))
         terms = self.body.group_by
         position = terms[0].position if terms else self.body.position
         expressions = [key.expression for key in self.keys]
@@ -141,6 +164,10 @@ class Grouping:
         names = [key.name for key in self.keys]
         if isinstance(node, nodes.Name) and node.parts[0] in names and len(node.parts) == 1:
             return self.terms.column(node.parts[0])
+        if self.window is not None and isinstance(node, nodes.Name):
+            own = self._own_of_window(node, self.window)
+            if own is not None:
+                return own
         if isinstance(node, nodes.LiteralSyntax | nodes.ParameterReference | nodes.Definition):
             return None
         try:
@@ -150,6 +177,11 @@ class Grouping:
             return None if meant is None else self.terms.column(meant)
         same = (t.name for t in self.terms.written if t.expression == meaning)
         return next((self.terms.column(name) for name in same), None)
+
+    def _own_of_window(self, name: nodes.Name, window: WindowInput) -> Expression | None:
+        """Return the term or column of the window that a name stands for; None for other names."""
+        term = self.of_window.get(name.parts[0]) if len(name.parts) == 1 else None
+        return window.column(name) if term is None else term
 
     def _written_out(self, expression: Expression) -> Expression:
         """Return an expression over the groups as one over the input, with terms written out."""
@@ -244,7 +276,8 @@ class Grouping:
                 entry = AGGREGATES[function]
                 type_, is_nullable = entry.result_type(arguments), entry.is_nullable(arguments)
                 # Groups that live on have epochs without tuples, one without keys maybe none.
-                may_be_empty = self.is_running or not self.keys
+                # A window without tuples has no row.
+                may_be_empty = self.window is None and (self.is_running or not self.keys)
                 is_nullable = is_nullable or (may_be_empty and not entry.is_never_null)
                 known = AggregateCall(name, function, arguments, type_, is_nullable)
             self.aggregates[function, arguments] = known

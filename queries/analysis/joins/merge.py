@@ -44,7 +44,7 @@ def build_merge(
         TypeMismatchError: the inputs have different columns.
         TemporalError: a column to merge on does not increase.
     """
-    refuse_windows(body.inputs)
+    refuse_windows(body.inputs, "MERGE")
     inputs = [_as_stream(source) for source in sources]
     if not body.columns:
         return _union(body, sources, inputs, is_unbounded=is_unbounded)

@@ -23,6 +23,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.trees import map_expression
 
@@ -75,7 +76,7 @@ def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
         case Project():
             inputs = (facts_of(node.input, queries),)
             return {c.name: fact_of(c.expression, inputs) for c in node.columns}
-        case GroupBy() | RunningGroupBy():
+        case GroupBy() | RunningGroupBy() | WindowGroupBy():
             inputs = (facts_of(node.input, queries),)
             keys = {key.name: fact_of(key.expression, inputs) for key in node.keys}
             return keys | {call.name: _of_call(call, inputs) for call in node.aggregates}

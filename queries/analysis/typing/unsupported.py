@@ -35,7 +35,8 @@ def refuse_unsupported(body: nodes.Select) -> None:
         if clause is not None:
             message = f"this version does not support {name}"
             raise UnsupportedError(message, position=clause.position)
-    refuse_windows(body.inputs)
+    if len(body.inputs) > 1:
+        refuse_windows(body.inputs, "a join")
 
 
 def has_sampling(body: nodes.Select) -> bool:
@@ -44,13 +45,12 @@ def has_sampling(body: nodes.Select) -> bool:
     return any(clause is not None for clause in clauses)
 
 
-def has_windows(inputs: Sequence[nodes.Input]) -> bool:
-    """Return whether an input has RANGE or SLICES."""
-    return any(one.window is not None for one in inputs)
+def refuse_windows(inputs: Sequence[nodes.Input], what: str) -> None:
+    """Refuse RANGE and SLICES on the inputs of a join or union.
 
-
-def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
-    """Refuse RANGE and SLICES.
+    Args:
+        inputs: its inputs.
+        what: its name in the message.
 
     Raises:
         UnsupportedError: an input has a window.
@@ -58,8 +58,11 @@ def refuse_windows(inputs: Sequence[nodes.Input]) -> None:
     for one in inputs:
         if one.window is not None:
             kind = "SLICES" if isinstance(one.window, nodes.SlicesWindow) else "RANGE"
-            message = f"this version does not support windows ([{kind} …])"
-            remedy = "group by an epoch instead, such as minute(time)"
+            message = f"this version does not support windows ([{kind} …]) on the inputs of {what}"
+            remedy = (
+                "aggregate over the window in a query of its own that selects window_end, and "
+                f"write {what} over its result, on window_end"
+            )
             raise UnsupportedError(message, position=one.window.position, remedy=remedy)
 
 

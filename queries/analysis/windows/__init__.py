@@ -1,0 +1,1 @@
+"""Windows: lengths and their units, the ordering column, and groups by window."""

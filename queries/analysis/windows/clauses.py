@@ -1,0 +1,56 @@
+"""The clauses of a SELECT over a window: those it cannot have, and DISTINCT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gscope.errors import UnsupportedError
+from gscope.queries.analysis.typing.unsupported import find_aggregates
+from gscope.queries.gsql import nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.analysis.names.scope import Source
+
+
+def with_groups(body: nodes.Select, source: Source) -> nodes.Select:
+    """Return a SELECT over a window with its groups written out.
+
+    ``SELECT DISTINCT a, b`` is ``SELECT a, b … GROUP BY a, b``: once in each window.
+
+    Args:
+        body: the SELECT.
+        source: its input, open for look-up.
+
+    Raises:
+        UnsupportedError: it does not group, or groups live across epochs.
+    """
+    if body.closing_when is not None:
+        message = "CLOSING_WHEN ends groups that live across epochs, but a window ends its own"
+        remedy = (
+            "leave CLOSING_WHEN out, or write it in a query that reads this one: "
+            "GROUP BY window_end, … CLOSING_WHEN …"
+        )
+        raise UnsupportedError(message, position=body.closing_when.position, remedy=remedy)
+    parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
+    if body.group_by or any(any(find_aggregates(part)) for part in parts):
+        return body
+    if body.distinct:
+        return replace(body, distinct=False, group_by=tuple(_terms(body, source)))
+    window = body.inputs[0].window
+    assert window is not None
+    message = "a window needs groups: its tuples are aggregated when it ends"
+    remedy = "leave the window out, or add an aggregate or GROUP BY: SELECT srcIP, count(*) …"
+    raise UnsupportedError(message, position=window.position, remedy=remedy)
+
+
+def _terms(body: nodes.Select, source: Source) -> Iterator[nodes.GroupTerm]:
+    for output in body.outputs:
+        if isinstance(output, nodes.Star):
+            for name, _ in source.star(output):
+                column = nodes.Name(tuple(name.split(".")), position=output.position)
+                yield nodes.GroupTerm(column, name, position=output.position)
+        else:
+            yield nodes.GroupTerm(output.expression, output.name, position=output.position)

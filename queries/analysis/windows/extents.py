@@ -1,0 +1,107 @@
+"""The lengths of a window, in the unit of the column that it slides along."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gscope.errors import TypeMismatchError
+from gscope.queries.analysis.typing.constants import text_of
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.gsql import nodes
+from gscope.queries.gsql.intervals import read_interval_ns
+from gscope.queries.gsql.literals import write_interval
+from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
+
+if TYPE_CHECKING:
+    from gscope.errors import Position
+    from gscope.queries.analysis.typing.parameters import Substitutes
+    from gscope.queries.analysis.windows.ordering_column import OrderingColumn
+    from gscope.queries.plan.windows.window import Window
+
+MAX_OVERLAP = 1_000_000
+"""The greatest quotient of RANGE and SLIDE: the most windows that hold one tuple."""
+
+MAX_LENGTH = 1 << 62
+"""The greatest length in the unit of its column, so that no sum of two overflows."""
+
+
+def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Substitutes) -> Window:
+    """Return the window that ``[RANGE …]`` or ``[SLICES …]`` describes, in the unit of that column.
+
+    Args:
+        written: the syntax.
+        column: what it slides along.
+        substitutes: the values of ``$x`` and ``#X``.
+
+    Raises:
+        GsqlError: a length is invalid.
+    """
+    if isinstance(written, nodes.SlicesWindow):
+        lengths = tuple(_length(one, "SLICES", column, substitutes) for one in written.slices)
+        if sum(lengths) > MAX_LENGTH:
+            what = "sum of SLICES"
+            raise _too_long(what, written.position)
+        return RepeatedSlices(lengths)
+    range_ = _length(written.range, "RANGE", column, substitutes)
+    slide = range_
+    if written.slide is not None:
+        slide = _length(written.slide, "SLIDE", column, substitutes)
+    if range_ > MAX_OVERLAP * slide:
+        times = f"{range_ // slide:,}"
+        message = f"RANGE is {times} times SLIDE, and each tuple would be in {times} windows"
+        remedy = f"write a longer SLIDE: RANGE may be {MAX_OVERLAP:,} times as long"
+        raise TypeMismatchError(message, position=written.position, remedy=remedy)
+    return SlidingWindow(range_, slide)
+
+
+def _length(
+    extent: nodes.Extent, what: str, column: OrderingColumn, substitutes: Substitutes
+) -> int:
+    """Return a length in the unit of the column."""
+    value = substitutes.constant(extent)
+    length, is_time = value.value, value.type is GsqlType.INTERVAL
+    if value.type is GsqlType.STRING and value.value is not None:
+        text = text_of(value).strip()
+        length, is_time = read_interval_ns(text), True
+        if length is None and text.isascii() and text.isdecimal() and len(text) < 20:
+            length, is_time = int(text), False
+    elif value.type not in (GsqlType.INT, GsqlType.INTERVAL):
+        length = None
+    if not isinstance(length, int):
+        got = repr(text_of(value)[:40]) if value.type is GsqlType.STRING else value.type.value
+        message = f"invalid {what}: expected a length, got {got}"
+        remedy = "write a whole number, or a number and a unit: 18, '18 sec', '5 min'"
+        raise TypeMismatchError(message, position=extent.position, remedy=remedy)
+    if length < 1:
+        message = f"invalid {what}: expected a length above 0, got {length}"
+        raise TypeMismatchError(message, position=extent.position)
+    found = _in_unit(length, what, column, extent.position, is_time=is_time)
+    if found > MAX_LENGTH:
+        raise _too_long(what, extent.position)
+    return found
+
+
+def _in_unit(
+    length: int, what: str, column: OrderingColumn, position: Position, *, is_time: bool
+) -> int:
+    """Return a length in the unit of the column, from nanoseconds or a number without a unit."""
+    if column.unit_ns is None or column.bare_ns is None:
+        if is_time:
+            message = f"invalid {what}: {column.name} does not count time"
+            remedy = "write a whole number, in the unit of the column"
+            raise TypeMismatchError(message, position=position, remedy=remedy)
+        return length
+    found = Fraction(length if is_time else length * column.bare_ns, column.unit_ns)
+    if found.denominator != 1:
+        of = write_interval(column.unit_ns)
+        message = f"invalid {what}: {column.name} counts in steps of {of}"
+        remedy = f"write a multiple of '{of}'"
+        raise TypeMismatchError(message, position=position, remedy=remedy)
+    return int(found)
+
+
+def _too_long(what: str, position: Position) -> TypeMismatchError:
+    message = f"invalid {what}: expected a length of at most 2^62, got more"
+    remedy = "that is 146 years in nanoseconds, in which times are counted"
+    return TypeMismatchError(message, position=position, remedy=remedy)
