@@ -73,7 +73,7 @@ class EpochOperator:
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release the epochs between the old watermark and the new one."""
         low, released = self.watermark, self.released
-        reach = self.reach()
+        reach = self.reach(fresh)
         high = max(released, reach + self.beyond)
         if self.beyond:
             for side in self.sides:
@@ -85,7 +85,7 @@ class EpochOperator:
             return None
         taken = [side.release(low, high) for side in self.sides]
         if not has_fresh and high > released:
-            nearer = max(affordable_bound(taken, high), released + 1)
+            nearer = self.whole(max(affordable_bound(taken, high), released + 1))
             if nearer < high:
                 high = nearer
                 taken = [side.release(low, high) for side in self.sides]
@@ -110,9 +110,28 @@ class EpochOperator:
             makes_row=self.makes_row and low <= EPOCH < high,
         )
 
-    def reach(self) -> Bound:
-        """Return how far the inputs let the watermark go."""
+    def reach(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Bound:  # noqa: ARG002
+        """Return how far the inputs let the watermark go; ``fresh`` as in ``advance``."""
         return min(side.bound for side in self.sides) - self.slack
+
+    def whole(self, bound: Bound) -> Bound:
+        """Return the first value from ``bound`` on at which a step may end: any."""
+        return bound
+
+    def goal(self) -> Bound:
+        """Return the watermark that releases the first row that waits; -inf if none waits."""
+        firsts: list[Bound] = []
+        for side in self.sides:
+            assert side.epoch is not None
+            for _, batch in side.pending:
+                least, greatest = batch_span(batch, side.epoch)
+                first = max(least, self.released + side.epoch_range.last)
+                if first <= greatest:
+                    firsts.append(first - side.epoch_range.last)
+        if self.state is not None:
+            # What lives emits a row at the end of every epoch.
+            firsts.append(self.watermark)
+        return min(firsts, default=NOTHING) + 1 - self.beyond
 
     def distance(self, part: Expression) -> int | None:
         """Return how far a side's epoch in the output is at least above the operator's.
@@ -120,6 +139,14 @@ class EpochOperator:
         None of expressions that are no side's epoch.
         """
         return next((side.epoch_range.home for side in self.sides if side.epoch == part), None)
+
+    def bound_at(self, part: Expression, watermark: Bound) -> Bound | None:
+        """Return the bound of a part of the output if the operator stood at ``watermark``.
+
+        None of parts that do not follow from it.
+        """
+        distance = self.distance(part)
+        return None if distance is None else watermark + distance
 
     def clock(self) -> dict[str, Bound]:
         """See ``Operator``."""
@@ -149,9 +176,9 @@ class EpochOperator:
 
     def _unread_bound(self, part: Expression) -> Bound | None:
         """Return the bound of a column or epoch over all unread rows."""
-        distance = self.distance(part)
-        if distance is not None:
-            return self.watermark + distance
+        bound = self.bound_at(part, self.watermark)
+        if bound is not None:
+            return bound
         return self.sides[part.input].bound_unread(part) if isinstance(part, Column) else None
 
     def _last_bound(self, part: Expression) -> Bound | None:

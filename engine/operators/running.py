@@ -50,9 +50,9 @@ class RunningOperator(EpochOperator):
 
     groupless: int = 0
 
-    def reach(self) -> Bound:
+    def reach(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Bound:
         """Return how far the inputs allow, but no farther than a step should go."""
-        bound = EpochOperator.reach(self)
+        bound = EpochOperator.reach(self, fresh)
         epoch = self.sides[0].epoch
         assert epoch is not None
         spans = [batch_span(batch, epoch) for _, batch in self.sides[0].pending]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator
 from gscope.engine.watermarks.bounds import NOTHING, bound_of, bounds_by_name
-from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import Direction
@@ -49,26 +48,10 @@ def needed_promises(operators: Mapping[str, Operator]) -> Promises:
     search = _Search(operators)
     for operator in operators.values():
         if isinstance(operator, EpochOperator) and not _waits_for_the_end(operator):
-            goal = _goal(operator)
+            goal = operator.goal()
             if math.isfinite(goal):
                 search.behind(operator, goal)
     return search.found
-
-
-def _goal(operator: EpochOperator) -> Bound:
-    """Return the watermark that releases the first row that waits; infinite if none waits."""
-    firsts: list[Bound] = []
-    for side in operator.sides:
-        assert side.epoch is not None
-        for _, batch in side.pending:
-            least, greatest = batch_span(batch, side.epoch)
-            first = max(least, operator.released + side.epoch_range.last)
-            if first <= greatest:
-                firsts.append(first - side.epoch_range.last)
-    if operator.state is not None:
-        # Live groups emit a row at the end of every epoch.
-        firsts.append(operator.watermark)
-    return min(firsts, default=NOTHING) + 1 - operator.beyond
 
 
 class _Search:
@@ -110,11 +93,7 @@ class _Search:
             return
 
         def at(watermark: int) -> Known:
-            def known(part: Expression) -> Bound | None:
-                distance = operator.distance(part)
-                return None if distance is None else watermark + distance
-
-            return known
+            return lambda part: operator.bound_at(part, watermark)
 
         own = operator.distance(expression)
         watermark = _least(expression, at, goal, operator.watermark) if own is None else goal - own

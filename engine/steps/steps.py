@@ -20,6 +20,7 @@ from gscope.engine.operators import (
     top,
     union,
     watchlist_join,
+    window,
 )
 from gscope.engine.operators.base import pending_input
 from gscope.engine.steps.unordered_queries import latent_sources
@@ -38,6 +39,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
     node_inputs,
 )
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
@@ -189,7 +191,8 @@ class Steps:
             for name, batch in side.pending
             if name in self.operators
         }
-        return carries | {o.state.path for o in self.operators.values() if o.state is not None}
+        states = [o.state for o in self.operators.values() if o.state is not None]
+        return carries.union(*(state.paths for state in states))
 
     @property
     def is_finished(self) -> bool:
@@ -287,6 +290,8 @@ def _operator(node: HftaNode, *, is_latent: bool) -> Operator:
             return aggregation.bookkeeping(node)
         case RunningNode():
             return running.bookkeeping(node)
+        case WindowNode():
+            return window.bookkeeping(node)
         case SelectionNode():
             return selection.bookkeeping(node)
         case MergeNode() if is_latent:

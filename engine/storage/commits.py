@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.counts import Counts
-from gscope.engine.storage.parquet_files import State
+from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from gscope.engine.storage.parquet_files import WrittenFile
-
 _STAGED = ".staged-"
+_WHOLE = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +135,10 @@ class CommitLog:
         for leftover in self.outputs.glob(f"*/{_STAGED}*"):
             _remove(leftover)
         named = {
-            batch["path"]
+            path
             for commit in commits[-1:]
             for operator in commit.operators.values()
-            for batch in _carried(operator)
+            for path in _carried(operator)
         }
         self.drop_carry(named)
         return commits
@@ -167,11 +166,22 @@ class CommitLog:
             _remove(self._earlier.popleft().record)
 
     def drop_carry(self, keep: set[str]) -> None:
-        """Delete carried rows except the files and folders in ``keep``."""
-        names = {path.partition("/")[0] for path in keep}
-        for path in self.carry.iterdir():
-            if path.name not in names:
-                _remove(path)
+        """Delete carried rows except the files and folders in ``keep``.
+
+        Of a folder that ``keep`` does not name itself, only files that it names remain.
+        """
+        kept: dict[str, set[str]] = {}
+        for path in keep:
+            folder, _, file = path.partition("/")
+            kept.setdefault(folder, set()).add(file)
+        for found in self.carry.iterdir():
+            files = kept.get(found.name)
+            if files is None:
+                _remove(found)
+            elif _WHOLE not in files:
+                for inside in found.iterdir():
+                    if inside.name not in files:
+                        _remove(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,23 +200,30 @@ def batch_to_json(batch: Batch) -> dict[str, Any]:
 
 def batch_from_json(value: dict[str, Any]) -> Batch:
     """Return a batch from plain JSON values: the inverse of ``batch_to_json``."""
-    extents = tuple(Extent(**extent) for extent in value["extents"])
-    return Batch(**{**value, "extents": extents})
+    return Batch(**{**value, "extents": _extents_from_json(value)})
 
 
 def state_from_json(value: dict[str, Any]) -> State:
     """Return an operator's state from plain JSON values: the inverse of ``batch_to_json``."""
-    extents = tuple(Extent(**extent) for extent in value["extents"])
-    return State(**{**value, "extents": extents, "files": tuple(value["files"])})
+    kept = tuple(
+        WrittenFile(**{**file, "extents": _extents_from_json(file)})
+        for file in value.get("kept", ())
+    )
+    parts = {"extents": _extents_from_json(value), "files": tuple(value["files"]), "kept": kept}
+    return State(**{**value, **parts})
 
 
-def _carried(operator: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the carried batches of an operator, and its state."""
+def _extents_from_json(value: dict[str, Any]) -> tuple[Extent, ...]:
+    return tuple(Extent(**extent) for extent in value["extents"])
+
+
+def _carried(operator: dict[str, Any]) -> Iterator[str]:
+    """Yield the paths of the carried batches of an operator, and of its state."""
     for side in operator["sides"]:
         for port in side.values():
-            yield from port["carry"]
+            yield from (batch["path"] for batch in port["carry"])
     if operator["state"] is not None:
-        yield operator["state"]
+        yield from state_from_json(operator["state"]).paths
 
 
 def _read(path: Path) -> Commit:

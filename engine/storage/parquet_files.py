@@ -42,13 +42,31 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class State(Batch):
-    """Rows that an operator keeps for itself from step to step: a folder of Parquet files.
+    """Rows that an operator keeps for itself from step to step.
+
+    The files of ``path``, a folder, are written by each step and read by the next. An operator may
+    keep further files, in which rows stay where an earlier step has put them. They are below the
+    folder of all states and carries, in folders of any steps; each is deleted after the first
+    commit that does not name it. A commit names all of them, so an operator merges small ones.
 
     Attributes:
-        files: the names of the files; a reader opens no others.
+        rows: the rows of all files together, as are ``size_bytes`` and ``extents``.
+        files: the names of the files of ``path``; a reader opens no others.
+        kept: the further files, named relative to the folder of all states and carries.
     """
 
     files: tuple[str, ...] = ()
+    kept: tuple[WrittenFile, ...] = ()
+
+    @property
+    def live_rows(self) -> int:
+        """The rows of ``files`` alone."""
+        return self.rows - sum(file.rows for file in self.kept)
+
+    @property
+    def paths(self) -> set[str]:
+        """The folder and the files that are still needed."""
+        return {self.path, *(file.name for file in self.kept)}
 
 
 class FileWriter:

@@ -16,6 +16,9 @@ from gscope.queries.expressions.expressions import Column, Literal, NamedExpress
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval, first_side
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.queries.plan.windows.numbered import NumberedWindows
+from gscope.queries.plan.windows.slicing import EVERY_TIME
 
 if TYPE_CHECKING:
     from gscope.queries.catalog.aggregate.partial_op import PartialOp
@@ -331,6 +334,44 @@ class WindowNode:
     columns: tuple[NamedExpression, ...]
     schema: Schema
     top: Order | None = None
+
+    @property
+    def epoch_expression(self) -> Expression:
+        """The number of a row's slice, over input columns.
+
+        Where rows are kept, each time is a slice of its own.
+        """
+        if self.slices is not None:
+            return self.slices.number
+        assert self.on is not None
+        return self.on
+
+    @property
+    def windows(self) -> NumberedWindows:
+        """The windows, by the numbers that ``epoch_expression`` gives."""
+        slicing = EVERY_TIME if self.slices is None else self.slices.slicing
+        return NumberedWindows(self.window, slicing)
+
+    @property
+    def aggregation(self) -> AggregationNode:
+        """The aggregation over ``window_rows`` that gives the answers."""
+        kind = GsqlType.INT if self.unit_ns is None else GsqlType.TIMESTAMP
+        edges = (
+            NamedExpression(name, Column(name, kind, is_nullable=False))
+            for name in (WINDOW_START, WINDOW_END)
+        )
+        return AggregationNode(
+            query=self.query,
+            input=self.input,
+            predicate=None,
+            keys=(*edges, *self.keys),
+            epoch=WINDOW_END,
+            aggregates=self.aggregates,
+            having=self.having,
+            columns=self.columns,
+            schema=self.schema,
+            top=self.top,
+        )
 
 
 @dataclass(frozen=True, slots=True)

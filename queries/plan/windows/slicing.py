@@ -95,6 +95,10 @@ class Slicing:
         return Slicing(tuple((period * factor, shift * factor) for period, shift in self.edges))
 
 
+EVERY_TIME = Slicing(((1, 0),))
+"""Slices of one time each: the number of a slice is its time."""
+
+
 def _without_repeated(edges: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return ``edges`` without those at whose times another one always is, too."""
     return tuple(

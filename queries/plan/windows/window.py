@@ -50,6 +50,11 @@ class SlidingWindow:
         return self.range
 
     @property
+    def kept(self) -> int:
+        """The longest time before the end of a window at which the next window may begin."""
+        return max(0, self.range - self.slide)
+
+    @property
     def overlap(self) -> int:
         """The most windows that hold the same tuple."""
         return -(-self.range // self.slide)
@@ -110,6 +115,11 @@ class RepeatedSlices:
     def longest(self) -> int:
         """The length of the longest window."""
         return max(self.lengths)
+
+    @property
+    def kept(self) -> int:
+        """The longest time before the end of a window at which the next window may begin: 0."""
+        return 0
 
     @property
     def overlap(self) -> int:

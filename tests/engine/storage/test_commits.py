@@ -5,8 +5,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gscope.engine.counts import Counts
-from gscope.engine.storage.commits import Commit, CommitLog, Output
+from gscope.engine.storage.commits import (
+    Commit,
+    CommitLog,
+    Output,
+    batch_to_json,
+    state_from_json,
+)
+from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
+from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +71,30 @@ def test_what_no_commit_names_is_swept_away(tmp_path: Path) -> None:
     log.recover()
     assert [path.name for path in log.carry.iterdir()] == ["kept"]
     assert [path.name for path in (log.outputs / "q").iterdir()] == ["1.arrow"]
+
+
+def test_a_file_of_an_earlier_step_is_kept_while_a_state_names_it(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    for folder, files in {
+        "1-state": ("live", "slices-1", "slices-2"),
+        "2-state": ("live",),
+    }.items():
+        (log.carry / folder).mkdir()
+        for name in files:
+            (log.carry / folder / name).touch()
+    kept = WrittenFile("1-state/slices-2", 3, 30, (Extent("n", 4, 5),))
+    windows = State("q", 2, "2-state", 5, 50, (Extent("n", 4, 7),), ("live",), (kept,))
+    operators = state()
+    operators["q"]["state"] = batch_to_json(windows)
+    log.write(Commit(2, operators, ()))
+    again = CommitLog(tmp_path)
+    (commit,) = again.recover()
+    assert state_from_json(commit.operators["q"]["state"]) == windows
+    assert windows.live_rows == 2
+    left = {str(path.relative_to(log.carry)) for path in log.carry.glob("*/*")}
+    assert left == {"1-state/slices-2", "2-state/live"}
+    again.drop_carry({"2-state"})
+    assert [path.name for path in log.carry.iterdir()] == ["2-state"]
 
 
 def test_a_record_cut_short_by_a_crash_was_never_one(tmp_path: Path) -> None:
