@@ -13,6 +13,7 @@ from gscope.queries.plan.explain.show_plans import (
     show_query,
     show_schema,
 )
+from gscope.queries.plan.explain.show_windows import show_slices, show_window, slice_costs
 from gscope.queries.plan.explain.state_bounds import (
     delivery_bound,
     lfta_state_bound,
@@ -27,6 +28,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
 )
 from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
@@ -72,7 +74,8 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
         "prefilter": [show(predicate) for predicate in shared_predicates(program.lftas)],
         "kernel_filter": _kernel_filters(program),
         "lftas": [
-            _lfta(lfta, "no interface" if program.interfaces else ANY) for lfta in program.lftas
+            _lfta(lfta, "no interface" if program.interfaces else ANY) | _slices(program, lfta)
+            for lfta in program.lftas
         ],
         "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
         "results": {
@@ -178,6 +181,18 @@ def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
     }
 
 
+def _slices(program: Program, lfta: Lfta) -> dict[str, Any]:
+    """Return what the slices of an LFTA below windows are, who reads them, and what they cost."""
+    costs = slice_costs(program, lfta)
+    if costs is None:
+        return {}
+    return {
+        "slices": costs.slices,
+        "shared by": list(costs.queries) if len(costs.queries) > 1 else [],
+        "cost": costs.lines(),
+    }
+
+
 def _warning(program: Program, node: HftaNode) -> dict[str, str]:
     text = warning(program, node)
     return {"warning": text} if text else {}
@@ -240,15 +255,28 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "predicate": _shown(node.predicate),
                 "keys": show_named(node.keys),
                 "epoch": node.epoch,
-                "aggregates": [
-                    f"{a.name} := {a.function}({', '.join([*map(show, a.arguments), *a.partials]) or '*'})"
-                    for a in node.aggregates
-                ],
+                "aggregates": _aggregates(node),
                 "running": [
                     f"{a.name} := {a.function}({', '.join([*a.inputs, *map(str, a.constants)])})"
                     for a in (node.running if isinstance(node, RunningNode) else ())
                 ],
                 "closing": show(node.closing) if isinstance(node, RunningNode) else "",
+                "having": _shown(node.having),
+                "columns": show_named(node.columns),
+                **_top(node),
+                **common,
+            }
+        case WindowNode():
+            return {
+                "name": node.query,
+                "operator": "window",
+                "reads": _input(node.input),
+                "predicate": _shown(node.predicate),
+                "window": show_window(node.window, node.unit_ns),
+                "on": _shown(node.on),
+                "slices": _window_slices(node),
+                "keys": show_named(node.keys),
+                "aggregates": _aggregates(node),
                 "having": _shown(node.having),
                 "columns": show_named(node.columns),
                 **_top(node),
@@ -266,14 +294,31 @@ def _node(node: HftaNode) -> dict[str, Any]:
             assert_never(node)
 
 
+def _aggregates(node: AggregationNode | RunningNode | WindowNode) -> list[str]:
+    return [
+        f"{a.name} := {a.function}({', '.join([*map(show, a.arguments), *a.partials]) or '*'})"
+        for a in node.aggregates
+    ]
+
+
+def _window_slices(node: WindowNode) -> str:
+    """Return the slices of a window, and their number over input columns; "" if it keeps rows."""
+    if node.slices is None:
+        return ""
+    lengths = show_slices(node.slices.slicing, node.unit_ns)
+    if node.slices.is_merged:
+        return lengths
+    return f"{lengths}; number {show(node.slices.number)}; {show_named(node.slices.keys)}"
+
+
 def _delivered(order: Order | None) -> str:
     """Return what delivery does with the rows of a result, "" for nothing."""
     text = "" if order is None else delivery_bound(order)
     return f"; {text}" if text else ""
 
 
-def _top(node: AggregationNode | RunningNode) -> dict[str, Any]:
-    top = node.top if isinstance(node, AggregationNode) else None
+def _top(node: AggregationNode | RunningNode | WindowNode) -> dict[str, Any]:
+    top = None if isinstance(node, RunningNode) else node.top
     return {} if top is None else _order(top)
 
 

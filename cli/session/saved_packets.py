@@ -24,6 +24,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
 )
 from gscope.queries.run_folder.layout import SAVED_GROUPS_FILE, SAVED_PACKETS_FILE
 
@@ -182,7 +183,7 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
             yield from _selections(program, below)
         case SelectionNode():
             raise _Refusal(_FILTERED_LATER)
-        case AggregationNode() | RunningNode():
+        case AggregationNode() | RunningNode() | WindowNode():
             raise _Refusal(_GROUPED)
         case JoinNode() | WatchlistJoinNode():
             raise _Refusal(_JOINED)
@@ -192,7 +193,7 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
             assert_never(node)
 
 
-_GROUPED = "it groups rows of another query, or keeps groups over several epochs"
+_GROUPED = "it groups rows of another query, or in windows, or keeps groups over several epochs"
 _GROUPED_PIPE = (
     "it groups packets, and packets of groups are found by reading captures a second time, which"
     " pipes cannot be; save those of a selection with the same WHERE, such as"

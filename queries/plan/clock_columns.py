@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.scalar.clock_units import clock_unit, common_unit
 from gscope.queries.expressions.expressions import PacketField
+from gscope.queries.expressions.schema import ClockUnit
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import (
     Filter,
@@ -21,13 +22,14 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
-    from gscope.queries.expressions.schema import ClockUnit
     from gscope.queries.plan.logical import AggregateCall, LogicalPlan, Node
 
     Units = Mapping[str, ClockUnit]
@@ -62,6 +64,10 @@ def _columns(node: Node, queries: Mapping[str, Units]) -> Units:
             inputs = (_columns(node.input, queries),)
             calls = ((call.name, _of_call(call, inputs)) for call in node.aggregates)
             return {**_computed(node.keys, inputs), **_known(calls)}
+        case WindowGroupBy():
+            inputs = (_columns(node.input, queries),)
+            calls = ((call.name, _of_call(call, inputs)) for call in node.aggregates)
+            return {**_of_window(node, inputs), **_computed(node.keys, inputs), **_known(calls)}
         case Merge():
             return _merged(node, queries)
         case Join():
@@ -70,6 +76,12 @@ def _columns(node: Node, queries: Mapping[str, Units]) -> Units:
             return _computed(node.columns, (_columns(node.input, queries), _NONE))
         case _:
             assert_never(node)
+
+
+def _of_window(node: WindowGroupBy, inputs: Sequence[Units]) -> Units:
+    """Return the units of the columns of a window: that of its ordering column, or TIMESTAMP's."""
+    unit = _of(node.on, inputs) if node.unit_ns is None else ClockUnit(1, node.unit_ns)
+    return _known((name, unit) for name in (WINDOW_START, WINDOW_END))
 
 
 def _merged(node: Merge, queries: Mapping[str, Units]) -> Units:

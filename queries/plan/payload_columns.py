@@ -24,6 +24,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _columns(node: Node, queries: Mapping[str, Names]) -> Names:
             return _columns(node.input, queries)
         case Project():
             return _computed(node.columns, (_columns(node.input, queries),))
-        case GroupBy() | RunningGroupBy():
+        case GroupBy() | RunningGroupBy() | WindowGroupBy():
             inputs = (_columns(node.input, queries),)
             return _computed(node.keys, inputs) | _aggregated(node.aggregates, inputs)
         case Merge():

@@ -26,10 +26,11 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 def map_expression(
@@ -112,7 +113,9 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
     match node:
         case Scan() | QueryScan():
             return change(node)
-        case Filter() | Project() | GroupBy() | RunningGroupBy() | WatchlistJoin():
+        case (
+            Filter() | Project() | GroupBy() | RunningGroupBy() | WindowGroupBy() | WatchlistJoin()
+        ):
             return change(replace(node, input=map_nodes(node.input, change)))
         case Merge():
             inputs = tuple(map_nodes(each, change) for each in node.inputs)
@@ -123,6 +126,20 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
             assert_never(node)
 
 
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield ``node`` and every node below it."""
+    yield node
+    match node:
+        case Scan() | QueryScan():
+            return
+        case Merge() | Join():
+            below: Sequence[Node] = node.inputs
+        case _:
+            below = (node.input,)
+    for each in below:
+        yield from nodes_of(each)
+
+
 def scans(node: Node) -> tuple[str, ...]:
     """Return the names of the queries that a tree reads."""
     match node:
@@ -130,7 +147,9 @@ def scans(node: Node) -> tuple[str, ...]:
             return ()
         case QueryScan():
             return (node.query,)
-        case Filter() | Project() | GroupBy() | RunningGroupBy() | WatchlistJoin():
+        case (
+            Filter() | Project() | GroupBy() | RunningGroupBy() | WindowGroupBy() | WatchlistJoin()
+        ):
             return scans(node.input)
         case Merge() | Join():
             return tuple(name for each in node.inputs for name in scans(each))

@@ -44,7 +44,7 @@ queries/plan: queries queries/gsql queries/expressions queries/run_folder querie
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
 queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/ordering queries/plan queries/plan/windows
+    queries/catalog/ordering queries/plan
 queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/ordering queries/plan queries/plan/windows

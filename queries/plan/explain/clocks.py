@@ -15,6 +15,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
     match node:
         case AggregationNode() | RunningNode():
             return (next(key.expression for key in node.keys if key.name == node.epoch),)
+        case WindowNode():
+            return (_slice_or_time(node),)
         case JoinNode():
             return node.epochs
         case MergeNode():
@@ -77,10 +80,20 @@ def _rest_on_declaration(program: Program, epochs: list[tuple[HftaNode, Expressi
 
 def _below_keys(node: HftaNode, expression: Expression) -> Expression:
     """Return an output expression over groups in terms of the node's input, the epoch only."""
+    if isinstance(node, WindowNode):
+        return _slice_or_time(node)
     if isinstance(node, AggregationNode | RunningNode):
         names = {part.name for part in walk(expression) if isinstance(part, Column)}
         return next((k.expression for k in node.keys if k.name in names), expression)
     return expression
+
+
+def _slice_or_time(node: WindowNode) -> Expression:
+    """Return what closes windows, over input columns: the slice's number, or the time itself."""
+    if node.on is not None:
+        return node.on
+    assert node.slices is not None
+    return node.slices.number
 
 
 def _node(program: Program, query: str) -> HftaNode:

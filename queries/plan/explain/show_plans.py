@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.literals import write_interval
+from gscope.queries.plan.explain.show_windows import show_window
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -19,6 +20,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.show_expressions import (
     LEFT_RIGHT,
@@ -29,10 +31,11 @@ from gscope.queries.plan.show_expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.logical import AggregateCall
     from gscope.queries.plan.row_order import Order
 
 
@@ -94,21 +97,20 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             yield f"{lead}Project {show_named(node.columns)}"
             yield from show_tree(node.input, depth + 1)
         case GroupBy():
-            aggregates = ", ".join(
-                f"{a.name} := {a.function}({', '.join(map(show, a.arguments)) or '*'})"
-                for a in node.aggregates
-            )
+            aggregates = _show_calls(node.aggregates)
             yield f"{lead}GroupBy {show_named(node.keys)}; {aggregates}; closes by {node.epoch}"
             yield from show_tree(node.input, depth + 1)
         case RunningGroupBy():
-            aggregates = ", ".join(
-                f"{a.name} := {a.function}({', '.join(map(show, a.arguments)) or '*'})"
-                for a in node.aggregates
-            )
+            aggregates = _show_calls(node.aggregates)
             yield (
                 f"{lead}RunningGroupBy {show_named(node.keys)}; {aggregates}; "
                 f"at each end of {node.epoch} closes when {show(node.closing)}"
             )
+            yield from show_tree(node.input, depth + 1)
+        case WindowGroupBy():
+            parts = [f"WindowGroupBy {show_window(node.window, node.unit_ns)} on {show(node.on)}"]
+            parts += [show_named(node.keys)] if node.keys else []
+            yield f"{lead}{'; '.join([*parts, _show_calls(node.aggregates)])}"
             yield from show_tree(node.input, depth + 1)
         case Join():
             yield f"{lead}{_show_join(node)}"
@@ -124,6 +126,12 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
                 yield from show_tree(each, depth + 1)
         case _:
             assert_never(node)
+
+
+def _show_calls(calls: Iterable[AggregateCall]) -> str:
+    return ", ".join(
+        f"{a.name} := {a.function}({', '.join(map(show, a.arguments)) or '*'})" for a in calls
+    )
 
 
 def show_interval(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.explain.running_state_bounds import running_state_bound
 from gscope.queries.plan.explain.show_plans import show_extent
+from gscope.queries.plan.explain.show_windows import window_state_bound
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -16,6 +17,7 @@ from gscope.queries.plan.program import (
     SelectionNode,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
 )
 from gscope.queries.plan.show_expressions import show, show_of_sides
 from gscope.queries.plan.whole_input import is_whole_input, unites_whole_inputs
@@ -59,6 +61,8 @@ def node_state_bound(node: HftaNode) -> str:
             )
         case RunningNode():
             return running_state_bound(node)
+        case WindowNode():
+            return window_state_bound(node)
         case WatchlistJoinNode():
             return (
                 f"no state except the table {node.watchlist.name}, which is as large as its file; each "

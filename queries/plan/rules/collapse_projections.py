@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from gscope.queries.plan.logical import GroupBy, Join, LogicalPlan, Node, Project, RunningGroupBy
+from gscope.queries.plan.logical import (
+    GroupBy,
+    Join,
+    LogicalPlan,
+    Node,
+    Project,
+    RunningGroupBy,
+    WindowGroupBy,
+)
 from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.logical import AggregateCall
 
 
 def collapse_projections(plan: LogicalPlan) -> LogicalPlan:
@@ -33,13 +48,28 @@ def _collapse(node: Node) -> Node:
         case Project(input=Join() as join):
             columns = substitute_all(node.columns, by_name(join.columns))
             return replace(join, columns=columns, schema=node.schema)
+        case WindowGroupBy(input=Project() as below):
+            inner = by_name(below.columns)
+            return replace(
+                node,
+                input=below.input,
+                on=substitute(node.on, inner),
+                keys=substitute_all(node.keys, inner),
+                aggregates=_substituted(node.aggregates, inner),
+            )
         case GroupBy(input=Project() as below) | RunningGroupBy(input=Project() as below):
             inner = by_name(below.columns)
-            aggregates = tuple(
-                replace(a, arguments=tuple(substitute(e, inner) for e in a.arguments))
-                for a in node.aggregates
-            )
+            aggregates = _substituted(node.aggregates, inner)
             keys = substitute_all(node.keys, inner)
             return replace(node, input=below.input, keys=keys, aggregates=aggregates)
         case _:
             return node
+
+
+def _substituted(
+    calls: tuple[AggregateCall, ...], columns: Mapping[str, Expression]
+) -> tuple[AggregateCall, ...]:
+    return tuple(
+        replace(call, arguments=tuple(substitute(e, columns) for e in call.arguments))
+        for call in calls
+    )

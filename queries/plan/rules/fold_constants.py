@@ -17,11 +17,13 @@ from gscope.queries.plan.logical import (
     Project,
     RunningGroupBy,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Column, PacketField, Value
+    from gscope.queries.plan.logical import AggregateCall
 
 
 def fold_constants(plan: LogicalPlan) -> LogicalPlan:
@@ -37,19 +39,20 @@ def _fold_node(node: Node) -> Node:
         case Project():
             return replace(node, columns=_fold_all(node.columns))
         case GroupBy():
-            aggregates = tuple(
-                replace(a, arguments=tuple(_fold(e) for e in a.arguments)) for a in node.aggregates
-            )
-            return replace(node, keys=_fold_all(node.keys), aggregates=aggregates)
+            return replace(node, keys=_fold_all(node.keys), aggregates=_fold_calls(node.aggregates))
         case RunningGroupBy():
-            aggregates = tuple(
-                replace(a, arguments=tuple(_fold(e) for e in a.arguments)) for a in node.aggregates
-            )
             return replace(
                 node,
                 keys=_fold_all(node.keys),
-                aggregates=aggregates,
+                aggregates=_fold_calls(node.aggregates),
                 closing=_fold(node.closing),
+            )
+        case WindowGroupBy():
+            return replace(
+                node,
+                on=_fold(node.on),
+                keys=_fold_all(node.keys),
+                aggregates=_fold_calls(node.aggregates),
             )
         case WatchlistJoin():
             return replace(
@@ -71,6 +74,10 @@ def _fold_node(node: Node) -> Node:
 
 def _fold_all(named: tuple[NamedExpression, ...]) -> tuple[NamedExpression, ...]:
     return tuple(NamedExpression(n.name, _fold(n.expression)) for n in named)
+
+
+def _fold_calls(calls: tuple[AggregateCall, ...]) -> tuple[AggregateCall, ...]:
+    return tuple(replace(c, arguments=tuple(_fold(e) for e in c.arguments)) for c in calls)
 
 
 def _fold(expression: Expression) -> Expression:

@@ -16,6 +16,7 @@ from gscope.queries.plan.logical import (
     Project,
     RunningGroupBy,
     WatchlistJoin,
+    WindowGroupBy,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ def prune(node: Node) -> Node:
             return replace(node, input=_needing(node.input, needed))
         case Filter():
             return replace(node, input=prune(node.input))
-        case GroupBy() | RunningGroupBy():
+        case GroupBy() | RunningGroupBy() | WindowGroupBy():
             arguments = (e for a in node.aggregates for e in a.arguments)
-            needed = _read((*(k.expression for k in node.keys), *arguments))
+            on = (node.on,) if isinstance(node, WindowGroupBy) else ()
+            needed = _read((*on, *(k.expression for k in node.keys), *arguments))
             return replace(node, input=_needing(node.input, needed))
         case Join() | WatchlistJoin():
             return _needing(node, set(node.schema.names))

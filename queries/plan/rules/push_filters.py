@@ -16,6 +16,7 @@ from gscope.queries.plan.logical import (
     Project,
     RunningGroupBy,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.trees import (
     by_name,
@@ -73,7 +74,7 @@ def _push(node: Node) -> Node:
         case Project():
             predicate = substitute(node.predicate, by_name(below.columns))
             return replace(below, input=_push(Filter(below.input, predicate, below.input.schema)))
-        case GroupBy():
+        case GroupBy() | WindowGroupBy():
             return _below_grouping(node, below, by_name(below.keys))
         case RunningGroupBy():
             keys = by_name(below.keys)
@@ -129,7 +130,7 @@ def _filtered(node: Node, predicates: Sequence[Expression]) -> Node:
 
 
 def _below_grouping(
-    node: Filter, group: GroupBy | RunningGroupBy, keys: Mapping[str, Expression]
+    node: Filter, group: GroupBy | RunningGroupBy | WindowGroupBy, keys: Mapping[str, Expression]
 ) -> Node:
     """Push the conditions of ``node`` that read ``keys`` alone below ``group``."""
     parts = conjuncts(node.predicate)

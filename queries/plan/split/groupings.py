@@ -10,7 +10,7 @@ from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.plan.logical import RunningGroupBy
 from gscope.queries.plan.program import AggregationNode, RunningNode, StreamInput
 from gscope.queries.plan.split.border import INTERFACE, Border, column_schema, is_low, is_low_key
-from gscope.queries.plan.split.layers import all_columns
+from gscope.queries.plan.split.layers import all_columns, first_rows_of_epochs
 from gscope.queries.plan.split.partials import Partials
 from gscope.queries.plan.split.running import (
     add_partials,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.logical import GroupBy, LogicalQuery
     from gscope.queries.plan.program import Aggregate, Input, Lfta, RunningAggregate
-    from gscope.queries.plan.row_order import Order
     from gscope.queries.plan.split.layers import Layers, Site
 
 
@@ -144,11 +143,5 @@ class _FinalHalf:
             having=layers.having,
             columns=layers.columns or all_columns(group),
             schema=query.schema,
-            top=_top(query),
+            top=first_rows_of_epochs(query),
         )
-
-
-def _top(query: LogicalQuery) -> Order | None:
-    """Return the order whose first rows of each epoch a grouping keeps; None if it keeps all."""
-    order = query.order
-    return None if order is None or order.limit is None or order.is_selection else order

@@ -17,14 +17,18 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.program import Lfta, Partial
 from gscope.queries.plan.split.border import Border, column_schema, declarations
 
 if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, Node
+    from gscope.queries.plan.row_order import Order
 
-Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | GroupBy | RunningGroupBy
+Grouping = GroupBy | RunningGroupBy | WindowGroupBy
+
+Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | Grouping
 """The node below all layers of a query; a grouping if another groups it (SELECT DISTINCT)."""
 
 
@@ -42,7 +46,7 @@ class Layers:
 
     columns: tuple[NamedExpression, ...]
     having: Expression | None
-    group: GroupBy | RunningGroupBy | None
+    group: Grouping | None
     predicate: Expression | None
     leaf: Leaf
 
@@ -105,7 +109,7 @@ def take_apart(root: Node) -> Layers:
         columns, node = node.columns, node.input
     if isinstance(node, Filter):
         above, node = node.predicate, node.input
-    if not isinstance(node, GroupBy | RunningGroupBy):
+    if not isinstance(node, Grouping):
         assert isinstance(node, Leaf), type(node).__name__
         return Layers(columns, None, None, above, node)
     group, node = node, node.input
@@ -114,6 +118,12 @@ def take_apart(root: Node) -> Layers:
         predicate, node = node.predicate, node.input
     assert isinstance(node, Leaf), type(node).__name__
     return Layers(columns, above, group, predicate, node)
+
+
+def first_rows_of_epochs(query: LogicalQuery) -> Order | None:
+    """Return the order whose first rows of each epoch a grouping keeps; None if it keeps all."""
+    order = query.order
+    return None if order is None or order.limit is None or order.is_selection else order
 
 
 def all_columns(node: Node) -> tuple[NamedExpression, ...]:

@@ -27,6 +27,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     Scan,
     WatchlistJoin,
+    WindowGroupBy,
 )
 from gscope.queries.plan.payload_columns import mark_payloads
 from gscope.queries.plan.program import (
@@ -60,9 +61,12 @@ from gscope.queries.plan.split.joins import (
     join_node,
     watchlist_join_node,
 )
-from gscope.queries.plan.split.layers import Layers, Site, all_columns, take_apart
-from gscope.queries.plan.trees import by_name, conjunction, conjuncts, scans
+from gscope.queries.plan.split.layers import Grouping, Layers, Site, all_columns, take_apart
+from gscope.queries.plan.split.slice_classes import SliceClass, slice_classes
+from gscope.queries.plan.split.windows import can_slice_low, ship_rows, slice_low, window_stream
+from gscope.queries.plan.trees import by_name, conjunction, conjuncts, nodes_of, scans
 from gscope.queries.plan.whole_input import is_global
+from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -72,7 +76,13 @@ if TYPE_CHECKING:
     from gscope.queries.plan.row_order import Order
 
 
-def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool = True) -> Program:
+def split(
+    plan: LogicalPlan,
+    results: Sequence[str],
+    *,
+    delivers_in_order: bool = True,
+    windows: WindowPlan = WindowPlan.PAIRED,
+) -> Program:
     """Cut ``plan`` into a program.
 
     Args:
@@ -80,15 +90,18 @@ def split(plan: LogicalPlan, results: Sequence[str], *, delivers_in_order: bool 
         results: the queries to deliver; queries that none of them needs are left out.
         delivers_in_order: whether delivery can order the rows of a selection; if not, because a
             kill would lose them, an operator does.
+        windows: how windows are computed.
     """
     cut = _Split(
         read={name for query in plan.queries for name in scans(query.root)},
         ordered=() if delivers_in_order else results,
+        windows=windows,
     )
     needed = _needed(plan, results)
     queries = [query for query in plan.queries if query.name in needed]
     schemas = mark_payloads(plan)
     units = clock_units(plan)
+    cut.find_classes(queries)
     for query in queries:
         cut.add(query)
     return Program(
@@ -131,6 +144,8 @@ class _Split:
         parts: the sides of joins that are nodes of their own, for sides that are equal.
         read: the queries that other queries read.
         ordered: the results whose order is not left to delivery.
+        windows: how windows are computed.
+        classes: the windows whose slices LFTAs fold, each with its class.
     """
 
     lftas: list[Lfta] = field(default_factory=list)
@@ -140,6 +155,8 @@ class _Split:
     parts: dict[Node, Input] = field(default_factory=dict)
     read: Collection[str] = ()
     ordered: Collection[str] = ()
+    windows: WindowPlan = WindowPlan.PAIRED
+    classes: dict[WindowGroupBy, SliceClass] = field(default_factory=dict)
 
     def add(self, query: LogicalQuery) -> None:
         if query.order is not None and self._needs_top(query, query.order):
@@ -164,7 +181,7 @@ class _Split:
                 joined = self._join(query, layers, layers.leaf)
                 if joined is not None:
                     self._over_stream(query, layers, joined)
-            case GroupBy() | RunningGroupBy():
+            case GroupBy() | RunningGroupBy() | WindowGroupBy():
                 self._over_stream(query, layers, self._groups(query, layers.leaf))
             case _:
                 assert_never(layers.leaf)
@@ -181,20 +198,48 @@ class _Split:
     def _over_packets(self, query: LogicalQuery, layers: Layers, scan: Scan) -> None:
         site, high = self._site(query, layers, scan)
         group = layers.group
-        if not site.interfaces and group is not None and is_global(group.keys, group.epoch):
+        if (
+            not site.interfaces
+            and isinstance(group, GroupBy)
+            and is_global(group.keys, group.epoch)
+        ):
             # The group exists even if no interface is read: the end of an input releases it.
             site = replace(
                 site, interfaces=scan.interfaces, predicate=Literal(False, GsqlType.BOOL)
             )
-        if layers.group is None:
+        if group is None:
             self._selection(site, layers, high)
             return
-        if not high and can_group_low(layers.group):
-            lfta, node = group_low(site, layers, layers.group)
+        made: tuple[Lfta, HftaNode]
+        if isinstance(group, WindowGroupBy):
+            shared = self.classes.get(group)
+            if shared is not None:
+                made = slice_low(site, layers, group, shared)
+            else:
+                made = ship_rows(site, layers, group, high, self.windows)
+        elif not high and can_group_low(group):
+            made = group_low(site, layers, group)
         else:
-            lfta, node = group_rows(site, layers, layers.group, high)
+            made = group_rows(site, layers, group, high)
+        lfta, node = made
         self.lftas.append(lfta)
         self.nodes.append(node)
+
+    def find_classes(self, queries: Sequence[LogicalQuery]) -> None:
+        """Find the windows over packets that LFTAs can fold, and the classes that share one."""
+        if self.windows is WindowPlan.SUPERQUERY:
+            return
+        found: list[tuple[Site, WindowGroupBy]] = []
+        for query in queries:
+            for node in nodes_of(query.root):
+                layers = take_apart(node) if isinstance(node, WindowGroupBy) else None
+                if layers is None or not isinstance(layers.leaf, Scan):
+                    continue
+                assert isinstance(node, WindowGroupBy)
+                site, high = self._site(query, layers, layers.leaf)
+                if not high and can_slice_low(node):
+                    found.append((site, node))
+        self.classes = slice_classes(found, self.windows)
 
     def _site(
         self, query: LogicalQuery, layers: Layers, scan: Scan
@@ -235,9 +280,13 @@ class _Split:
                 SelectionNode(query.name, source, layers.predicate, columns, query.schema)
             )
             return
-        self.nodes.append(group_stream(query, layers, layers.group, source))
+        group = layers.group
+        if isinstance(group, WindowGroupBy):
+            self.nodes.append(window_stream(query, layers, group, source, self.windows))
+            return
+        self.nodes.append(group_stream(query, layers, group, source))
 
-    def _groups(self, query: LogicalQuery, group: GroupBy | RunningGroupBy) -> Input:
+    def _groups(self, query: LogicalQuery, group: Grouping) -> Input:
         """Return a grouping that is grouped again, as a node of its own."""
         part = replace(
             query,

@@ -19,12 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from itertools import pairwise
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.windows.window import RepeatedSlices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,6 +81,36 @@ class Slicing:
             middle = (low + high) // 2
             low, high = (middle, high) if self.number(middle) < number else (low, middle)
         return low
+
+    def most_within(self, window: Window) -> int:
+        """Return a number of slices that no window exceeds.
+
+        It is the greatest number if each period divides that of ``window``, as in its own slices.
+        """
+        if isinstance(window, RepeatedSlices):
+            turn = window.period
+            ends = range(1, len(window.lengths) + 1)
+        else:
+            turn = window.slide
+            ends = range(1, 2)
+        if any(turn % period for period, _ in self.edges):
+            return sum(-(-window.longest // period) for period, _ in self.edges)
+        return max(self.number(window.end(w)) - self.number(window.start(w)) for w in ends)
+
+    def vector(self, most: int) -> tuple[int, ...] | None:
+        """Return the lengths of the slices of one period from time 0, in turn.
+
+        None if there may be more than ``most``: the period of many windows can be very long.
+        """
+        length = self.period
+        if sum(length // period for period, _ in self.edges) > most:
+            return None
+        ends = {
+            multiple * period - shift
+            for period, shift in self.edges
+            for multiple in range(1, length // period + 1)
+        } | {length}
+        return tuple(end - start for start, end in pairwise((0, *sorted(ends))))
 
     @property
     def rate(self) -> Fraction:

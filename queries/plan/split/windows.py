@@ -1,0 +1,224 @@
+"""The split of windows: an LFTA that folds slices or ships rows, and the node that assembles them.
+
+SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP becomes
+
+    LFTA: GROUP BY $slice := time FLOOR_DIV 15 + (time + 3) FLOOR_DIV 15, srcIP; count0 := count(*)
+    WindowNode: srcIP, sum(count0) of the slices of each window
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.expressions.expressions import (
+    Column,
+    Expression,
+    NamedExpression,
+    PacketField,
+)
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program import Partial, Slices, StreamInput, WindowNode
+from gscope.queries.plan.split.border import INTERFACE, Border, column_schema, is_low, is_low_key
+from gscope.queries.plan.split.layers import all_columns, first_rows_of_epochs
+from gscope.queries.plan.split.partials import Partials, can_run_low
+from gscope.queries.plan.split.running import aggregates_of_rows
+from gscope.queries.plan.trees import conjunction
+from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.window_plan import WindowPlan
+
+if TYPE_CHECKING:
+    from gscope.queries.plan.logical import AggregateCall, LogicalQuery, WindowGroupBy
+    from gscope.queries.plan.program import Aggregate, Input, Lfta
+    from gscope.queries.plan.split.layers import Layers, Site
+    from gscope.queries.plan.split.slice_classes import SliceClass
+    from gscope.queries.plan.windows.window import Window
+
+Lift = Callable[[Expression, str], Expression]
+"""Returns an expression over the columns of an input; the name is for a new one of them."""
+
+
+def can_slice_low(group: WindowGroupBy) -> bool:
+    """Return whether an LFTA can fold the slices of ``group``."""
+    are_low = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
+    return is_low(group.on) and are_low and all(map(can_run_low, group.aggregates))
+
+
+def _is_interface(expression: Expression) -> bool:
+    return isinstance(expression, PacketField) and expression.name == INTERFACE
+
+
+def slice_low(
+    site: Site, layers: Layers, group: WindowGroupBy, shared: SliceClass
+) -> tuple[Lfta, WindowNode]:
+    """Return an LFTA that folds the slices of a class, and the node of one of its windows."""
+    border = Border()
+    number = border.ship(shared.slicing.expression(shared.on), SLICE)
+    # Keys first, so that no partial takes the name of one.
+    keys = [
+        tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in member.keys)
+        for member in shared.members
+    ]
+    partials = Partials(border)
+    aggregates = [tuple(map(partials.add, member.aggregates)) for member in shared.members]
+    place = shared.members.index(group)
+    lfta = site.lfta(
+        keys=border.columns,
+        epoch=number.name,
+        partials=tuple(partials.made),
+        schema=Schema(
+            (
+                *map(column_schema, border.columns),
+                *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
+            )
+        ),
+        has_interface_column=border.has_interface,
+    )
+    low_keys = [
+        Column(c.name, c.type, c.is_nullable)
+        for c in lfta.stream_schema.columns
+        if c.name != SLICE and c.name not in {p.name for p in partials.made}
+    ]
+    final = _FinalHalf(
+        window=shared.window(group),
+        unit_ns=shared.unit_ns,
+        slices=Slices(
+            slicing=shared.slicing,
+            number=number,
+            keys=tuple(NamedExpression(key.name, key) for key in low_keys),
+            partials=tuple(_merged(partial) for partial in partials.made),
+            is_merged=True,
+        ),
+        keys=keys[place],
+        aggregates=aggregates[place],
+    )
+    return lfta, final.node(site.query, layers, group, StreamInput(lfta.name))
+
+
+def ship_rows(
+    site: Site,
+    layers: Layers,
+    group: WindowGroupBy,
+    high: tuple[Expression, ...],
+    plan: WindowPlan,
+) -> tuple[Lfta, WindowNode]:
+    """Return an LFTA that ships rows, and the node that tests ``high`` and groups them."""
+    border = Border()
+    predicate = conjunction([border.lift(p) for p in high])
+    final = _over_rows(group, plan, border.lift)
+    lfta = site.selection(border)
+    return lfta, final.node(site.query, layers, group, StreamInput(lfta.name), predicate)
+
+
+def window_stream(
+    query: LogicalQuery, layers: Layers, group: WindowGroupBy, source: Input, plan: WindowPlan
+) -> WindowNode:
+    """Return the node of windows over the rows of ``source``."""
+    return _over_rows(group, plan).node(query, layers, group, source, layers.predicate)
+
+
+def _over_rows(
+    group: WindowGroupBy, plan: WindowPlan, lift: Lift = lambda expression, _: expression
+) -> _FinalHalf:
+    """Return the node's half of windows over plain rows.
+
+    Args:
+        group: the windows.
+        plan: how they are computed.
+        lift: returns an expression of ``group`` over the columns of the input.
+    """
+    on = lift(group.on, "")
+    if plan is WindowPlan.SUPERQUERY or not all(map(can_slice, group.aggregates)):
+        return _FinalHalf(
+            window=group.window,
+            unit_ns=group.unit_ns,
+            on=on,
+            keys=tuple(NamedExpression(k.name, lift(k.expression, k.name)) for k in group.keys),
+            aggregates=aggregates_of_rows(group.aggregates, lambda each: lift(each, "")),
+        )
+    # Whether a sum needs one partial or two halves shows in fields of packets, not in columns.
+    groups = Border()
+    keys = tuple(NamedExpression(k.name, groups.ship(k.expression, k.name)) for k in group.keys)
+    partials = Partials(groups)
+    aggregates = tuple(map(partials.add, group.aggregates))
+    slicing = plan.slicing([group.window])
+    slices = Slices(
+        slicing=slicing,
+        number=slicing.expression(on),
+        keys=tuple(NamedExpression(name, lift(e, name)) for e, name in groups.shipped.items()),
+        partials=tuple(
+            replace(p, argument=None if p.argument is None else lift(p.argument, ""))
+            for p in partials.made
+        ),
+        is_merged=False,
+    )
+    return _FinalHalf(
+        window=group.window,
+        unit_ns=group.unit_ns,
+        on=on,
+        slices=slices,
+        keys=keys,
+        aggregates=aggregates,
+    )
+
+
+def can_slice(call: AggregateCall) -> bool:
+    """Return whether an HFTA node can fold ``call`` over rows into partials.
+
+    It can do what an LFTA does, and count different STRINGs, which no group table holds.
+    """
+    entry = AGGREGATES[call.function]
+    if entry.is_splittable(call.arguments):
+        return True
+    is_text = all(a.type is GsqlType.STRING for a in call.arguments[:1])
+    return entry.joins_key and is_text and entry.fits(call.arguments)
+
+
+def _merged(partial: Partial) -> Partial:
+    """Return the partial that merges those that an LFTA has folded."""
+    column = Column(partial.name, partial.type, partial.is_nullable)
+    return replace(partial, argument=column)
+
+
+@dataclass(frozen=True, slots=True)
+class _FinalHalf:
+    """The half of a window that an HFTA node computes.
+
+    Attributes:
+        window: see ``WindowNode``, as for all that follow.
+    """
+
+    window: Window
+    unit_ns: int | None
+    keys: tuple[NamedExpression, ...]
+    aggregates: tuple[Aggregate, ...]
+    on: Expression | None = None
+    slices: Slices | None = None
+
+    def node(
+        self,
+        query: LogicalQuery,
+        layers: Layers,
+        group: WindowGroupBy,
+        source: Input,
+        predicate: Expression | None = None,
+    ) -> WindowNode:
+        """Return the node of ``group`` over ``source``, with HAVING and the output of ``layers``."""
+        return WindowNode(
+            query=query.name,
+            input=source,
+            predicate=predicate,
+            window=self.window,
+            on=self.on,
+            unit_ns=self.unit_ns,
+            slices=self.slices,
+            keys=self.keys,
+            aggregates=self.aggregates,
+            having=layers.having,
+            columns=layers.columns or all_columns(group),
+            schema=query.schema,
+            top=first_rows_of_epochs(query),
+        )
